@@ -1,0 +1,78 @@
+"""One peer in a process of its own: prepares, warms up, then repeats when told to. Started by `benchmarks.harness`.
+
+Commands come as lines on stdin and are answered by one line of JSON each: `run`, `cold` (the output is made durable
+within the time), `result PATH` (the last small result is saved there), end of input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks import peers
+from benchmarks.workloads import Job
+
+
+def main() -> None:
+    """Serve one peer and workload, both given as JSON in the first argument."""
+    task = json.loads(sys.argv[1])
+    # Libraries print what they like: the answers keep the real stdout for themselves.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def answer(**fields: Any) -> None:
+        answers.write(json.dumps(fields) + "\n")
+        answers.flush()
+
+    job, small = (Job.from_json(task[key]) for key in ("job", "small"))
+    try:
+        run = peers.load(task["peer"])(small)
+        if run is not None:
+            run(small)
+            run(small)
+    except ModuleNotFoundError as error:
+        return answer(state="missing", text=str(error))
+    except Exception as error:
+        return answer(state="failed", text=f"{type(error).__name__}: {error}")
+    if run is None:
+        return answer(state="not applicable")
+    answer(state="ready")
+    return _serve(run, job, answer)
+
+
+def _serve(run: Callable[[Job], object], job: Job, answer: Callable[..., None]) -> None:
+    result: object = None
+    for line in sys.stdin:
+        command, _, path = line.strip().partition(" ")
+        if command == "result":
+            if result is not None:
+                np.save(path, np.asarray(result))
+            answer(saved=result is not None)
+            continue
+        result = None
+        try:
+            start = time.perf_counter()
+            result = run(job)
+            if command == "cold" and job.output_shape is not None:
+                _sync(job.output)
+            seconds = time.perf_counter() - start
+        except Exception as error:
+            answer(text=f"{type(error).__name__}: {error}")
+            continue
+        answer(seconds=seconds)
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDWR)
+    os.fsync(handle)
+    os.close(handle)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""Runs peers side by side: a child process each, kept alive, repetitions interleaved, memory watched from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from benchmarks.check import Checker
+from benchmarks.peers import REPLACES, W6_FRACTION
+from benchmarks.workloads import SMALL_MIB, Job, Workload, make_inputs, make_job, prepare_output
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SAMPLE_S = 0.02
+SMALL_BATCHES = 2000
+
+
+@dataclass
+class Measured:
+    """What one peer did on one workload.
+
+    Attributes:
+        peer: its name.
+        state: "right", "wrong", "missing", "not applicable" or "failed".
+        text: why, when not right.
+        moved: bytes read and written, or batches, in one repetition.
+        seconds: of each repetition.
+        error: largest error against float64.
+        base_bytes, peak_bytes: private memory before the first repetition and at most; 0 where unknown.
+    """
+
+    peer: str
+    state: str = "right"
+    text: str = ""
+    moved: int = 0
+    seconds: list[float] = field(default_factory=list)
+    error: float = 0.0
+    base_bytes: int = 0
+    peak_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the user chose: the folder for files, MiB an input, repetitions, tiny batches, cold or warm."""
+
+    folder: str
+    mib: int
+    repetitions: int
+    batches: int
+    cold: bool
+
+
+def measure(workload: Workload, peers: list[str], setup: Setup, say: Callable[[str], None]) -> list[Measured]:
+    """All peers on one workload, repetition by repetition."""
+    small_folder = os.path.join(setup.folder, "small")
+    make_inputs(workload, setup.folder, setup.mib, setup.batches)
+    make_inputs(workload, small_folder, SMALL_MIB, SMALL_BATCHES)
+    children: list[Child] = []
+    with contextlib.ExitStack() as stack:
+        for peer in peers:
+            job = make_job(workload, peer, setup.folder, setup.mib, setup.batches)
+            small = make_job(workload, peer, small_folder, SMALL_MIB, SMALL_BATCHES)
+            if workload.name == "W6" and peer in W6_FRACTION:
+                job = _fewer_batches(job, setup, W6_FRACTION[peer])
+            for each in (job, small):
+                prepare_output(each)
+                stack.callback(_remove, each.output)
+            children.append(stack.enter_context(Child(peer, job, small, setup.folder)))
+        for repetition in range(setup.repetitions):
+            for child in children:
+                child.repeat(setup.cold)
+            say(f"{workload.name} {repetition + 1}/{setup.repetitions}")
+        checkers: dict[tuple[str, ...], Checker] = {}
+        for child in children:
+            if workload.tolerance or workload.name == "W6":
+                child.check(workload, checkers.setdefault(child.job.inputs, Checker(child.job)))
+    return [child.measured for child in children]
+
+
+def _fewer_batches(job: Job, setup: Setup, fraction: float) -> Job:
+    count = max(1, int(setup.batches * fraction))
+    path = os.path.join(setup.folder, f"tiny-{count}.npy")
+    np.save(path, np.load(job.inputs[0], mmap_mode="r")[:count])
+    return Job(job.workload, (path,), job.output, job.output_shape, job.weight, count)
+
+
+class Child:
+    """One peer's process."""
+
+    def __init__(self, peer: str, job: Job, small: Job, folder: str) -> None:
+        self.job = job
+        self.measured = Measured(peer, moved=job.moved_bytes)
+        self._result = os.path.join(folder, "result.npy")
+        self._log = os.path.join(folder, "log.txt")
+        task = json.dumps({"peer": peer, "job": asdict(job), "small": asdict(small)})
+        # Mapped pages of a file on tmpfs count as shared memory of the process, and are not the peer's doing.
+        self._shared_counts = not _on_tmpfs(folder)
+        cores = str(len(os.sched_getaffinity(0)))
+        with open(self._log, "a", encoding="utf-8") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.child", task],
+                cwd=ROOT,
+                env=os.environ | {"OMP_NUM_THREADS": cores, "NUMEXPR_MAX_THREADS": cores},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+
+    def __enter__(self) -> Child:
+        self._note(self._answer())
+        self.measured.base_bytes = self._memory()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+    def repeat(self, cold: bool) -> None:
+        """One timed repetition; what it wrote is made durable before anybody else's begins."""
+        if self.measured.state != "right":
+            return
+        if self.measured.peer.partition(":")[0] in REPLACES:
+            _remove(self.job.output)
+        elif cold and self.job.output_shape is not None:
+            _drop(self.job.output)
+        if cold:
+            for path in self.job.inputs:
+                _drop(path)
+        stop = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(stop,))
+        watcher.start()
+        answer = self._ask("cold" if cold else "run")
+        stop.set()
+        watcher.join()
+        if "seconds" in answer:
+            self.measured.seconds.append(answer["seconds"])
+            if self.job.output_shape is not None:
+                _sync(self.job.output)
+        else:
+            self._note({"state": "failed", "text": answer["text"]})
+
+    def check(self, workload: Workload, checker: Checker) -> None:
+        """Compare the answer of the last repetition with the reference."""
+        if self.measured.state != "right":
+            return
+        _remove(self._result)
+        result = np.load(self._result) if self._ask(f"result {self._result}").get("saved") else None
+        self.measured.error = checker.error(result, self.job.output)
+        if self.measured.error > workload.tolerance:
+            self.measured.state = "wrong"
+            self.measured.text = f"error {self.measured.error:.1e}, accepted {workload.tolerance:.0e}"
+        _remove(self._result)
+
+    def _note(self, answer: dict[str, Any]) -> None:
+        if answer["state"] != "ready":
+            self.measured.state = answer["state"]
+            self.measured.text = answer.get("text", "")
+
+    def _ask(self, command: str) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(command + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if line:
+            return json.loads(line)
+        code = self._process.wait()
+        return {"state": "failed", "text": f"its process ended with code {code}, see {self._log}"}
+
+    def _watch(self, stop: threading.Event) -> None:
+        ended = False
+        while not ended:
+            ended = stop.wait(SAMPLE_S)
+            self.measured.peak_bytes = max(self.measured.peak_bytes, self._memory())
+
+    def _memory(self) -> int:
+        wanted = ("RssAnon:", "RssShmem:") if self._shared_counts else ("RssAnon:",)
+        try:
+            with open(f"/proc/{self._process.pid}/status", encoding="ascii") as file:
+                return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(wanted))
+        except (FileNotFoundError, ProcessLookupError):
+            return 0
+
+
+def _on_tmpfs(folder: str) -> bool:
+    try:
+        with open("/proc/mounts", encoding="utf-8") as file:
+            mounts = [line.split()[1:3] for line in file]
+    except FileNotFoundError:
+        return False
+    path = os.path.realpath(folder) + "/"
+    inside = [(len(at), kind) for at, kind in mounts if path.startswith(at.rstrip("/") + "/")]
+    return bool(inside) and max(inside)[1] == "tmpfs"
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDWR)
+    os.fsync(handle)
+    os.close(handle)
+
+
+def _drop(path: str) -> None:
+    """Out of the page cache, as far as no other process maps it."""
+    handle = os.open(path, os.O_RDONLY)
+    os.fsync(handle)
+    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(handle)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)

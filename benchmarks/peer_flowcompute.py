@@ -1,0 +1,51 @@
+"""Peer: flowcompute through its public functions, with a budget of 64 MiB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import flowcompute as fc
+from benchmarks.chunks import tiny_batches
+from benchmarks.workloads import Job
+
+MEMORY = "64MiB"
+
+
+def prepare(job: Job, device: str = "auto") -> Callable[[Job], object]:
+    """Each repetition composes, plans and runs anew, as a user's program does."""
+    options: dict[str, object] = {"memory": MEMORY, "device": device, "progress": False}
+
+    def save(job: Job, element: fc.Compute) -> None:
+        (element >> fc.save(job.output)).run(**options)
+
+    def chain(job: Job) -> None:
+        x = fc.open(job.inputs[0])
+        save(job, fc.nn.sigmoid(1.5 * x - 0.25) * fc.tanh(x) + x * x)
+
+    def dot(job: Job) -> float:
+        first, second = map(fc.open, job.inputs)
+        return float(fc.vecdot(first, second).resolve(**options))
+
+    def softmax(job: Job) -> None:
+        x = fc.open(job.inputs[0])
+        e = fc.exp(x - x.max(axis=1, keepdims=True))
+        save(job, e / e.sum(axis=1, keepdims=True))
+
+    def project(job: Job) -> None:
+        x = fc.open(job.inputs[0])
+        unit = x * (1 / fc.sqrt((x * x).sum(axis=1, keepdims=True)))
+        save(job, unit @ fc.constant(np.load(job.weight)))
+
+    def moments(job: Job) -> tuple[np.ndarray, np.ndarray]:
+        x = fc.open(job.inputs[0])
+        mean, variance = fc.resolve(x.mean(axis=0), x.var(axis=0), **options)
+        return mean, variance
+
+    def tiny(job: Job) -> np.ndarray:
+        data = tiny_batches(job.inputs[0])
+        x = fc.iterate(iter(data), shape=(), dtype=np.float32)
+        return (x * 2 + 1).resolve(**options | {"memory": data.nbytes + (64 << 20)})
+
+    return {"W1": chain, "W2": dot, "W3": softmax, "W4": project, "W5": moments, "W6": tiny}[job.workload]

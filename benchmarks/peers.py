@@ -1,0 +1,41 @@
+"""Who is measured: names of peers, and the module and function behind each."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+
+from benchmarks.workloads import Job
+
+YARDSTICK = "c"
+
+MODULES = {
+    "c": ("peer_c", "prepare"),
+    "c-commit": ("peer_c", "prepare_commit"),
+    "flowcompute": ("peer_flowcompute", "prepare"),
+    "numpy-memmap": ("peer_numpy", "prepare_memmap"),
+    "numpy-out": ("peer_numpy", "prepare_out"),
+    "numexpr": ("peer_numexpr", "prepare"),
+    "jax": ("peer_jax", "prepare"),
+    "dask": ("peer_dask", "prepare"),
+    "torch": ("peer_torch", "prepare"),
+}
+
+REPLACES = {"c-commit", "flowcompute"}
+"""Those that put a new file in the place of the old one; it is removed before, since freeing it is not their work."""
+
+W6_FRACTION = {"jax": 0.02, "torch": 0.05, "numpy-out": 0.2}
+"""The part of the tiny batches that slow machinery gets; rates are per batch, so they compare."""
+
+
+def load(peer: str) -> Callable[[Job], Callable[[Job], object] | None]:
+    """The function that prepares a peer; `flowcompute:TEXT` is flowcompute on the device that TEXT names.
+
+    Raises:
+        ModuleNotFoundError: if the library is not installed.
+    """
+    name, _, device = peer.partition(":")
+    module, function = MODULES[name]
+    prepare = getattr(importlib.import_module(f"benchmarks.{module}"), function)
+    return functools.partial(prepare, device=device) if device else prepare

@@ -1,0 +1,112 @@
+"""What flowcompute costs before and between the numbers: `python -m benchmarks.planning`.
+
+Composing and planning a graph of 1000 elements; the first result of a small graph in a fresh process, with an empty
+and with a filled program cache; the time a batch costs beyond its numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+import flowcompute as fc
+from benchmarks.harness import ROOT
+
+ELEMENTS = 1000
+ROWS = 1024
+NUMBERS = 4096
+
+FIRST_RESULT = """
+import time
+began = time.perf_counter()
+import numpy as np
+import flowcompute as fc
+imported = time.perf_counter()
+x = fc.source(np.ones((1000, 8), np.float32))
+y = (fc.nn.sigmoid(2 * x + 1) * fc.tanh(x)).sum(axis=1)
+y.resolve(device={device!r}, progress=False)
+print(imported - began, time.perf_counter() - imported)
+"""
+
+
+def compose_and_plan(device: str) -> tuple[float, float]:
+    """Seconds to compose and to plan a chain of 1000 elements."""
+    data = np.ones((1000, 8), np.float32)
+    began = time.perf_counter()
+    x = fc.source(data)
+    y = x
+    for k in range(ELEMENTS // 2):
+        y = (y + x) if k % 2 else (y * x)
+        y = fc.tanh(y) if k % 3 else fc.sqrt(y)
+    composed = time.perf_counter()
+    y.plan(device=device)
+    return composed - began, time.perf_counter() - composed
+
+
+def first_result(device: str, cache: str) -> tuple[float, float]:
+    """Seconds to import and, after that, to the first result, in a fresh process with this cache folder."""
+    environment = os.environ | {"FLOWCOMPUTE_CACHE": cache, "XDG_CACHE_HOME": cache, "PYTHONPATH": ROOT}
+    environment.pop("POCL_CACHE_DIR", None)
+    command = [sys.executable, "-c", FIRST_RESULT.format(device=device)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    imported, first = map(float, done.stdout.split())
+    return imported, first
+
+
+def batch_overhead(device: str) -> float:
+    """Seconds a batch costs beyond its numbers: the same numbers in many and in few batches."""
+    x = fc.source(np.ones((ROWS, NUMBERS), np.float32))
+    points = []
+    for rows in (1, 64):
+        job = (x * 2 + 1) >> fc.discard()
+        began = time.perf_counter()
+        run = job.run(device=device, progress=False, strategy=fc.Strategy(batch_bytes=rows * NUMBERS * 4))
+        points.append((run.launches, time.perf_counter() - began))
+    (many, slow), (few, fast) = points
+    if many <= few:
+        raise SystemExit(f"{many} and {few} launches: the batches were not cut as asked, so nothing can be said")
+    return (slow - fast) / (many - few)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.planning", description=__doc__)
+    parser.add_argument("--device", default="auto", help="as in run(device=)")
+    parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--json", help="write the numbers to this file")
+    options = parser.parse_args()
+    seconds: dict[str, list[float]] = {}
+
+    def note(name: str, value: float) -> None:
+        seconds.setdefault(name, []).append(value)
+
+    for _ in range(options.reps):
+        composed, planned = compose_and_plan(options.device)
+        note(f"compose {ELEMENTS} elements", composed)
+        note(f"plan {ELEMENTS} elements", planned)
+        note("a batch beyond its numbers", batch_overhead(options.device))
+        with tempfile.TemporaryDirectory() as cache:
+            for temperature in ("cold", "warm"):
+                imported, first = first_result(options.device, cache)
+                note("import", imported)
+                note(f"first result, {temperature} program cache", first)
+    print("| what | ms, median | spread |\n| --- | --- | --- |")
+    for name, values in seconds.items():
+        low, middle, high = (1e3 * value for value in (min(values), statistics.median(values), max(values)))
+        print(f"| {name} | {middle:.3g} | {low:.3g} to {high:.3g} |")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(seconds, file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""The unit that flows through a running plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Records `start` to `stop` (half open) of every value that crosses one edge.
+
+    Attributes:
+        seq: position of the batch in the pass, from 0 and gapless.
+        start, stop: record indices; the only durable coordinates.
+        arrays: value id in the graph -> array of shape `(stop - start, *item)`.
+    """
+
+    seq: int
+    start: int
+    stop: int
+    arrays: dict[int, np.ndarray]
+
+    @property
+    def items(self) -> int:
+        """Records in the batch."""
+        return self.stop - self.start

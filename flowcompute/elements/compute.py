@@ -1,0 +1,265 @@
+"""Computes and constants, and how operands become one: promotion, broadcasting, weak scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flowcompute.elements.element import Element
+from flowcompute.elements.op import Attrs, Kind, Op
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import BOOL, Spec, Stream, format_shape, parse_dtype
+
+Operand = Element | npt.ArrayLike
+"""What an operation takes: an element, a Python number (weak), or anything NumPy makes an array of."""
+
+
+class Constant(Element):
+    """A resident value known when composed. `value` is its read-only array."""
+
+    value: np.ndarray
+
+    def __init__(self, value: npt.ArrayLike, dtype: npt.DTypeLike | None = None, name: str | None = None) -> None:
+        try:
+            array = np.array(value, dtype=None if dtype is None else parse_dtype(dtype), order="C", copy=True)
+            array = array.astype(parse_dtype(array.dtype), copy=False)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise SpecError(f"cannot make a constant: {error}", element=name or "constant", site=user_site()) from error
+        array.setflags(write=False)
+        super().__init__(Spec(array.dtype, array.shape), name=name)
+        self._freeze(value=array)
+
+    @property
+    def label(self) -> str:
+        """The number itself for a scalar."""
+        return f"{self.value[()]!s}" if self.value.ndim == 0 else "constant"
+
+
+class Compute(Element):
+    """An operation on its inputs. `op` is its record, `attrs` the operation's plain-data attributes."""
+
+    op: Op
+    attrs: Attrs
+
+    def __init__(
+        self, op: Op, inputs: tuple[Element, ...], spec: Spec, attrs: Attrs | None = None, name: str | None = None
+    ) -> None:
+        super().__init__(spec, inputs, name)
+        self._freeze(op=op, attrs=dict(attrs or {}))
+
+    @property
+    def label(self) -> str:
+        """The operation's name."""
+        return self.op.name
+
+
+class Function:
+    """A public element-wise function: calling it with operands builds a Compute of its record."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.__name__ = op.name
+        self.__doc__ = f"{op.doc} Element-wise; operands broadcast and promote as NumPy's."
+
+    def __call__(self, *operands: Operand) -> Compute:
+        if len(operands) != self.op.arity:
+            raise SpecError(
+                f"takes {self.op.arity} operand{'s' if self.op.arity > 1 else ''}",
+                element=self.op.name,
+                site=user_site(),
+                got=str(len(operands)),
+            )
+        return elementwise(self.op, *operands)
+
+    def __repr__(self) -> str:
+        return f"<function fc.{self.op.name}>"
+
+
+def is_weak(operand: object) -> bool:
+    """Whether `operand` is a Python number, whose dtype follows its partners (NEP 50)."""
+    return isinstance(operand, bool | int | float) and not isinstance(operand, np.generic)
+
+
+def as_element(operand: Operand, op: str) -> Element:
+    """`operand` as an element; arrays and strong scalars become constants.
+
+    Raises:
+        SpecError: if it is neither an element nor an array of a supported dtype.
+    """
+    if isinstance(operand, Element):
+        if not hasattr(operand, "spec"):
+            raise SpecError("a destination without input is no operand", element=op, site=user_site())
+        return operand
+    if isinstance(operand, complex | np.complexfloating):
+        raise SpecError("complex numbers are not supported", element=op, site=user_site(), got=repr(operand))
+    try:
+        return Constant(operand)
+    except SpecError as error:
+        raise SpecError(
+            "operand is neither an element nor an array of a supported dtype",
+            element=op,
+            site=user_site(),
+            got=f"{type(operand).__name__}: {error.message}",
+        ) from error
+
+
+def elementwise(op: Op, *operands: Operand) -> Compute:
+    """Build an element-wise Compute: find dtypes, cast operands, broadcast."""
+    elements = [None if is_weak(operand) else as_element(operand, op.name) for operand in operands]
+    if all(element is None for element in elements):
+        elements = [as_element(operand, op.name) for operand in operands]
+    keys = [
+        type(operand) if element is None else element.dtype for operand, element in zip(operands, elements, strict=True)
+    ]
+    *wanted, result = resolve_dtypes(op, keys)
+    inputs = [
+        scalar_constant(op, operand, dtype) if element is None else cast(element, dtype)
+        for operand, element, dtype in zip(operands, elements, wanted, strict=True)
+    ]
+    aligned, shape, stream = broadcast(op.name, inputs)
+    return Compute(op, tuple(aligned), Spec(result, shape, stream))
+
+
+def resolve_dtypes(op: Op, keys: Iterable[Any]) -> tuple[np.dtype, ...]:
+    """The dtypes that operands are cast to and that of the result.
+
+    Raises:
+        SpecError: if the op is not defined for them, or the result would be of an unsupported dtype.
+    """
+    keys = list(keys)
+    try:
+        return tuple(parse_dtype(dtype) for dtype in op.dtypes(*keys))
+    except TypeError as error:
+        names = ", ".join(key.name if isinstance(key, np.dtype) else f"Python {key.__name__}" for key in keys)
+        raise SpecError(
+            "is not defined for these dtypes",
+            element=op.name,
+            site=user_site(),
+            got=names,
+            hint=str(error).split("\n", 1)[0],
+        ) from error
+
+
+def scalar_constant(op: Op, value: Any, dtype: np.dtype) -> Constant:
+    """A weak Python number in the dtype of its partners."""
+    try:
+        return Constant(np.asarray(value, dtype))
+    except (OverflowError, ValueError) as error:
+        raise SpecError(
+            "a Python number does not fit the dtype of its partner",
+            element=op.name,
+            site=user_site(),
+            expected=f"a value that {dtype.name} can hold",
+            got=repr(value),
+            hint="cast the other operand with .astype(...)",
+        ) from error
+
+
+def _never_called(*_: object) -> tuple[np.dtype, ...]:
+    raise AssertionError("casts have their dtype as an attribute")
+
+
+CAST = Op("astype", 1, Kind.ELEMENTWISE, np.astype, _never_called, arithmetic=False, doc="The value in another dtype.")
+
+
+def cast(element: Element, dtype: np.dtype) -> Element:
+    """`element` in `dtype`; the element itself when it already is."""
+    if element.dtype == dtype:
+        return element
+    if isinstance(element, Constant) and not (element.dtype.kind == "f" and dtype.kind in "iu"):
+        return Constant(element.value.astype(dtype))
+    return Compute(CAST, (element,), Spec(dtype, element.spec.shape, element.spec.stream), {"dtype": dtype})
+
+
+def _along_dtypes(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return dtype, dtype
+
+
+ALONG = Op("along", 1, Kind.ALONG, np.asarray, _along_dtypes, doc="A resident value cut along the stream.")
+
+
+def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int, ...], Stream | None]:
+    """Align operands as an array library would, the stream axis apart.
+
+    A stream axis aligns only with a stream axis and never broadcasts; a resident value of
+    lower rank broadcasts over items, one of equal rank is cut along the stream.
+
+    Returns the (possibly wrapped) inputs, the item shape and the stream of the result.
+
+    Raises:
+        SpecError: naming both shapes, when they do not fit.
+    """
+    streams = [element for element in inputs if element.spec.is_stream]
+    if not streams:
+        return inputs, _broadcast_shapes(op, inputs, [element.spec.shape for element in inputs]), None
+    first = streams[0]
+    for other in streams[1:]:
+        if other.ndim != first.ndim:
+            raise SpecError(
+                "streams of unequal rank do not align",
+                element=op,
+                site=user_site(),
+                expected=f"{first.ndim} axes as in {format_shape(first.shape)}",
+                got=format_shape(other.shape),
+                hint="reduce with keepdims=True (or index s[:, None]) so that item axes line up",
+            )
+    length = common_length(op, streams)
+    aligned = [element if element.spec.is_stream else _align_resident(op, element, first, length) for element in inputs]
+    shapes = [element.spec.shape for element in aligned]
+    return aligned, _broadcast_shapes(op, aligned, shapes), Stream(length)
+
+
+def common_length(op: str, streams: list[Element]) -> int | None:
+    """The one known length of streams that advance together; None if none is known."""
+    known = [stream for stream in streams if stream.spec.length is not None]
+    for other in known[1:]:
+        if other.spec.length != known[0].spec.length:
+            raise SpecError(
+                "streams of different length do not align",
+                element=op,
+                site=user_site(),
+                expected=f"{known[0].spec.length} items as in {known[0].name or known[0].label}",
+                got=f"{other.spec.length} items in {other.name or other.label}",
+            )
+    return known[0].spec.length if known else None
+
+
+def _align_resident(op: str, resident: Element, stream: Element, length: int | None) -> Element:
+    """A resident operand as something that broadcasts with items of the stream."""
+    shape = resident.spec.shape
+    if len(shape) < stream.ndim:
+        return resident
+    if len(shape) == stream.ndim and shape[0] == 1 and isinstance(resident, Constant):
+        return Constant(resident.value[0])
+    if len(shape) == stream.ndim and shape[0] != 1 and (length is None or shape[0] == length):
+        return Compute(ALONG, (resident,), Spec(resident.dtype, shape[1:], Stream(shape[0])))
+    raise SpecError(
+        "a resident operand does not fit the stream",
+        element=op,
+        site=user_site(),
+        expected=f"a shape that broadcasts with items {format_shape(stream.spec.shape)} of {format_shape(stream.shape)}",
+        got=format_shape(shape),
+    )
+
+
+def _broadcast_shapes(op: str, inputs: list[Element], shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        streamed = any(element.spec.is_stream for element in inputs)
+        raise SpecError(
+            f"{'item shapes' if streamed else 'shapes'} do not broadcast",
+            element=op,
+            site=user_site(),
+            expected="equal sizes, or 1, on each axis counted from the last",
+            got=" and ".join(format_shape(shape) for shape in shapes),
+        ) from error
+
+
+def truth(element: Element) -> Element:
+    """`element` as bool: non-zero is true."""
+    return cast(element, BOOL)

@@ -1,0 +1,340 @@
+"""What users compose: frozen, lazy, found again by walking back from what is resolved."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+
+from flowcompute.elements.site import user_site
+from flowcompute.errors import Site, SpecError
+from flowcompute.spec import Spec
+
+if TYPE_CHECKING:
+    from flowcompute.elements.compute import Compute
+
+
+class Verbs(Protocol):
+    """What can be done with elements. Elements know nothing of running: the top level fills this in once."""
+
+    def resolve(self, *elements: Element, **options: Any) -> Any: ...
+    def run(self, *elements: Element, **options: Any) -> Any: ...
+    def plan(self, *elements: Element, **options: Any) -> Any: ...
+    def start(self, *elements: Element, **options: Any) -> Any: ...
+    def draw(self, *elements: Element) -> str: ...
+    def hash(self, *elements: Element) -> str: ...
+
+
+class Apply(Protocol):
+    """Builds a Compute from an op's name and operands."""
+
+    def __call__(self, name: str, *operands: Any, **attrs: Any) -> Compute: ...
+
+
+class Element(ABC):
+    """A node of the lazy graph: Source, Compute or Destination.
+
+    Frozen once made. `shape` counts the stream as axis 0. Operators and methods build new
+    elements; nothing runs before `resolve`, `run` or `start`.
+    """
+
+    verbs: Verbs
+    """Filled once by the top level."""
+    apply: Apply
+    """Filled once by `elements.compute`."""
+
+    spec: Spec
+    inputs: tuple[Element, ...]
+    name: str | None
+    site: Site | None
+
+    def __init__(self, spec: Spec, inputs: tuple[Element, ...] = (), name: str | None = None) -> None:
+        if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
+            raise SpecError(f"name must be printable text, got {name!r}", site=user_site())
+        self._freeze(spec=spec, inputs=inputs, name=name, site=user_site())
+
+    # -- frozen ---------------------------------------------------------------------------
+
+    def _freeze(self, **fields: Any) -> None:
+        """Set fields while the element is being made."""
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)
+
+    def __setattr__(self, field: str, value: object) -> None:
+        raise AttributeError(f"elements are frozen: cannot set {field!r}")
+
+    def __delattr__(self, field: str) -> None:
+        raise AttributeError(f"elements are frozen: cannot delete {field!r}")
+
+    def _copy(self) -> Self:
+        """A shallow copy made at the user's present line."""
+        twin = copy.copy(self)
+        twin._freeze(site=user_site())
+        return twin
+
+    # -- what it is -----------------------------------------------------------------------
+
+    @property
+    def label(self) -> str:
+        """What drawings and plans call an element that was given no name."""
+        return type(self).__name__.lower()
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Dtype of the value."""
+        return self.spec.dtype
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """`(length, *item)` for a stream (length None while unknown), else the plain shape."""
+        return self.spec.full_shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes, the stream axis included."""
+        return self.spec.ndim
+
+    @property
+    def hash(self) -> str:
+        """Structural hash of the graph up to here: equal for equal graphs, whatever they read."""
+        return Element.verbs.hash(self)
+
+    def __str__(self) -> str:
+        return Element.verbs.draw(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name or self.label}: {self.spec}>"
+
+    # -- verbs ----------------------------------------------------------------------------
+
+    def resolve(self, **options: Any) -> Any:
+        """Run and give the value: a NumPy scalar or array, or the path of a saved result."""
+        return Element.verbs.resolve(self, **options)
+
+    def run(self, **options: Any) -> Any:
+        """Run to the end and give the finished `Run` (value, metrics, plan)."""
+        return Element.verbs.run(self, **options)
+
+    def plan(self, **options: Any) -> Any:
+        """What would be done and why; reads headers only and touches no data."""
+        return Element.verbs.plan(self, **options)
+
+    def start(self, **options: Any) -> Any:
+        """Start running in the background and give the running `Run`."""
+        return Element.verbs.start(self, **options)
+
+    def pipe(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """`function(self, *args, **kwargs)`, to chain functions from left to right."""
+        return function(self, *args, **kwargs)
+
+    # -- never an implicit run ------------------------------------------------------------
+
+    def _refuse(self, what: str) -> TypeError:
+        return TypeError(
+            f"{self.name or self.label} is lazy and has no {what} yet; call .resolve() to compute its value first"
+        )
+
+    def __bool__(self) -> bool:
+        raise self._refuse("truth value")
+
+    def __int__(self) -> int:
+        raise self._refuse("integer value")
+
+    def __float__(self) -> float:
+        raise self._refuse("float value")
+
+    def __complex__(self) -> complex:
+        raise self._refuse("complex value")
+
+    def __index__(self) -> int:
+        raise self._refuse("integer value")
+
+    def __len__(self) -> int:
+        raise TypeError(f"{self.name or self.label} has no len(): use .shape[0], or .resolve() it first")
+
+    def __iter__(self) -> Any:
+        raise self._refuse("items to iterate over")
+
+    def __contains__(self, item: object) -> bool:
+        raise self._refuse("items to search")
+
+    def __array__(self, *args: object, **kwargs: object) -> np.ndarray:
+        raise self._refuse("array value")
+
+    __hash__ = object.__hash__
+
+    # -- NumPy's functions build the same graph ---------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **kwargs: Any) -> Any:
+        if method != "__call__" or kwargs:
+            options = method if method != "__call__" else ", ".join(f"{key}=" for key in kwargs)
+            raise TypeError(f"numpy.{ufunc.__name__} on a lazy element takes no {options}; use the fc function instead")
+        return Element.apply(ufunc.__name__, *operands)
+
+    # -- operators ------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Compute:
+        return Element.apply("add", self, other)
+
+    def __radd__(self, other: Any) -> Compute:
+        return Element.apply("add", other, self)
+
+    def __sub__(self, other: Any) -> Compute:
+        return Element.apply("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Compute:
+        return Element.apply("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Compute:
+        return Element.apply("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Compute:
+        return Element.apply("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Compute:
+        return Element.apply("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Compute:
+        return Element.apply("divide", other, self)
+
+    def __floordiv__(self, other: Any) -> Compute:
+        return Element.apply("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Compute:
+        return Element.apply("floor_divide", other, self)
+
+    def __mod__(self, other: Any) -> Compute:
+        return Element.apply("remainder", self, other)
+
+    def __rmod__(self, other: Any) -> Compute:
+        return Element.apply("remainder", other, self)
+
+    def __pow__(self, other: Any) -> Compute:
+        return Element.apply("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Compute:
+        return Element.apply("pow", other, self)
+
+    def __matmul__(self, other: Any) -> Compute:
+        return Element.apply("matmul", self, other)
+
+    def __rmatmul__(self, other: Any) -> Compute:
+        return Element.apply("matmul", other, self)
+
+    def __and__(self, other: Any) -> Compute:
+        return Element.apply("bitwise_and", self, other)
+
+    def __rand__(self, other: Any) -> Compute:
+        return Element.apply("bitwise_and", other, self)
+
+    def __or__(self, other: Any) -> Compute:
+        return Element.apply("bitwise_or", self, other)
+
+    def __ror__(self, other: Any) -> Compute:
+        return Element.apply("bitwise_or", other, self)
+
+    def __xor__(self, other: Any) -> Compute:
+        return Element.apply("bitwise_xor", self, other)
+
+    def __rxor__(self, other: Any) -> Compute:
+        return Element.apply("bitwise_xor", other, self)
+
+    def __lshift__(self, other: Any) -> Compute:
+        return Element.apply("bitwise_left_shift", self, other)
+
+    def __rlshift__(self, other: Any) -> Compute:
+        return Element.apply("bitwise_left_shift", other, self)
+
+    def __rshift__(self, other: Any) -> Any:
+        """`x >> destination` composes; otherwise the bitwise right shift of integers."""
+        return Element.apply("bitwise_right_shift", self, other)
+
+    def __rrshift__(self, other: Any) -> Compute:
+        return Element.apply("bitwise_right_shift", other, self)
+
+    def __neg__(self) -> Compute:
+        return Element.apply("negative", self)
+
+    def __pos__(self) -> Compute:
+        return Element.apply("positive", self)
+
+    def __abs__(self) -> Compute:
+        return Element.apply("abs", self)
+
+    def __invert__(self) -> Compute:
+        return Element.apply("bitwise_invert", self)
+
+    def __lt__(self, other: Any) -> Compute:
+        return Element.apply("less", self, other)
+
+    def __le__(self, other: Any) -> Compute:
+        return Element.apply("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Compute:
+        return Element.apply("greater", self, other)
+
+    def __ge__(self, other: Any) -> Compute:
+        return Element.apply("greater_equal", self, other)
+
+    def __eq__(self, other: Any) -> Compute:  # type: ignore[override]
+        return Element.apply("equal", self, other)
+
+    def __ne__(self, other: Any) -> Compute:  # type: ignore[override]
+        return Element.apply("not_equal", self, other)
+
+    # -- methods, each the function of the same name ------------------------------------------
+
+    def astype(self, dtype: Any) -> Compute:
+        """The value cast to `dtype`; see `fc.astype`."""
+        return Element.apply("astype", self, dtype=dtype)
+
+    def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Compute:
+        """Sum over `axis`; see `fc.sum`."""
+        return Element.apply("sum", self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Compute:
+        """Product over `axis`; see `fc.prod`."""
+        return Element.apply("prod", self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Compute:
+        """Mean over `axis`; see `fc.mean`."""
+        return Element.apply("mean", self, axis=axis, keepdims=keepdims)
+
+    def var(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
+        """Variance over `axis`; see `fc.var`."""
+        return Element.apply("var", self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def std(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
+        """Standard deviation over `axis`; see `fc.std`."""
+        return Element.apply("std", self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Compute:
+        """Minimum over `axis`; see `fc.min`."""
+        return Element.apply("min", self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Compute:
+        """Maximum over `axis`; see `fc.max`."""
+        return Element.apply("max", self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Compute:
+        """Index of the first minimum; see `fc.argmin`."""
+        return Element.apply("argmin", self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Compute:
+        """Index of the first maximum; see `fc.argmax`."""
+        return Element.apply("argmax", self, axis=axis, keepdims=keepdims)
+
+    def any(self, axis: Any = None, *, keepdims: bool = False) -> Compute:
+        """Whether any number over `axis` is non-zero; see `fc.any`."""
+        return Element.apply("any", self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, *, keepdims: bool = False) -> Compute:
+        """Whether all numbers over `axis` are non-zero; see `fc.all`."""
+        return Element.apply("all", self, axis=axis, keepdims=keepdims)
+
+    def clip(self, min: Any = None, max: Any = None) -> Compute:
+        """The value limited to [min, max]; see `fc.clip`."""
+        return Element.apply("clip", self, min, max)

@@ -1,0 +1,200 @@
+"""The table of comparisons, tests, logic and bits.
+
+In a kernel a bool is a mask: -1 or 0 in each lane of a vector, 1 or 0 in a scalar.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.compute import (
+    Compute,
+    Constant,
+    Function,
+    Operand,
+    as_element,
+    broadcast,
+    cast,
+    elementwise,
+    is_weak,
+    truth,
+)
+from flowcompute.elements.op import Kind, Op, by_ufunc
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import BOOL, INT64, UINT64, Spec
+
+
+class Comparison(Function):
+    """A comparison; integers compare by value whatever their dtypes, as in NumPy 2."""
+
+    def __call__(self, *operands: Operand) -> Compute:
+        if len(operands) == 2:
+            left, right = (_comparable(self.op, *pair) for pair in (operands, operands[::-1]))
+            if {getattr(left, "dtype", None), getattr(right, "dtype", None)} == {INT64, UINT64}:
+                return self._mixed_signs(as_element(left, self.op.name), as_element(right, self.op.name))
+            return super().__call__(left, right)
+        return super().__call__(*operands)
+
+    def _mixed_signs(self, left: Any, right: Any) -> Compute:
+        """Compare int64 with uint64 exactly: a negative number is below every unsigned one."""
+        signed_first = left.dtype == INT64
+        signed = left if signed_first else right
+        as_unsigned = cast(signed, UINT64)
+        within = elementwise(self.op, as_unsigned if signed_first else left, right if signed_first else as_unsigned)
+        below_all = {"less": signed_first, "less_equal": signed_first, "greater": not signed_first}
+        below_all |= {"greater_equal": not signed_first, "equal": False, "not_equal": True}
+        return where(elementwise(LESS, signed, 0), below_all[self.op.name], within)
+
+
+def _comparable(op: Op, operand: Any, other: Any) -> Any:
+    """`operand`, or a strong 64-bit constant where a Python integer does not fit its partner's dtype."""
+    if not (is_weak(operand) and isinstance(operand, int) and not isinstance(operand, bool)) or is_weak(other):
+        return operand
+    dtype = as_element(other, op.name).dtype
+    if dtype.kind not in "iu" or np.iinfo(dtype).min <= operand <= np.iinfo(dtype).max:
+        return operand
+    for wide in (INT64, UINT64):
+        if np.iinfo(wide).min <= operand <= np.iinfo(wide).max:
+            return Constant(np.asarray(operand, wide))
+    raise SpecError("a Python integer beyond 64 bits", element=op.name, site=user_site(), got=repr(operand))
+
+
+def _comparison(name: str, ufunc: np.ufunc, symbol: str, of_bools: str, doc: str) -> Comparison:
+    text = {"any": f"({{a}} {symbol} {{b}})", "bool": of_bools}
+    return Comparison(
+        Op(name, 2, Kind.ELEMENTWISE, ufunc, by_ufunc(ufunc), text=text, arithmetic=False, doc=doc,
+           commutes=name in ("equal", "not_equal"))
+    )  # fmt: skip
+
+
+equal = _comparison("equal", np.equal, "==", "(!({a} ^ {b}))", "Whether both numbers are equal.")
+not_equal = _comparison("not_equal", np.not_equal, "!=", "({a} ^ {b})", "Whether the numbers differ.")
+less = _comparison("less", np.less, "<", "((!{a}) & {b})", "Whether the first number is smaller.")
+less_equal = _comparison("less_equal", np.less_equal, "<=", "((!{a}) | {b})", "Whether the first number is not larger.")
+greater = _comparison("greater", np.greater, ">", "({a} & (!{b}))", "Whether the first number is larger.")
+greater_equal = _comparison("greater_equal", np.greater_equal, ">=", "({a} | (!{b}))", "Whether the first is not smaller.")
+LESS = less.op
+
+
+def _test(name: str, ufunc: np.ufunc, of_float: str, otherwise: bool, doc: str) -> Function:
+    never, always = "({a} != {a})", "({a} == {a})"
+    text = {"float": of_float, "int": always if otherwise else never, "uint": always if otherwise else never}
+    text["bool"] = "(!({a} ^ {a}))" if otherwise else "({a} ^ {a})"
+    return Function(Op(name, 1, Kind.ELEMENTWISE, ufunc, by_ufunc(ufunc), text=text, arithmetic=False, doc=doc))
+
+
+isnan = _test("isnan", np.isnan, "({a} != {a})", False, "Whether the number is NaN.")
+isinf = _test("isinf", np.isinf, "(fabs({a}) == ({T})(INFINITY))", False, "Whether the number is infinite.")
+isfinite = _test("isfinite", np.isfinite, "(fabs({a}) < ({T})(INFINITY))", True, "Whether the number is finite.")
+signbit = Function(
+    Op("signbit", 1, Kind.ELEMENTWISE, np.signbit, by_ufunc(np.signbit), text={"float": "(as_{I}({a}) < ({I})(0))"},
+       arithmetic=False, doc="Whether the sign bit is set, also of -0 and NaN.")
+)  # fmt: skip
+
+
+class Logical(Function):
+    """A logical function: operands count as true where they are not zero."""
+
+    def __call__(self, *operands: Operand) -> Compute:
+        return super().__call__(*(truth(as_element(operand, self.op.name)) for operand in operands))
+
+
+def _logical(name: str, ufunc: np.ufunc, text: str, arity: int, doc: str) -> Logical:
+    def dtypes(*_: object) -> tuple[np.dtype, ...]:
+        return (BOOL,) * (arity + 1)
+
+    return Logical(Op(name, arity, Kind.ELEMENTWISE, ufunc, dtypes, text={"bool": text}, arithmetic=False, doc=doc))
+
+
+logical_and = _logical("logical_and", np.logical_and, "({a} & {b})", 2, "Whether both are true.")
+logical_or = _logical("logical_or", np.logical_or, "({a} | {b})", 2, "Whether either is true.")
+logical_xor = _logical("logical_xor", np.logical_xor, "({a} ^ {b})", 2, "Whether exactly one is true.")
+logical_not = _logical("logical_not", np.logical_not, "(!{a})", 1, "Whether it is false.")
+
+
+def _bits(name: str, ufunc: np.ufunc, symbol: str, doc: str) -> Function:
+    text = {"any": f"({{T}})({{a}} {symbol} {{b}})", "bool": f"({{a}} {symbol} {{b}})"}
+    return Function(Op(name, 2, Kind.ELEMENTWISE, ufunc, by_ufunc(ufunc), text=text, commutes=True, doc=doc))
+
+
+bitwise_and = _bits("bitwise_and", np.bitwise_and, "&", "The bits set in both integers.")
+bitwise_or = _bits("bitwise_or", np.bitwise_or, "|", "The bits set in either integer.")
+bitwise_xor = _bits("bitwise_xor", np.bitwise_xor, "^", "The bits set in exactly one integer.")
+bitwise_invert = Function(
+    Op("bitwise_invert", 1, Kind.ELEMENTWISE, np.invert, by_ufunc(np.invert),
+       text={"any": "({T})(~{a})", "bool": "(!{a})"}, doc="The integer with all bits changed.")
+)  # fmt: skip
+
+# OpenCL takes shifts modulo the width; here the width or more shifts everything out.
+bitwise_left_shift = Function(
+    Op(
+        "bitwise_left_shift", 2, Kind.ELEMENTWISE, np.left_shift, by_ufunc(np.left_shift),
+        text={
+            "any": "(as_{U}({b}) < ({U})({W}) ? as_{T}(({U})(as_{U}({a}) << (as_{U}({b}) & ({U})({W} - 1)))) : ({T})(0))"
+        },
+        cost=3, doc="The integer shifted left; 0 for shifts by the width or more.",
+    )
+)  # fmt: skip
+bitwise_right_shift = Function(
+    Op(
+        "bitwise_right_shift", 2, Kind.ELEMENTWISE, np.right_shift, by_ufunc(np.right_shift),
+        text={
+            "int": "({T})({a} >> (as_{U}({b}) < ({U})({W}) ? {b} : ({T})({W} - 1)))",
+            "uint": "({b} < ({U})({W}) ? ({T})({a} >> ({b} & ({U})({W} - 1))) : ({T})(0))",
+        },
+        cost=3, doc="The integer shifted right; 0 or -1 (the sign) for shifts by the width or more.",
+    )
+)  # fmt: skip
+
+
+def _never_called(*_: object) -> tuple[np.dtype, ...]:
+    raise AssertionError("where promotes its two values itself")
+
+
+WHERE = Op(
+    "where", 3, Kind.ELEMENTWISE, np.where, _never_called, text={"any": "({a} ? {b} : {c})"}, cost=2, arithmetic=False,
+    doc="The second value where the first is true, else the third.",
+)  # fmt: skip
+
+
+def where(condition: Operand, x1: Operand, x2: Operand) -> Compute:
+    """`x1` where `condition` is true, else `x2`, element-wise.
+
+    Raises:
+        SpecError: if the condition is not boolean or the shapes do not broadcast.
+    """
+    chosen = as_element(condition, "where")
+    if chosen.dtype != BOOL:
+        raise SpecError(
+            "the condition is not boolean",
+            element="where",
+            site=user_site(),
+            expected="bool",
+            got=chosen.dtype.name,
+            hint="compare it first: x != 0",
+        )
+    # Values promote as in addition, which keeps weak scalars weak; bools stay bools.
+    pair = [operand if is_weak(operand) else as_element(operand, "where") for operand in (x1, x2)]
+    if all(is_weak(operand) for operand in pair):
+        dtype = np.result_type(*(np.asarray(operand) for operand in pair))
+    else:
+        dtype = by_ufunc(np.maximum)(*(type(value) if is_weak(value) else value.dtype for value in pair))[-1]
+    values = [_value_constant(value, dtype) if is_weak(value) else cast(as_element(value, "where"), dtype) for value in pair]
+    inputs, shape, stream = broadcast("where", [chosen, *values])
+    return Compute(WHERE, tuple(inputs), Spec(dtype, shape, stream))
+
+
+def _value_constant(value: Any, dtype: np.dtype) -> Constant:
+    try:
+        return Constant(np.asarray(value, dtype))
+    except (OverflowError, ValueError) as error:
+        raise SpecError(
+            "a Python number does not fit the dtype of its partner",
+            element="where",
+            site=user_site(),
+            expected=dtype.name,
+            got=repr(value),
+        ) from error

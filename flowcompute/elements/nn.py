@@ -1,0 +1,24 @@
+"""Functions of neural networks, public as `fc.nn`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.compute import Function
+from flowcompute.elements.op import Kind, Op, by_ufunc
+
+
+def _sigmoid(x: Any) -> Any:
+    one = x.dtype.type(1)
+    return one / (one + np.exp(-x))
+
+
+sigmoid = Function(
+    Op(
+        "sigmoid", 1, Kind.ELEMENTWISE, _sigmoid, by_ufunc(np.exp),
+        text={"float": "(({T})(1) / (({T})(1) + exp(-{a})))"}, ulp=6, cost=30,
+        doc="The logistic function 1 / (1 + exp(-x)); 0 where exp(-x) overflows.",
+    )
+)  # fmt: skip

@@ -1,0 +1,23 @@
+"""Where in the user's code an element was made."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from flowcompute.errors import Site
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# The contract suites and the examples inside the package are users of it, not part of it.
+_USERS = tuple(os.path.join(_PACKAGE, room) + os.sep for room in ("testing",))
+
+
+def user_site() -> Site | None:
+    """The innermost frame outside the package, or None when there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_PACKAGE) or file.startswith(_USERS):
+            return Site(file, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

@@ -1,0 +1,85 @@
+"""Sources: where data comes in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.element import Element
+
+
+class Reader(ABC):
+    """An opened Source: the only place where reading has state.
+
+    Methods may block and are called from worker threads, one call at a time.
+    `position` is the index of the next record.
+    """
+
+    position: int = 0
+    element: str | None = None
+    """Name of the element in the plan, for errors; set by the runtime after opening."""
+
+    @abstractmethod
+    def read(self, out: np.ndarray) -> int:
+        """Fill `out` (C-contiguous, native byte order, shape `(items, *item)`) with the next records.
+
+        Returns how many were read; fewer than `len(out)` only at the end of the stream.
+
+        Raises:
+            SourceError: if the data cannot be read or is not what was declared.
+        """
+
+    def view(self, items: int) -> np.ndarray | None:
+        """The next records, at most `items`, without a copy; fewer only at the end of the stream.
+
+        None when this reader cannot give views (the caller then uses `read`); a reader
+        that can give one always can. The array is read-only, C-contiguous and in native
+        byte order and stays valid until `close`.
+        """
+        return None
+
+    def check(self) -> None:
+        """Raise SourceError if what is being read has changed since it was opened."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """The position as plain data; `Source.open(position=...)` continues from there."""
+        return {"position": self.position}
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release everything; calling it twice is harmless."""
+
+
+class AsyncReader(Reader):
+    """A reader over something asynchronous: `read_async` is called in the trio task instead of `read`."""
+
+    def read(self, out: np.ndarray) -> int:
+        """Not available: an asynchronous source has no blocking form."""
+        raise NotImplementedError("an asynchronous reader is read with read_async")
+
+    @abstractmethod
+    async def read_async(self, out: np.ndarray) -> int:
+        """As `read`, awaiting."""
+
+
+class Source(Element):
+    """An element through which data comes in. Subclasses describe; `open` starts reading.
+
+    Attributes:
+        rereadable: whether `open` may be called more than once, giving the same records.
+        seekable: whether `open(position=k)` works for any k without reading what lies before.
+    """
+
+    rereadable: bool = True
+    seekable: bool = True
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What the source refers to: two sources of equal identity and spec are read once."""
+        return (id(self),)
+
+    @abstractmethod
+    def open(self, *, position: int = 0, mapped: bool = True) -> Reader:
+        """Start reading at record `position`; `mapped=False` forbids memory-mapped views of files."""

@@ -1,0 +1,285 @@
+"""The file layer: every read of user data and every write, rename and fsync of the package goes through `Files`.
+
+One small object instead of calls spread over the package, so that tests can make any single
+operation fail, tear a write or record what was done, and so that the rules hold everywhere:
+sizes are compared before anything is mapped or allocated, descriptors are never inherited,
+nothing but a regular file is opened, and what is written appears under its name only when complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import mmap
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_HINTS = {
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "check the path: a part of it is no folder",
+    errno.EACCES: "check who owns the file and its folder, and their permissions",
+    errno.EPERM: "check who owns the file and its folder, and their permissions",
+    errno.EROFS: "choose a folder on a file system that can be written to",
+    errno.ENOSPC: "free space on that disk, or choose another one",
+    errno.EDQUOT: "free space within your quota, or choose another disk",
+    errno.EFBIG: "the file system or a limit (ulimit -f) forbids files of this size",
+    errno.EIO: "the disk or network file system failed: check it, and do not trust the file",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "the machine has too many open files: close some",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "the path runs through too many symbolic links",
+    errno.ENOMEM: "not enough memory to map the file: read it instead",
+}
+
+
+class Fingerprint(NamedTuple):
+    """What tells one state of a file from another."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+    device: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Fingerprint:
+        """The fingerprint in a file's status."""
+        return cls(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
+
+
+class Files:
+    """The operations on files that the package needs; each raises OSError as the system does.
+
+    Descriptors are plain integers from `open_read` and `create_temporary`, given back to `close`.
+    """
+
+    # -- reading --------------------------------------------------------------------------
+
+    def open_read(self, path: str) -> int:
+        """Open a regular file for reading; a folder, pipe, socket or device is refused without waiting for it."""
+        # The path is looked at first because merely opening a device or a pipe can act on it,
+        # and the descriptor again because the path may have changed hands in between.
+        _require_regular(self.stat(path), path)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            _require_regular(self.status(handle), path)
+        except OSError:
+            self.close(handle)
+            raise
+        return handle
+
+    def read_into(self, handle: int, buffer: memoryview, offset: int) -> int:
+        """Fill `buffer` (bytes) from `offset`; returns how many bytes came, fewer only at the end of the file."""
+        done = 0
+        while done < len(buffer):
+            count = self._read_some(handle, buffer[done:], offset + done)
+            if count == 0:
+                break
+            done += count
+        return done
+
+    def _read_some(self, handle: int, buffer: memoryview, offset: int) -> int:
+        return os.preadv(handle, [buffer], offset)
+
+    def map_read(self, handle: int, size: int) -> mmap.mmap:
+        """Map the first `size` bytes (not 0) for reading."""
+        return mmap.mmap(handle, size, access=mmap.ACCESS_READ)
+
+    def stat(self, path: str) -> os.stat_result:
+        """Status of what `path` leads to."""
+        return os.stat(path)
+
+    def status(self, handle: int) -> os.stat_result:
+        """Status of an open file."""
+        return os.fstat(handle)
+
+    def matching(self, pattern: str) -> list[str]:
+        """Paths that match a glob pattern (`**` spans folders), in lexical order."""
+        return sorted(glob.glob(pattern, recursive=True))
+
+    # -- writing --------------------------------------------------------------------------
+
+    def create_temporary(self, target: str, mode: int = 0o666) -> tuple[int, str]:
+        """Create an empty file beside `target`, less the bits of the umask; returns its descriptor and path."""
+        folder, name = os.path.split(target)
+        # A name may have 255 bytes: the stem is there for people, the random part for uniqueness.
+        path = os.path.join(folder, f".{name[:48]}.{secrets.token_hex(8)}.partial")
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(path, flags, mode), path
+
+    def write_at(self, handle: int, data: memoryview | bytes, offset: int) -> None:
+        """Write all of `data` (bytes) at `offset`."""
+        rest = memoryview(data)
+        while rest:
+            count = self._write_some(handle, rest, offset)
+            rest = rest[count:]
+            offset += count
+
+    def _write_some(self, handle: int, data: memoryview, offset: int) -> int:
+        return os.pwrite(handle, data, offset)
+
+    def truncate(self, handle: int, size: int) -> None:
+        """Cut or extend an open file to `size` bytes."""
+        os.ftruncate(handle, size)
+
+    def set_mode(self, handle: int, mode: int) -> None:
+        """Set the permission bits of an open file."""
+        os.fchmod(handle, mode)
+
+    def fsync(self, handle: int) -> None:
+        """Make the contents of an open file durable. After a failure the file must not be trusted or synced again."""
+        os.fsync(handle)
+
+    def fsync_folder(self, folder: str) -> None:
+        """Make the names in a folder durable."""
+        handle = os.open(folder or os.curdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            # Some network and FUSE file systems have no such operation; there the rename is all there is.
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+        finally:
+            os.close(handle)
+
+    def close(self, handle: int) -> None:
+        """Close a descriptor. It is gone even when this fails."""
+        os.close(handle)
+
+    def replace(self, path: str, target: str) -> None:
+        """Rename within one file system, atomically replacing `target`."""
+        os.replace(path, target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        os.unlink(path)
+
+    def make_folders(self, path: str, mode: int = 0o700) -> None:
+        """Make a folder and those above it, as far as they are missing."""
+        os.makedirs(path, mode, exist_ok=True)
+
+    def atomic_write_bytes(self, target: str, data: bytes, mode: int = 0o666) -> None:
+        """Write a whole file so that at any moment `target` is absent, its old self or complete."""
+        draft = Draft(self, target, mode)
+        try:
+            draft.write(data, 0)
+            draft.commit()
+        except BaseException:
+            draft.discard()
+            raise
+
+
+FILES = Files()
+"""The file layer in use unless another one is given."""
+
+
+class Draft:
+    """A file being written under a temporary name beside its target: committed whole, or gone.
+
+    The permission bits of a file that is replaced are kept; its owner is whoever runs this.
+    """
+
+    def __init__(self, files: Files, target: str, mode: int = 0o666) -> None:
+        self._files = files
+        self._target = target
+        self._handle: int | None = None
+        self._path: str | None = None
+        self._committed = False
+        try:
+            old = files.stat(target)
+        except FileNotFoundError:
+            old = None
+        self._replaces = old is not None
+        self._handle, self._path = files.create_temporary(target, mode if old is None else stat.S_IMODE(old.st_mode))
+        if old is not None:
+            try:
+                files.set_mode(self._handle, stat.S_IMODE(old.st_mode) & 0o777)
+            except BaseException:
+                self.discard()
+                raise
+
+    @property
+    def path(self) -> str | None:
+        """The temporary name, while there is one."""
+        return self._path
+
+    def write(self, data: memoryview | bytes, offset: int) -> None:
+        """Write all of `data` (bytes) at `offset`."""
+        if self._handle is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
+        self._files.write_at(self._handle, data, offset)
+
+    def commit(self) -> None:
+        """Make what was written durable and give it its name; on an error call `discard`."""
+        if self._handle is None or self._path is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
+        self._files.fsync(self._handle)
+        self._close()
+        self._files.replace(self._path, self._target)
+        self._path = None
+        self._committed = True
+        self._files.fsync_folder(os.path.dirname(self._target))
+        # From here on `discard` leaves the target alone.
+        self._replaces = True
+
+    def discard(self) -> None:
+        """Remove what was written. Harmless after `commit` and when called twice.
+
+        When `commit` failed after the rename, a new target is removed again; one that replaced
+        an older file stays, since it is complete and the older one is gone.
+        """
+        with contextlib.suppress(OSError):
+            self._close()
+        path, self._path = self._path, None
+        if path is None and self._committed and not self._replaces:
+            path, self._replaces = self._target, True
+        if path is not None:
+            with contextlib.suppress(FileNotFoundError):
+                self._files.remove(path)
+
+    def _close(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._files.close(handle)
+
+
+def explain(error: OSError) -> tuple[str, str]:
+    """What the system said, in words and as its code, and what can be done about it."""
+    code = errno.errorcode.get(error.errno or 0)
+    text = error.strerror or str(error) or type(error).__name__
+    return f"{text} ({code})" if code else text, _HINTS.get(error.errno or 0, "see what the system says above")
+
+
+def shown(path: str) -> str:
+    """A path as messages show it: control characters escaped, since a file's name is data from outside."""
+    return path if path.isprintable() else repr(path)
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path holds glob characters."""
+    return glob.has_magic(path)
+
+
+@contextlib.contextmanager
+def closing(files: Files, handle: int) -> Iterator[int]:
+    """Close `handle` at the end."""
+    try:
+        yield handle
+    finally:
+        files.close(handle)
+
+
+def _require_regular(status: os.stat_result, path: str) -> None:
+    kinds = {
+        stat.S_IFDIR: (errno.EISDIR, "it is a folder"),
+        stat.S_IFIFO: (errno.EINVAL, "it is a pipe, and only regular files can be read more than once"),
+        stat.S_IFSOCK: (errno.EINVAL, "it is a socket, not a regular file"),
+        stat.S_IFCHR: (errno.EINVAL, "it is a device, not a regular file"),
+        stat.S_IFBLK: (errno.EINVAL, "it is a device, not a regular file"),
+    }
+    if not stat.S_ISREG(status.st_mode):
+        code, text = kinds.get(stat.S_IFMT(status.st_mode), (errno.EINVAL, "it is not a regular file"))
+        raise OSError(code, text, path)

@@ -1,0 +1,233 @@
+"""Runs a pass's regions as OpenCL kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from flowcompute.batch import Batch
+from flowcompute.elements import Constant
+from flowcompute.errors import KernelError
+from flowcompute.gpu._cl import cl
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.memory import DeviceMemory, HostMemory
+from flowcompute.gpu.programs import build
+from flowcompute.gpu.render import render
+from flowcompute.planner.executor import StepExecutor
+from flowcompute.planner.kernel import Argument, Kernel, register_dtype
+from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
+from flowcompute.planner.plan import NodeStep, Plan, RegionStep
+
+CHUNK_BYTES = 64 << 10
+"""What one work-item of a CPU takes: launching smaller ones costs more than it balances."""
+
+GROUPS_PER_UNIT = 16
+"""Work-groups for each compute unit of a GPU, when there is so much work."""
+
+
+class OpenCLExecutor(StepExecutor):
+    """Launches kernels on one device; on host devices in place on host memory."""
+
+    def __init__(self, plan: Plan, pass_index: int, device: Device) -> None:
+        super().__init__(plan, pass_index)
+        self.device = device
+        self.cpu = device.traits.code_shape == "cpu"
+        self._kernels: dict[str, Any] = {}
+        self._memory: HostMemory | DeviceMemory | None = None
+        self._partials: dict[tuple[int, int], np.ndarray] = {}
+        self._carries: dict[tuple[int, int], np.ndarray] = {}
+        self._padded: dict[int, np.ndarray] = {}
+        self._scalars: dict[int, Any] = {}
+        self._downloads = self._needed_on_host()
+        streams = [*plan.graph.nodes]
+        self._streamed = {node.id for node in streams if node.spec.is_stream}
+
+    def _needed_on_host(self) -> set[int]:
+        """Values that destinations, host functions and host folds read."""
+        needed = {sink.value for sink in self.one_pass.sinks}
+        for step in self.plan.steps:
+            if isinstance(step, NodeStep):
+                needed.update(step.node.inputs)
+        return needed | {i for step in self.one_pass.before for i in _made(step)}
+
+    def open(self) -> None:
+        """Build the kernels, then compute what does not depend on the stream."""
+        for step in self.plan.steps:
+            if isinstance(step, RegionStep) and step.kernel is not None:
+                program = build(self.device, render(step.kernel), ())
+                self._kernels[step.kernel.name] = cl.Kernel(program, step.kernel.name)
+        context, queue = self.device.context, self.device.queue
+        self._memory = HostMemory(context, queue) if self.device.traits.host_memory else DeviceMemory(context, queue)
+        super().open()
+
+    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> None:
+        """Run the steps of a batch."""
+        super().process(batch, outputs)
+        if isinstance(self._memory, DeviceMemory):
+            self._memory.forget(set(self._streamed))
+
+    def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
+        """Launch a region's kernel and bring its results to the host where they are needed there."""
+        kernel, region = step.kernel, step.region
+        if kernel is None:
+            self._fold_nothing(step, items)
+            return
+        assert self._memory is not None
+        start = self.start if region.stream else 0
+        phase = start % kernel.block if kernel.block else 0
+        blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
+        self._make_partials(step, kernel, blocks)
+        values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
+        count, chunk, groups = self._division(kernel, items, blocks)
+        if count:
+            integers = (np.int64(count), np.int64(chunk), np.int64(blocks), np.int64(start), np.int64(phase))
+            self._launch(step, kernel, [*values, *integers], groups)
+        for i, array in outputs.items():
+            self._bring(i, array)
+        for fold in region.folds:
+            self._push(fold, kernel, items, phase, blocks)
+
+    def _launch(self, step: RegionStep, kernel: Kernel, values: list[Any], groups: int) -> None:
+        compiled = self._kernels[kernel.name]
+        try:
+            compiled.set_args(*values)
+            size = (groups * kernel.work_group,)
+            cl.enqueue_nd_range_kernel(self.device.queue, compiled, size, (kernel.work_group,))
+            self.device.queue.finish()
+        except cl.Error as error:
+            raise KernelError(f"a launch on {self.device.traits.name} failed: {error}", element=step.name) from error
+        self.launches += 1
+
+    def _bring(self, value: int, array: np.ndarray) -> None:
+        memory = self._memory
+        if isinstance(memory, DeviceMemory):
+            memory.keep(value)
+            if value in self._downloads or value not in self._streamed:
+                memory.fetch(value, array)
+
+    # -- arguments --------------------------------------------------------------------------------
+
+    def _argument(self, argument: Argument, outputs: Mapping[int, np.ndarray], stream: bool) -> Any:
+        assert self._memory is not None
+        value = argument.value
+        if argument.kind == "scalar":
+            return self._scalar(value)
+        if argument.kind == "output":
+            return self._memory.output(value, outputs[value])
+        if argument.kind == "partial":
+            return self._memory.output(("partial", value, argument.part), self._partials[value, argument.part])
+        if argument.kind == "carry":
+            return self._memory.input(("carry", value, argument.part), self._carry(argument), True)
+        if argument.period:
+            return self._memory.input(("cyclic", value), self._cyclic(value), False)
+        fresh = stream and value in self._streamed
+        return self._memory.input(value, self.array(value), fresh)
+
+    def _scalar(self, value: int) -> Any:
+        if value not in self._scalars:
+            element = self.nodes[value].element
+            assert isinstance(element, Constant)
+            number = element.value.astype(register_dtype(element.dtype))[()]
+            self._scalars[value] = number
+        return self._scalars[value]
+
+    def _cyclic(self, value: int) -> np.ndarray:
+        """A resident operand with one vector of itself behind it."""
+        if value not in self._padded:
+            flat = self.array(value).reshape(-1)
+            self._padded[value] = np.concatenate([flat, np.resize(flat, 16)])
+        return self._padded[value]
+
+    # -- folds ------------------------------------------------------------------------------------
+
+    def _make_partials(self, step: RegionStep, kernel: Kernel, blocks: int) -> None:
+        for fold in step.region.folds:
+            spec = self.plan.folds[fold]
+            for part, dtype in enumerate(spec.parts()):
+                room = self._partials.get((fold, part))
+                if room is None or len(room) < blocks:
+                    most = max(blocks, self.plan.batch_items // kernel.block + 2)
+                    self._partials[fold, part] = np.empty((most, spec.numbers), dtype)
+
+    def _carry(self, argument: Argument) -> np.ndarray:
+        key = (argument.value, argument.part)
+        if key not in self._carries:
+            self._carries[key] = np.zeros(self.plan.folds[argument.value].numbers, argument.dtype)
+        return self._carries[key]
+
+    def _push(self, fold: int, kernel: Kernel, items: int, phase: int, blocks: int) -> None:
+        """Give a fold the blocks that are whole; keep the accumulators of the last one if it goes on."""
+        spec = self.plan.folds[fold]
+        parts = []
+        for part in range(len(spec.parts())):
+            array = self._partials[fold, part]
+            if isinstance(self._memory, DeviceMemory):
+                self._memory.fetch(("partial", fold, part), array[:blocks])
+            parts.append(array[:blocks])
+        if kernel.work == "records":
+            self.folds[fold].push_blocks(parts, items)
+            return
+        self.folds[fold].push_open_blocks(parts, phase, items)
+        if (phase + items) % kernel.block:
+            for part, array in enumerate(parts):
+                self._carries[fold, part] = array[-1].copy()
+
+    def _fold_nothing(self, step: RegionStep, items: int) -> None:
+        """Items without numbers: folds only count records."""
+        for fold in step.region.folds:
+            spec = self.plan.folds[fold]
+            self.folds[fold].push_records([np.empty((items, *spec.item), spec.dtype)] * spec.inputs)
+
+    # -- sizes ------------------------------------------------------------------------------------
+
+    def _division(self, kernel: Kernel, items: int, blocks: int) -> tuple[int, int, int]:
+        """How many numbers or rows there are, how many a work-item takes, and how many work-groups start."""
+        count = items * kernel.units
+        if not self.cpu:
+            most = self.device.traits.units * GROUPS_PER_UNIT
+            lanes = kernel.lanes * kernel.work_group
+            work = {"flat": -(-count // lanes), "rows": count, "matmul": -(-count // kernel.work_group) * 16}
+            groups = work.get(kernel.work, blocks)
+            return (items if kernel.work in ("records", "columns") else count), 0, max(1, min(groups, most))
+        if kernel.work in ("records", "columns"):
+            tiles = -(-kernel.units * 1 // 1) if not kernel.columns else self._tiles(kernel)
+            return items, 0, max(1, blocks * (tiles if kernel.columns else 1))
+        chunk = self._chunk(kernel, count)
+        return count, chunk, max(1, -(-count // chunk))
+
+    def _tiles(self, kernel: Kernel) -> int:
+        fold = next(argument.value for argument in kernel.arguments if argument.kind == "partial")
+        return -(-self.plan.folds[fold].numbers // kernel.columns)
+
+    def _chunk(self, kernel: Kernel, count: int) -> int:
+        """Numbers or rows for one work-item: a fair share, but not much less than `CHUNK_BYTES`."""
+        if kernel.work == "matmul":
+            return ROWS_PER_ITEM
+        width = max([a.dtype.itemsize for a in kernel.arguments if a.kind in ("input", "output")], default=4)
+        knob = self.plan.strategy.items_per_work_item
+        if kernel.work == "flat":
+            chunk = knob or CHUNK_BYTES // width
+            return max(16, chunk // 16 * 16)
+        columns = max(1, self._row_numbers(kernel))
+        return max(1, (knob or CHUNK_BYTES // width) // columns)
+
+    def _row_numbers(self, kernel: Kernel) -> int:
+        step = next(s for s in self.plan.steps if isinstance(s, RegionStep) and s.kernel is kernel)
+        return step.region.numbers // max(1, kernel.units)
+
+    def close(self) -> None:
+        """Release buffers and kernels."""
+        if self._memory is not None:
+            self._memory.close()
+        self._memory = None
+        self._kernels.clear()
+        self._partials.clear()
+        self._carries.clear()
+        self._padded.clear()
+        super().close()
+
+
+def _made(step: Any) -> tuple[int, ...]:
+    return step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)

@@ -1,0 +1,50 @@
+"""Functions that kernels may need beside OpenCL's own. `@NAME@` and its like are filled in by the renderer."""
+
+from __future__ import annotations
+
+HELPERS: dict[str, str] = {
+    # Lanes that do not exist are zero: nothing past the end is touched.
+    "gather": """
+static inline @V@ @NAME@(const __global @M@ *p, long stride, long count) {
+    @S@ all[@L@];
+    for (int lane = 0; lane < @L@; lane++) all[lane] = lane < count ? @TRUE@@READ@ : 0;
+    return vload@L@(0, all);
+}
+""",
+    "scatter": """
+static inline void @NAME@(@W@ value, __global @M@ *p, long stride, long count) {
+    @B@ all[@L@];
+    vstore@L@(value, 0, all);
+    for (int lane = 0; lane < @L@; lane++) if (lane < count) @WRITE@;
+}
+""",
+    # To the nearest half, ties to even, as a float: cl_khr_fp16 is absent where it matters.
+    # Below 2^-14 halves are 2^-24 apart, as floats are at 0.5.
+    "round_float16": """
+static inline @V@ @NAME@(@V@ x) {
+    @U@ bits = as_@U@(x), sign = bits & (@U@)(0x80000000), size = bits ^ sign;
+    @U@ near = (size + (@U@)(0xfff) + ((size >> (@U@)(13)) & (@U@)(1))) & (@U@)(0xffffe000);
+    @V@ tiny = (as_@V@(size) + (@V@)(0.5f)) - (@V@)(0.5f);
+    @U@ result = size < (@U@)(0x38800000) ? as_@U@(tiny) : near;
+    result = near >= (@U@)(0x47800000) ? (@U@)(0x7f800000) : result;
+    result = size > (@U@)(0x7f800000) ? (@U@)(0x7fc00000) : result;
+    return as_@V@(result | sign);
+}
+""",
+    "round_bfloat16": """
+static inline @V@ @NAME@(@V@ x) {
+    @U@ bits = as_@U@(x), sign = bits & (@U@)(0x80000000), size = bits ^ sign;
+    @U@ near = (size + (@U@)(0x7fff) + ((size >> (@U@)(16)) & (@U@)(1))) & (@U@)(0xffff0000);
+    near = size > (@U@)(0x7f800000) ? (@U@)(0x7fc00000) : near;
+    return as_@V@(near | sign);
+}
+""",
+    # Double to float rounded to odd, so that rounding on to half is rounding once.
+    "odd": """
+static inline @F@ @NAME@(@V@ x) {
+    @F@ near = convert_@F@_rtz(x);
+    @I@ inexact = convert_@I@(convert_@V@(near) != x) & (@I@)(1);
+    return as_@F@(as_@I@(near) | inexact);
+}
+""",
+}

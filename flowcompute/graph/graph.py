@@ -1,0 +1,192 @@
+"""The graph, found by walking back from what is resolved; equal parts are merged."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements import Compute, Constant, Destination, Element, HostFunction, Source
+from flowcompute.elements.op import Kind, Op
+from flowcompute.errors import SpecError
+from flowcompute.spec import Spec
+
+_COMPARED_BYTES = 1 << 20
+"""Constants up to this size are merged when their values are equal; larger ones only with themselves."""
+
+_LITERALS = (0, 1, -1, 2)
+"""Scalars whose value belongs to the structure, because kernels are better for knowing it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value of the graph.
+
+    Attributes:
+        id: position in the graph's topological order; the value's id everywhere downstream.
+        name: unique among the graph's nodes; what people read.
+        element: the element it stands for (the first of several equal ones).
+        inputs: ids of its operands.
+    """
+
+    id: int
+    name: str
+    element: Element
+    inputs: tuple[int, ...]
+
+    @property
+    def spec(self) -> Spec:
+        """Spec of the value."""
+        return self.element.spec
+
+    @property
+    def op(self) -> Op | None:
+        """The operation's record, None for sources, constants and destinations."""
+        return self.element.op if isinstance(self.element, Compute) else None
+
+    @property
+    def kind(self) -> Kind | None:
+        """The operation's kind, None for sources, constants and destinations."""
+        return self.element.op.kind if isinstance(self.element, Compute) else None
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The operation's attributes."""
+        return self.element.attrs if isinstance(self.element, Compute) else {}
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in topological order (operands first) and the ids of the roots, in the order asked for."""
+
+    nodes: tuple[Node, ...]
+    roots: tuple[int, ...]
+
+    def users(self) -> list[list[int]]:
+        """For each node the ids of the nodes that take its value."""
+        users: list[list[int]] = [[] for _ in self.nodes]
+        for node in self.nodes:
+            for source in node.inputs:
+                users[source].append(node.id)
+        return users
+
+
+def build_graph(roots: Sequence[Element]) -> Graph:
+    """Walk back from the roots and merge equal elements.
+
+    Raises:
+        SpecError: when two different elements were given the same name, or a destination has no input.
+    """
+    ids: dict[int, int] = {}
+    merged: dict[Any, int] = {}
+    found: list[tuple[Element, tuple[int, ...]]] = []
+    for element in _postorder(roots):
+        if isinstance(element, Destination):
+            _ = element.input
+        inputs = tuple(ids[id(operand)] for operand in element.inputs)
+        key = _merge_key(element, inputs)
+        position = merged.setdefault(key, len(found))
+        if position == len(found):
+            found.append((element, inputs))
+        elif element.name is not None and found[position][0].name is None:
+            found[position] = (element, inputs)
+        ids[id(element)] = position
+    names = _unique_names([element for element, _ in found])
+    nodes = tuple(Node(i, names[i], element, inputs) for i, (element, inputs) in enumerate(found))
+    return Graph(nodes, tuple(ids[id(root)] for root in roots))
+
+
+def _postorder(roots: Sequence[Element]) -> list[Element]:
+    """Every element once, operands before users, without recursion (graphs may be deep)."""
+    order: list[Element] = []
+    seen: set[int] = set()
+    stack: list[tuple[Element, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        element, expanded = stack.pop()
+        if expanded:
+            order.append(element)
+        elif id(element) not in seen:
+            seen.add(id(element))
+            stack.append((element, True))
+            stack.extend((operand, False) for operand in reversed(element.inputs))
+    return order
+
+
+def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
+    """Elements of equal key have equal values."""
+    if isinstance(element, Constant):
+        value = element.value
+        if value.nbytes <= _COMPARED_BYTES:
+            return ("constant", value.dtype, value.shape, value.tobytes())
+    elif isinstance(element, Source):
+        return ("source", type(element), element.identity, element.spec)
+    elif isinstance(element, Compute) and not isinstance(element, HostFunction):
+        operands = tuple(sorted(inputs)) if element.op.commutes else inputs
+        return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec)
+    return id(element)
+
+
+def _plain(attrs: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(attrs.items()))
+
+
+def _unique_names(elements: list[Element]) -> list[str]:
+    given: dict[str, Element] = {}
+    for element in elements:
+        if element.name is not None and given.setdefault(element.name, element) is not element:
+            raise SpecError(
+                f"two elements are named {element.name!r}",
+                element=element.name,
+                site=element.site,
+                hint=f"rename one; the other was made at {given[element.name].site}",
+            )
+    taken = set(given)
+    counts: dict[str, int] = {}
+    names = []
+    for element in elements:
+        name = element.name
+        if name is None:
+            name = label = element.label
+            while name in taken:
+                counts[label] = counts.get(label, 1) + 1
+                name = f"{label}_{counts[label]}"
+            taken.add(name)
+        names.append(name)
+    return names
+
+
+def structural_hash(graph: Graph) -> str:
+    """Equal for graphs of equal structure: ops, attributes, dtypes and item shapes, not lengths or data.
+
+    Leaves count by their position, so `x * x` and `a * b` differ. Scalars are leaves except 0, 1, -1 and 2.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for node in graph.nodes:
+        digest.update(repr(_structure(node)).encode())
+    digest.update(repr(graph.roots).encode())
+    return digest.hexdigest()
+
+
+def _structure(node: Node) -> tuple[Any, ...]:
+    spec = node.spec
+    shape = (spec.dtype.name, spec.shape, spec.is_stream)
+    element = node.element
+    if isinstance(element, Constant):
+        scalar = element.value[()] if element.value.ndim == 0 else None
+        literal = repr(scalar) if scalar is not None and is_literal(element.value) else None
+        return ("constant", shape, literal)
+    if isinstance(element, HostFunction):
+        function = element.function
+        return ("host", getattr(function, "__qualname__", type(function).__qualname__), shape, node.inputs)
+    if isinstance(element, Compute):
+        attrs = tuple((key, str(value)) for key, value in _plain(element.attrs))
+        return (element.op.kind.value, element.op.name, attrs, shape, node.inputs)
+    return (type(element).__name__, shape, node.inputs)
+
+
+def is_literal(value: np.ndarray) -> bool:
+    """Whether a constant's value is part of the structure (and of kernel text)."""
+    return value.ndim == 0 and bool(np.isin(value, _LITERALS)) and not (value == 0 and np.signbit(value.astype("f8")))

@@ -1,0 +1,102 @@
+"""What a run says of itself: plain records without clocks or files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+NodeKind = Literal["source", "region", "destination"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMetrics:
+    """What one stage of the plan has done so far.
+
+    Attributes:
+        name: the stage's name in the plan.
+        kind: what it is. Host functions count as regions.
+        items: records that passed.
+        batches: batches that passed.
+        bytes_in, bytes_out: bytes taken and given. The regions of a pass run one after the
+            other on the same batch, and show the bytes that entered and left them together.
+        wait_in_s: seconds waiting for input.
+        busy_s: seconds at work.
+        wait_out_s: seconds waiting for a free buffer or for a slower stage to take the output.
+    """
+
+    name: str
+    kind: NodeKind
+    items: int
+    batches: int
+    bytes_in: int
+    bytes_out: int
+    wait_in_s: float
+    busy_s: float
+    wait_out_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is.
+
+    Attributes:
+        items: records computed, over all passes.
+        total_items: records to compute, or None while that is unknown.
+        bytes_read: bytes that the sources gave.
+        seconds: since the start; stands still once the run has ended.
+        done: whether the run has ended, well or not.
+    """
+
+    items: int
+    total_items: int | None
+    bytes_read: int
+    seconds: float
+    done: bool
+
+    @property
+    def fraction(self) -> float | None:
+        """Between 0 and 1, or None while the total is unknown."""
+        if self.total_items is None:
+            return None
+        return min(self.items / self.total_items, 1.0) if self.total_items else float(self.done)
+
+    @property
+    def throughput(self) -> float:
+        """Bytes read in a second, on average."""
+        return self.bytes_read / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def remaining_s(self) -> float | None:
+        """Seconds to go at the average pace, or None when nobody can say."""
+        if self.done:
+            return 0.0
+        if self.total_items is None or not self.items:
+            return None
+        return self.seconds * max(self.total_items - self.items, 0) / self.items
+
+
+class Metrics(Mapping[str, NodeMetrics]):
+    """The rows of a run by stage name; an element's name answers with the row of its stage.
+
+    Args:
+        rows: one for each stage, in the order of the plan.
+        aliases: element name -> name of the stage it runs in.
+    """
+
+    def __init__(self, rows: Mapping[str, NodeMetrics], aliases: Mapping[str, str]) -> None:
+        self._rows = dict(rows)
+        self._aliases = aliases
+
+    def __getitem__(self, name: str) -> NodeMetrics:
+        row = self._rows.get(name)
+        return self._rows[self._aliases.get(name, name)] if row is None else row
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"Metrics({list(self._rows.values())})"

@@ -1,0 +1,111 @@
+"""What the planner knows of a backend, and what the runtime asks of one. Implemented by `gpu/` and `reference/`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from flowcompute.batch import Batch
+    from flowcompute.planner.plan import Plan
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What the planner must know of a device to choose shapes and sizes.
+
+    Attributes:
+        name: what people call it ("numpy", "pthread-AMD EPYC", "NVIDIA H200").
+        kind: platform, driver and device; equal bits hold within one kind.
+        code_shape: how kernels are written for it; "numpy" means no kernels at all.
+        host_memory: whether it computes in place on host memory (no upload, no download).
+        float64: whether it has double precision.
+        memory_bytes: its memory; for a host device the machine's.
+        max_buffer_bytes: the largest single buffer.
+        local_bytes: local memory of a work-group.
+        units: compute units.
+        correct_division: whether it can round fp32 division and square root correctly.
+        reason: why this device was chosen, in words.
+    """
+
+    name: str
+    kind: str
+    code_shape: Literal["cpu", "gpu", "numpy"]
+    host_memory: bool
+    float64: bool
+    memory_bytes: int
+    max_buffer_bytes: int
+    local_bytes: int
+    units: int
+    correct_division: bool = True
+    reason: str = ""
+
+
+class Executor(ABC):
+    """Runs the compute part of one pass: what lies between its sources and its destinations.
+
+    Methods may block and are called from worker threads, one at a time, in this order:
+    `open`, `process` for each batch in record order, `finish`, `close` (always).
+    """
+
+    launches: int = 0
+    """Kernels launched so far (calls of NumPy regions on the reference backend)."""
+
+    @abstractmethod
+    def open(self) -> None:
+        """Compile, allocate, upload and compute resident values that do not depend on the stream.
+
+        Raises:
+            KernelError: if a kernel does not compile.
+        """
+
+    @abstractmethod
+    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> None:
+        """Compute one batch.
+
+        Args:
+            batch: the sources' arrays by value id.
+            outputs: where to write the stream values that destinations take: value id ->
+                C-contiguous array of shape `(batch.items, *item)`; all filled on return.
+
+        Raises:
+            RunError: naming element and records, if a host function or a kernel fails.
+        """
+
+    @abstractmethod
+    def finish(self, length: int) -> dict[int, np.ndarray]:
+        """End the pass after `length` records: the resident values that destinations take, by value id."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """State of the folds as plain data and arrays, as of the last processed batch."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot; called after `open`."""
+
+    @abstractmethod
+    def step_seconds(self) -> dict[str, tuple[int, float]]:
+        """By step name: batches done and seconds busy, for metrics."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release every buffer; harmless when called twice."""
+
+
+class Backend(ABC):
+    """A way to compute: the NumPy reference, or an OpenCL device."""
+
+    traits: Traits
+
+    @abstractmethod
+    def source_text(self, kernel: Any) -> str:
+        """The text of a lowered kernel for this device; touches no device."""
+
+    @abstractmethod
+    def executor(self, plan: Plan, pass_index: int) -> Executor:
+        """An executor for one pass of the plan; nothing is touched before its `open`."""

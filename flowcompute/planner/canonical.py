@@ -1,0 +1,168 @@
+"""The canonical order of reductions, version 1: which number is added to which.
+
+It depends on lengths and dtypes alone, never on batch size, Strategy or device, so results
+keep their bits whatever those are. Checkpoints carry `ORDER_VERSION`.
+
+* **Rows** (item axes, and streams of numbers in blocks of records): blocks of 1024 elements
+  as 256 lanes of 4 steps; a lane adds its steps in order, lanes are added as a tree by halves
+  (lane l with l + 128, then l + 64, ...). A row shorter than a block has
+  `row_lanes(length)` lanes. Missing elements are the identity.
+* **Columns** (items of more than one number over the stream): blocks of `column_block`
+  records, each column added in order inside a block.
+* **Blocks** are merged in an aligned binary tree over the block index, floats in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from flowcompute.spec import FLOAT32, FLOAT64, is_float
+
+ORDER_VERSION = 1
+BLOCK = 1024
+LANES = 256
+
+Parts = tuple[np.ndarray, ...]
+
+
+def row_lanes(length: int) -> int:
+    """Lanes in which a row of this length is added."""
+    return min(LANES, max(1, _power_of_two(length) // 2))
+
+
+def column_block(numbers: int) -> int:
+    """Records in a block of a fold over items of this many numbers."""
+    return min(max(_power_of_two_below((1 << 16) // max(numbers, 1)), 16), 4096)
+
+
+def fold_block(item_numbers: int) -> int:
+    """Records in a canonical block of a fold over the stream."""
+    return BLOCK if item_numbers == 1 else column_block(item_numbers)
+
+
+def _power_of_two(value: int) -> int:
+    """The smallest power of two not below `value`."""
+    return 1 << max(0, value - 1).bit_length()
+
+
+def _power_of_two_below(value: int) -> int:
+    return 1 << (max(1, value).bit_length() - 1)
+
+
+def identity(op: str, dtype: np.dtype) -> Any:
+    """The number that changes nothing: -0.0 for sums of floats, which keeps the sign of zero sums."""
+    if op in ("sum", "mean", "vecdot", "var"):
+        return dtype.type(-0.0) if is_float(dtype) else dtype.type(0)
+    if op == "prod":
+        return dtype.type(1)
+    if op in ("any", "all"):
+        return np.bool_(op == "all")
+    lowest = op in ("max", "argmax")
+    if is_float(dtype):
+        return dtype.type(-math.inf if lowest else math.inf)
+    if dtype.kind == "b":
+        return np.bool_(not lowest)
+    return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max
+
+
+def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """NumPy's maximum with maximum(+0, -0) = +0 in either order."""
+    result = np.maximum(a, b)
+    return np.where((a == 0) & (b == 0), a + b, result) if is_float(result.dtype) else result
+
+
+def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """NumPy's minimum with minimum(+0, -0) = -0 in either order."""
+    result = np.minimum(a, b)
+    return np.where((a == 0) & (b == 0), -(-a + -b), result) if is_float(result.dtype) else result
+
+
+def first_wins(op: str, a: Parts, b: Parts) -> Parts:
+    """Of (value, index) pairs the one argmin/argmax keeps: the first NaN, else the first best."""
+    (value_a, index_a), (value_b, index_b) = a, b
+    better = value_b > value_a if op == "argmax" else value_b < value_a
+    if is_float(value_a.dtype):
+        nan_a, nan_b = np.isnan(value_a), np.isnan(value_b)
+        better = np.where(nan_a | nan_b, nan_b & ~nan_a, better)
+        same = (value_a == value_b) | (nan_a & nan_b)
+    else:
+        same = value_a == value_b
+    better = better | (same & (index_b < index_a))
+    return np.where(better, value_b, value_a), np.where(better, index_b, index_a)
+
+
+def combine(op: str, a: Parts, b: Parts) -> Parts:
+    """One step inside a block: accumulator parts `a` and then `b`."""
+    if op in ("argmin", "argmax"):
+        return first_wins(op, a, b)
+    if op in ("sum", "mean", "vecdot", "var"):
+        return tuple(x + y for x, y in zip(a, b, strict=True))
+    if op == "prod":
+        return (a[0] * b[0],)
+    if op in ("any", "all"):
+        return ((a[0] | b[0]) if op == "any" else (a[0] & b[0]),)
+    return (maximum(a[0], b[0]) if op == "max" else minimum(a[0], b[0]),)
+
+
+def reduce_rows(op: str, parts: Parts) -> Parts:
+    """Reduce the last axis in canonical order, vectorised over the leading axes."""
+    length = parts[0].shape[-1]
+    lanes = row_lanes(length)
+    blocks = max(1, -(-length // BLOCK))
+    if blocks == 1:
+        return _reduce_block(op, parts, lanes)
+    whole = tuple(part[..., : (blocks - 1) * BLOCK].reshape(*part.shape[:-1], blocks - 1, BLOCK) for part in parts)
+    tail = tuple(part[..., (blocks - 1) * BLOCK :] for part in parts)
+    done = tuple(
+        np.concatenate([a, b[..., None]], axis=-1)
+        for a, b in zip(_reduce_block(op, whole, LANES), _reduce_block(op, tail, LANES), strict=True)
+    )
+    wide = tuple(part.astype(merge_dtype(part.dtype)) for part in done)
+    merged = _merge_aligned(op, wide)
+    return tuple(part.astype(first.dtype) for part, first in zip(merged, parts, strict=True))
+
+
+def merge_dtype(dtype: np.dtype) -> np.dtype:
+    """Blocks of float32 are merged in float64."""
+    return FLOAT64 if dtype == FLOAT32 else dtype
+
+
+def _merge_aligned(op: str, parts: Parts) -> Parts:
+    while parts[0].shape[-1] > 1:
+        count = parts[0].shape[-1]
+        even = tuple(part[..., 0 : count - count % 2 : 2] for part in parts)
+        odd = tuple(part[..., 1::2] for part in parts)
+        merged = combine(op, even, odd)
+        if count % 2:
+            merged = tuple(np.concatenate([m, part[..., -1:]], axis=-1) for m, part in zip(merged, parts, strict=True))
+        parts = merged
+    return tuple(part[..., 0] for part in parts)
+
+
+def _identities(op: str, parts: Parts) -> list[Any]:
+    if op in ("argmin", "argmax"):
+        return [identity(op, parts[0].dtype), np.iinfo(np.int64).max]
+    return [identity(op, part.dtype) for part in parts]
+
+
+def _reduce_block(op: str, parts: Parts, lanes: int) -> Parts:
+    """At most four steps in order, then the tree by halves over the lanes."""
+    length = parts[0].shape[-1]
+    steps = max(1, -(-length // lanes))
+    padded = []
+    for part, fill in zip(parts, _identities(op, parts), strict=True):
+        room = np.full((*part.shape[:-1], steps * lanes), fill, part.dtype)
+        room[..., :length] = part
+        padded.append(room.reshape(*part.shape[:-1], steps, lanes))
+    total = tuple(part[..., 0, :] for part in padded)
+    for step in range(1, steps):
+        total = combine(op, total, tuple(part[..., step, :] for part in padded))
+    while lanes > 1:
+        lanes //= 2
+        total = combine(op, tuple(t[..., :lanes] for t in total), tuple(t[..., lanes : 2 * lanes] for t in total))
+    if length == 0 and op in ("sum", "vecdot", "mean"):
+        return tuple(np.zeros(part.shape[:-1], part.dtype) for part in parts)
+    return tuple(t[..., 0] for t in total)

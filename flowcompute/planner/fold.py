@@ -1,0 +1,245 @@
+"""The state of a fold over the stream: partial results of canonical blocks, merged on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flowcompute.planner.canonical import Parts, combine, fold_block, identity, merge_dtype, reduce_rows
+from flowcompute.spec import FLOAT64, INT64, is_float
+
+
+@dataclass(frozen=True)
+class FoldSpec:
+    """What a fold computes.
+
+    Attributes:
+        op: name of the reduction.
+        dtype: dtype of the folded values (of the accumulators).
+        item: shape of an item.
+        result_dtype: dtype of the result.
+        result_shape: shape of the result (`item`, or `(1, *item)` with keepdims).
+        inner: numbers that each value already stands for (means of items, indices inside items).
+        correction: of a variance.
+        inputs: operands of the fold.
+    """
+
+    op: str
+    dtype: np.dtype
+    item: tuple[int, ...]
+    result_dtype: np.dtype
+    result_shape: tuple[int, ...]
+    inner: int = 1
+    correction: float = 0.0
+    inputs: int = 1
+
+    @property
+    def numbers(self) -> int:
+        """Numbers in an item."""
+        return int(np.prod(self.item, dtype=np.int64))
+
+    @property
+    def block(self) -> int:
+        """Records in a canonical block."""
+        return fold_block(self.numbers)
+
+    def parts(self) -> tuple[np.dtype, ...]:
+        """Dtypes of a block's partial result, one array each."""
+        if self.op == "var":
+            return (self.dtype,) * (2 + self.inputs)
+        return (self.dtype, INT64) if self.op in ("argmin", "argmax") else (self.dtype,)
+
+
+class Fold:
+    """Accumulates a fold in canonical order, from records or from blocks that a kernel has reduced.
+
+    `push_records` keeps the records of an unfinished block; `push_blocks` takes whole blocks
+    and, at the end of the stream, the last shorter one; `push_open_blocks` accumulators.
+    """
+
+    def __init__(self, spec: FoldSpec) -> None:
+        self.spec = spec
+        self.records = 0
+        self._tail: Parts | None = None
+        self._open: tuple[Parts, int] | None = None
+        self._levels: list[Parts | None] = []
+
+    def push_records(self, values: Sequence[np.ndarray]) -> None:
+        """Add records: arrays `(n, *item)`, one for each input of the fold."""
+        flat = tuple(np.asarray(value).reshape(len(value), self.spec.numbers) for value in values)
+        if self._tail is not None:
+            flat = tuple(np.concatenate([old, new]) for old, new in zip(self._tail, flat, strict=True))
+        pending = 0 if self._tail is None else len(self._tail[0])
+        self.records += len(flat[0]) - pending
+        whole = len(flat[0]) // self.spec.block * self.spec.block
+        if whole:
+            start = self.records - len(flat[0])
+            self._add_blocks(self._reduce(tuple(part[:whole] for part in flat), start), self.spec.block)
+        self._tail = tuple(part[whole:].copy() for part in flat)
+
+    def push_blocks(self, parts: Sequence[np.ndarray], records: int) -> None:
+        """Add `records` records as partial results of blocks, arrays `(blocks, *item)` of `spec.parts()`.
+
+        All but the last block of the stream are whole.
+        """
+        flat = tuple(np.asarray(part).reshape(len(part), self.spec.numbers) for part in parts)
+        whole = records // self.spec.block
+        if whole:
+            self._add_blocks(tuple(part[:whole] for part in flat), self.spec.block)
+        rest = records - whole * self.spec.block
+        if rest:
+            self._add_blocks(tuple(part[whole : whole + 1] for part in flat), rest)
+        self.records += records
+
+    def push_open_blocks(self, parts: Sequence[np.ndarray], phase: int, records: int) -> None:
+        """Add records as accumulators of blocks, the first of which began `phase` records earlier.
+
+        The last block may go on in the next batch: it counts only when it is whole, or in `result`.
+        """
+        flat = tuple(np.asarray(part).reshape(len(part), self.spec.numbers) for part in parts)
+        whole = (phase + records) // self.spec.block
+        if whole:
+            self._add_blocks(tuple(part[:whole] for part in flat), self.spec.block)
+        rest = phase + records - whole * self.spec.block
+        self._open = (tuple(part[whole].copy() for part in flat), rest) if rest else None
+        self.records += records
+
+    def result(self) -> np.ndarray:
+        """The value of the fold over all records so far."""
+        state = [None if level is None else tuple(part.copy() for part in level) for level in self._levels]
+        records, tail = self.records, self._tail
+        try:
+            if tail is not None and len(tail[0]):
+                self._add_blocks(self._reduce(tail, self.records - len(tail[0])), len(tail[0]))
+            if self._open is not None:
+                self._add_blocks(tuple(part[None] for part in self._open[0]), self._open[1])
+            return self._finish(self._total())
+        finally:
+            self._levels, self.records, self._tail = state, records, tail
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state as plain data and arrays."""
+        return {
+            "records": self.records,
+            "open": None if self._open is None else [[part.copy() for part in self._open[0]], self._open[1]],
+            "tail": None if self._tail is None else [part.copy() for part in self._tail],
+            "levels": [None if level is None else [part.copy() for part in level] for level in self._levels],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of an equal fold."""
+        self.records = state["records"]
+        self._open = None if state["open"] is None else (tuple(state["open"][0]), state["open"][1])
+        self._tail = None if state["tail"] is None else tuple(state["tail"])
+        self._levels = [None if level is None else tuple(level) for level in state["levels"]]
+
+    # -- blocks -----------------------------------------------------------------------------
+
+    def _reduce(self, flat: Parts, start: int) -> Parts:
+        """Records `(n, numbers)` to block partials `(blocks, numbers)`; only the last block may be short."""
+        spec = self.spec
+        block = min(spec.block, len(flat[0]))
+        blocks = tuple(part.reshape(-1, block, spec.numbers) for part in flat)
+        if spec.op in ("argmin", "argmax"):
+            records = (start + np.arange(len(flat[0]), dtype=np.int64)).reshape(-1, block, 1) * spec.inner
+            index = records + blocks[1] if len(blocks) > 1 else np.broadcast_to(records, blocks[0].shape)
+            blocks = (blocks[0], index)
+        if spec.op == "vecdot":
+            blocks = (blocks[0] * blocks[1],)
+        if spec.op == "var":
+            shift = blocks[0][:, :1]
+            moved = blocks[0] - shift
+            summed = self._reduce_in_order("var", (moved, moved * moved, *blocks[1:]))
+            return (shift[:, 0], *summed)
+        return self._reduce_in_order(spec.op, blocks)
+
+    def _reduce_in_order(self, op: str, blocks: Parts) -> Parts:
+        if self.spec.numbers == 1:
+            # A short last block keeps the 256 lanes of a whole one: its length is not known in advance.
+            room = self.spec.block - blocks[0].shape[1]
+            padded = tuple(self._padded(op, part, room) for part in blocks) if room else blocks
+            return tuple(part[:, None] for part in reduce_rows(op, tuple(part[:, :, 0] for part in padded)))
+        total = tuple(part[:, 0] for part in blocks)
+        for record in range(1, blocks[0].shape[1]):
+            total = combine(op, total, tuple(part[:, record] for part in blocks))
+        return total
+
+    @staticmethod
+    def _padded(op: str, part: np.ndarray, room: int) -> np.ndarray:
+        index = op in ("argmin", "argmax") and part.dtype == INT64
+        fill = np.iinfo(np.int64).max if index else identity(op, part.dtype)
+        return np.concatenate([part, np.full((len(part), room, 1), fill, part.dtype)], axis=1)
+
+    def _add_blocks(self, parts: Parts, records: int) -> None:
+        """Merge consecutive blocks of `records` records each into the binary counter."""
+        if self.spec.op == "var":
+            parts = self._moments(parts, records)
+        nodes = tuple(part.astype(merge_dtype(part.dtype)) for part in parts)
+        level = 0
+        while len(nodes[0]):
+            if level == len(self._levels):
+                self._levels.append(None)
+            pending = self._levels[level]
+            if pending is not None:
+                nodes = tuple(np.concatenate([p[None], n]) for p, n in zip(pending, nodes, strict=True))
+                self._levels[level] = None
+            count = len(nodes[0])
+            if count % 2:
+                self._levels[level] = tuple(node[-1] for node in nodes)
+                nodes = tuple(node[:-1] for node in nodes)
+            nodes = self._merge(tuple(n[0::2] for n in nodes), tuple(n[1::2] for n in nodes))
+            level += 1
+
+    def _moments(self, parts: Parts, records: int) -> Parts:
+        """Shifted sums of a block as (count, mean, squared deviations, inner variance) in float64."""
+        shift, first, second, *inside = (part.astype(FLOAT64) for part in parts)
+        with np.errstate(all="ignore"):
+            count = np.full_like(shift, records)
+            deviations = np.maximum(second - first * first / records, 0)
+            return (count, shift + first / records, deviations, *inside)
+
+    def _merge(self, a: Parts, b: Parts) -> Parts:
+        with np.errstate(all="ignore"):
+            if self.spec.op != "var":
+                return combine(self.spec.op, a, b)
+            count = a[0] + b[0]
+            gap = b[1] - a[1]
+            mean = a[1] + gap * (b[0] / count)
+            deviations = a[2] + b[2] + gap * gap * (a[0] * b[0] / count)
+            return (count, mean, deviations, *(x + y for x, y in zip(a[3:], b[3:], strict=True)))
+
+    def _total(self) -> Parts | None:
+        total: Parts | None = None
+        for level in self._levels:
+            if level is not None:
+                total = level if total is None else self._merge(level, total)
+        return total
+
+    # -- finish -----------------------------------------------------------------------------
+
+    def _finish(self, total: Parts | None) -> np.ndarray:
+        spec = self.spec
+        with np.errstate(all="ignore"):
+            if total is None:
+                value = self._empty()
+            elif spec.op == "mean":
+                value = total[0] / self.records
+            elif spec.op == "var":
+                count = self.records * spec.inner
+                inside = total[3] * spec.inner if len(total) > 3 else 0.0
+                value = (total[2] * spec.inner + inside) / max(count - spec.correction, 0)
+            else:
+                value = total[-1]
+            return np.asarray(value).astype(spec.result_dtype).reshape(spec.result_shape)
+
+    def _empty(self) -> np.ndarray:
+        spec = self.spec
+        if spec.op in ("mean", "var"):
+            return np.full(spec.numbers, np.nan)
+        if spec.op in ("min", "max", "argmin", "argmax"):
+            raise ValueError("an empty stream has no such value")
+        value = 0 if spec.op in ("sum", "vecdot") and is_float(spec.dtype) else identity(spec.op, spec.dtype)
+        return np.full(spec.numbers, value, spec.dtype)

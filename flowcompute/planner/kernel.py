@@ -1,0 +1,315 @@
+"""Kernel IR: a loop nest over named integers with typed vector values. Rendered to OpenCL C by `gpu/render.py`.
+
+Indices, bounds and conditions are integer expressions in C's syntax, kept as text: every
+dialect shares it and nothing rewrites it. Values are `Var`s made by one `Let` each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from flowcompute.elements.op import Op
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
+
+ArgumentKind = Literal["input", "output", "partial", "carry", "scalar", "integer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A parameter of a kernel.
+
+    Attributes:
+        kind: "input" and "output" point to values; "partial" to block results and "carry" to
+            the unfinished block of a fold; "scalar" is a number; "integer" a long.
+        value: id of the value (of the fold for partials and carries); -1 for integers.
+        part: which accumulator of a fold.
+        period: for a resident operand read cyclically, its numbers (it is padded by a vector).
+    """
+
+    name: str
+    kind: ArgumentKind
+    dtype: np.dtype
+    value: int = -1
+    part: int = 0
+    period: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A value in registers: `lanes` numbers. A bool is a mask as wide as `mask_bytes` a lane."""
+
+    name: str
+    dtype: np.dtype
+    lanes: int
+    mask_bytes: int = 0
+
+
+def register_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which a stored dtype is computed: float32 for half formats."""
+    return FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
+
+
+# -- expressions ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`lanes` numbers from `argument` at `index`, `stride` apart; only `count` of them exist when given.
+
+    `stride` "0" is one number in all lanes. `each` gives a separate index for each lane, with
+    `{lane}` in it, where no single stride does.
+    """
+
+    argument: Argument
+    index: str
+    stride: int = 1
+    count: str | None = None
+    each: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An element-wise operation. `dtype` is the operands', `rounds` to a half format after it if given."""
+
+    op: Op
+    operands: tuple[Var, ...]
+    dtype: np.dtype
+    rounds: np.dtype | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """A cast between dtypes with our meaning (floats to integers saturate, NaN gives 0)."""
+
+    operand: Var
+    source: np.dtype
+    target: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Literal_:
+    """A number in all lanes."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarArgument:
+    """A scalar parameter in all lanes."""
+
+    argument: Argument
+
+
+@dataclass(frozen=True, slots=True)
+class Splat:
+    """One number (a value of one lane, or lane 0) in all lanes."""
+
+    operand: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """The lower or upper half of a vector."""
+
+    operand: Var
+    upper: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An element of a private or local array."""
+
+    array: str
+    index: str
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """An integer expression as an int64 value; with `step`, `text + step * lane` in each lane."""
+
+    text: str
+    step: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """A mask: true in the first `count` lanes."""
+
+    count: str
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """One part of a step of a reduction: `left` and then `right` (tuples of accumulator parts)."""
+
+    op: str
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
+class MultiplyAdd:
+    """`a * b + c` rounded once (floats), or wrapping (integers)."""
+
+    a: Var
+    b: Var
+    c: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`yes` where `mask`, else `no`."""
+
+    mask: Var
+    yes: Var
+    no: Var
+
+
+Expr = (
+    Load
+    | Apply
+    | Convert
+    | Literal_
+    | ScalarArgument
+    | Splat
+    | Half
+    | Item
+    | Integer
+    | Below
+    | Combine
+    | MultiplyAdd
+    | Select
+)
+
+
+# -- statements -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Declare a value."""
+
+    var: Var
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Give a declared value another content."""
+
+    var: Var
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class SetInteger:
+    """Declare (`new`) or assign an integer."""
+
+    name: str
+    text: str
+    new: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Store a value's lanes `stride` apart from `index`, only the first `count` when given.
+
+    `canonical` makes every NaN the canonical quiet one. `each` as for `Load`.
+    """
+
+    argument: Argument
+    index: str
+    var: Var
+    stride: int = 1
+    count: str | None = None
+    canonical: bool = False
+    each: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A private array (`local`: shared by the work-group) of vectors of a value's type."""
+
+    name: str
+    dtype: np.dtype
+    lanes: int
+    size: int
+    local: bool = False
+    mask_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Set an element of an array."""
+
+    array: str
+    index: str
+    var: Var
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for (long index = start; index < stop; index += step)`; `down` halves instead of stepping."""
+
+    index: str
+    start: str
+    stop: str
+    step: str
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Repeat while an integer condition holds."""
+
+    condition: str
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """Branch on an integer condition."""
+
+    condition: str
+    body: tuple[Stmt, ...]
+    otherwise: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All work-items of a work-group meet; local memory is visible after it."""
+
+
+Stmt = Let | Assign | SetInteger | Store | Array | Put | For | While | If | Barrier
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A lowered kernel.
+
+    Attributes:
+        region: name of the region it computes.
+        arguments: its parameters, in order.
+        work: what the global size counts: "chunks" of `chunk` flat vectors or rows (the runtime
+            passes the count), "blocks" of a fold, or "tiles" of a matrix product.
+        work_group: work-items that share local memory; 1 on CPUs.
+        block: records in a canonical block, for kernels with folds.
+        columns: for folds of columns, columns that one work-item takes (0: all).
+        units: numbers or rows in one record, by which work is divided.
+    """
+
+    name: str
+    region: str
+    arguments: tuple[Argument, ...]
+    body: tuple[Stmt, ...]
+    work: Literal["flat", "rows", "records", "columns", "matmul"]
+    work_group: int = 1
+    block: int = 0
+    columns: int = 0
+    units: int = 1
+    lanes: int = 1
+    notes: dict[str, Any] = field(default_factory=dict, compare=False)

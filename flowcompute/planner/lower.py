@@ -1,0 +1,22 @@
+"""From regions to kernel IR: choose the form."""
+
+from __future__ import annotations
+
+from flowcompute.elements.op import Kind
+from flowcompute.graph.graph import Graph
+from flowcompute.planner.backend import Traits
+from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.lower_flat import FlatLowering, is_flat
+from flowcompute.planner.lower_matmul import MatmulLowering
+from flowcompute.planner.lower_rows import RowLowering
+from flowcompute.planner.regions import Region
+
+
+def lower(graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpec], name: str) -> Kernel:
+    """The kernel IR of a region for a device of these traits."""
+    if graph.nodes[region.nodes[0]].kind is Kind.CONTRACT:
+        return MatmulLowering(graph, region, traits).lower(name)
+    if is_flat(graph, region):
+        return FlatLowering(graph, region, traits, folds).lower(name)
+    return RowLowering(graph, region, traits, folds).lower(name)

@@ -1,0 +1,205 @@
+"""Kernels over a flat run of numbers: element-wise regions, and folds of streams of numbers."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from flowcompute.graph.graph import Graph
+from flowcompute.planner.backend import Traits
+from flowcompute.planner.canonical import BLOCK, LANES
+from flowcompute.planner.emit import Arguments, Point, Scope, loaded
+from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var
+from flowcompute.planner.lower_reduce import GroupBlocks, Parts, Reduction, VectorBlocks, index_operand, moved
+from flowcompute.planner.regions import Access, Region
+
+
+def is_flat(graph: Graph, region: Region) -> bool:
+    """Whether all streams of the region run densely over its domain, and residents cyclically."""
+    if region.reduced or (region.folds and region.numbers != 1):
+        return False
+    accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
+    return all(_fits(graph, region, access) for access in accesses) and all(
+        graph.nodes[i].spec.item_numbers == region.numbers for i in region.outputs
+    )
+
+
+def _fits(graph: Graph, region: Region, access: Access) -> bool:
+    spec = graph.nodes[access.value].spec
+    if spec.item_numbers == region.numbers:
+        return True
+    if spec.is_stream and region.stream:
+        return False
+    return spec.item_numbers == 1 or is_suffix(spec.shape, access, region)
+
+
+def is_suffix(shape: tuple[int, ...], access: Access, region: Region) -> bool:
+    """Whether a resident value repeats with its own size as period."""
+    core = [size for size in shape if size != 1]
+    return core == [size for size in region.domain if size != 1][len(_wide(region)) - len(core) :] and [
+        axis for axis in access.layout if axis is not None
+    ] == _wide(region)[len(_wide(region)) - len(core) :]
+
+
+def _wide(region: Region) -> list[int]:
+    return [axis for axis, size in enumerate(region.domain) if size != 1]
+
+
+class FlatPoint(Point):
+    """Number `index` of the batch, `lanes` of them, of which `count` exist."""
+
+    def __init__(self, parent: FlatLowering, scope: Scope, index: str, count: str | None) -> None:
+        super().__init__(parent.graph, parent.region, parent.arguments, scope)
+        self.lowering = parent
+        self.index = index
+        self.count = count
+
+    def load(self, access: Access) -> Var:
+        spec = self.graph.nodes[access.value].spec
+        dense = spec.item_numbers == self.region.numbers and (spec.is_stream or not self.region.stream)
+        if dense:
+            argument = self.arguments.get("input", spec.dtype, access.value)
+            return loaded(self.scope, Load(argument, self.index, 1, self.count))
+        if spec.item_numbers == 1:
+            return loaded(self.scope, Load(self.arguments.get("input", spec.dtype, access.value), "0", 0))
+        # A resident operand is uploaded with one vector of itself behind it, so a vector never wraps.
+        argument = self.arguments.get("input", spec.dtype, access.value, period=spec.item_numbers)
+        return loaded(self.scope, Load(argument, self.lowering.cyclic(spec.item_numbers, self.scope, self.index)))
+
+
+class FlatLowering:
+    """Lowers one flat region."""
+
+    def __init__(self, graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpec]) -> None:
+        self.graph = graph
+        self.region = region
+        self.folds = folds
+        self.cpu = traits.code_shape == "cpu"
+        self.lanes = 16 if self.cpu else 4
+        self.arguments = Arguments()
+        self.names = itertools.count()
+        self.periods: dict[int, str] = {}
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel."""
+        body = self._fold_body() if self.region.folds else self._map_body()
+        return Kernel(
+            name,
+            self.region.name,
+            self.arguments.ordered(),
+            tuple(body),
+            work="records" if self.region.folds else "flat",
+            work_group=1 if self.cpu else LANES,
+            block=BLOCK if self.region.folds else 0,
+            units=1 if self.region.folds else self.region.numbers,
+            lanes=self.lanes,
+        )
+
+    # -- maps ---------------------------------------------------------------------------------
+
+    def cyclic(self, period: int, scope: Scope, index: str) -> str:
+        """The place in a cyclic operand that belongs to the flat index, kept by stepping, not dividing."""
+        if not self.cpu:
+            return scope.integer(f"{index} % {period}")
+        return self.periods.setdefault(period, f"p{len(self.periods)}")
+
+    def _points(self, point: FlatPoint) -> None:
+        for output in self.region.outputs:
+            point.store(output, point.index, 1, point.count)
+
+    def _map_body(self) -> list[Stmt]:
+        """Each work-item takes `chunk` numbers in vectors; a vector at the very end is only partly there."""
+        lanes = self.lanes
+        main = Scope(self.names, lanes=lanes)
+        self._points(FlatPoint(self, main, "i", None))
+        tail = Scope(self.names, lanes=lanes)
+        self._points(FlatPoint(self, tail, "i", "left"))
+        rest = If("i < stop", (SetInteger("left", "stop - i"), *tail.statements))
+        if not self.cpu:
+            whole = For("i", f"wid * {lanes}", "n", f"wsize * {lanes}", (self._whole_or_tail(main, tail),))
+            return [whole]
+        start: list[Stmt] = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
+        start += [SetInteger(place, f"start % {period}") for period, place in self.periods.items()]
+        for period, place in self.periods.items():
+            step = lanes % period
+            main.add(SetInteger(place, f"{place} + {step} - ({place} + {step} >= {period} ? {period} : 0)", new=False))
+        loop: list[Stmt] = [
+            SetInteger("whole", f"stop - (stop - start) % {lanes}"),
+            For("i", "start", "whole", str(lanes), tuple(main.statements)),
+            SetInteger("i", "whole"),
+            rest,
+        ]
+        return start + loop
+
+    @staticmethod
+    def _whole_or_tail(main: Scope, tail: Scope) -> Stmt:
+        left = SetInteger("left", "n - i")
+        return If(f"i + {main.lanes} <= n", tuple(main.statements), (left, *tail.statements))
+
+    # -- folds --------------------------------------------------------------------------------
+
+    def _reductions(self) -> list[Reduction]:
+        return [self._reduction(fold) for fold in self.region.folds]
+
+    def _reduction(self, fold: int) -> Reduction:
+        spec = self.folds[fold]
+        reads = self.region.reads[fold]
+
+        def operands(scope: Scope, column: str, count: str | None) -> Parts:
+            point = FlatPoint(self, scope, column, count)
+            if fold == self.region.folds[0]:
+                self._points(point)
+            values = tuple(point.value(key) for key in reads)
+            if spec.op in ("argmin", "argmax"):
+                return values[0], index_operand(scope, f"first + {column}")
+            if spec.op == "var":
+                shift = scope.find(_shift(fold))
+                assert shift is not None
+                return moved(scope, values[0], shift)
+            return values
+
+        return Reduction(f"f{fold}", spec.op, accumulators(spec), operands)
+
+    def _fold_body(self) -> list[Stmt]:
+        """Each work-item (CPU) or work-group (GPU) reduces one block of records at a time."""
+        scope = Scope(self.names, lanes=self.lanes if self.cpu else 1)
+        scope.add(SetInteger("base", f"block * {BLOCK}"))
+        reductions = self._reductions()
+        for fold in self.region.folds:
+            if self.folds[fold].op == "var":
+                first = FlatPoint(self, scope.inner(4 if self.cpu else 1), "base", "1")
+                value = first.value(self.region.reads[fold][0])
+                scope.add(*first.scope.statements)
+                scope.known[_shift(fold)] = value
+        if self.cpu:
+            self._vector_blocks(scope, reductions)
+        else:
+            blocks = GroupBlocks(scope, reductions)
+            self._store(scope, blocks.block(scope, "base", f"min((long){BLOCK}, n - base)", LANES))
+        return [For("block", "gid", "blocks", "gsize", tuple(scope.statements))]
+
+    def _vector_blocks(self, scope: Scope, reductions: list[Reduction]) -> None:
+        whole, short = scope.inner(), scope.inner()
+        blocks = VectorBlocks(whole, reductions, self.lanes)
+        self._store(whole, blocks.block(whole, "base", BLOCK, LANES))
+        blocks = VectorBlocks(short, reductions, self.lanes)
+        self._store(short, blocks.dynamic_block(short, "base", "(n - base)"))
+        scope.add(If(f"base + {BLOCK} <= n", tuple(whole.statements), tuple(short.statements)))
+
+    def _store(self, scope: Scope, results: list[Parts]) -> None:
+        for fold, parts in zip(self.region.folds, results, strict=True):
+            shift = scope.find(_shift(fold))
+            for part, var in enumerate(parts if shift is None else (shift, *parts)):
+                argument = self.arguments.get("partial", self.folds[fold].parts()[part], fold, part)
+                scope.add(Store(argument, "block", var, 1, "1"))
+
+
+def accumulators(spec: FoldSpec) -> tuple[np.dtype, ...]:
+    """Dtypes of the parts that a kernel accumulates (a variance's shift is not accumulated)."""
+    return spec.parts()[1:] if spec.op == "var" else spec.parts()
+
+
+def _shift(fold: int) -> Access:
+    return Access(fold, (-3,))

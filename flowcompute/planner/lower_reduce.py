@@ -1,0 +1,387 @@
+"""Reductions in kernels, in the canonical order of `planner.canonical`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowcompute.elements.arithmetic import multiply, subtract
+from flowcompute.planner.canonical import BLOCK, LANES, identity, merge_dtype, row_lanes
+from flowcompute.planner.emit import Scope
+from flowcompute.planner.kernel import (
+    Apply,
+    Array,
+    Assign,
+    Barrier,
+    Below,
+    Combine,
+    Convert,
+    For,
+    Half,
+    If,
+    Integer,
+    Item,
+    Literal_,
+    MultiplyAdd,
+    Put,
+    Select,
+    SetInteger,
+    Splat,
+    Var,
+    While,
+)
+from flowcompute.spec import BOOL, INT64
+
+Parts = tuple[Var, ...]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One reduction among those that share a loop.
+
+    Attributes:
+        name: prefix of its arrays and variables.
+        op: name of the reduction ("var" sums its parts).
+        dtypes: dtypes of the accumulator parts.
+        operands: gives the operands in a scope at column `column` of which only `count` exist;
+            two for a dot product, (value, index) for argmin and argmax.
+    """
+
+    name: str
+    op: str
+    dtypes: tuple[np.dtype, ...]
+    operands: Callable[[Scope, str, str | None], Parts]
+
+    def identity(self, part: int) -> object:
+        """The number that changes nothing."""
+        if self.op in ("argmin", "argmax") and part == 1:
+            return int(np.iinfo(np.int64).max)
+        value = identity(self.op, self.dtypes[part])
+        return value.item() if isinstance(value, np.generic) else value
+
+    def start(self, scope: Scope, lanes: int) -> Parts:
+        """Declare accumulators that hold the identity."""
+        return tuple(
+            scope.let(Literal_(self.identity(part)), dtype, lanes, dtype.itemsize) for part, dtype in enumerate(self.dtypes)
+        )
+
+    def step(self, scope: Scope, total: Parts, column: str, count: str | None) -> None:
+        """`total` and then the operands at `column`, in place."""
+        operands = self.operands(scope, column, count)
+        after = self.combined(scope, total, operands, fused=True)
+        if count is not None:
+            mask = scope.let(Below(count), BOOL, total[0].lanes, self.dtypes[0].itemsize)
+            after = tuple(
+                scope.let(Select(mask, new, old), old.dtype, old.lanes, old.mask_bytes)
+                for new, old in zip(after, total, strict=True)
+            )
+        for old, new in zip(total, after, strict=True):
+            scope.add(Assign(old, Splat(new)))
+
+    def combined(self, scope: Scope, left: Parts, right: Parts, fused: bool = False) -> Parts:
+        """A step as new values; `fused` when `right` is the two operands of a dot product."""
+        if self.op == "vecdot" and fused:
+            return (scope.let(MultiplyAdd(*right, left[0]), left[0].dtype, left[0].lanes),)
+        op = "sum" if self.op in ("vecdot", "var", "mean") else self.op
+        return tuple(
+            scope.let(Combine(op, left, right, part), old.dtype, old.lanes, old.mask_bytes) for part, old in enumerate(left)
+        )
+
+
+class VectorBlocks:
+    """Rows reduced by one work-item with vectors of `lanes` (CPUs): no barriers, no local memory."""
+
+    def __init__(self, scope: Scope, reductions: list[Reduction], lanes: int) -> None:
+        self.scope = scope
+        self.reductions = reductions
+        self.lanes = lanes
+        self.arrays: dict[tuple[str, int], str] = {}
+
+    def row(self, length: int) -> list[Parts]:
+        """Reduce columns 0 to `length`, a number known now."""
+        scope = self.scope
+        if length == 0:
+            return [self._empty(scope, reduction) for reduction in self.reductions]
+        if length <= BLOCK:
+            return self.block(scope, "0", length, row_lanes(length))
+        merged = Merging(scope, self.reductions)
+        body = scope.inner(self.lanes)
+        block = f"b{next(scope.names)}"
+        merged.push(body, self.block(body, f"{block} * {BLOCK}", BLOCK, LANES), block)
+        whole = length // BLOCK
+        scope.add(For(block, "0", str(whole), "1", tuple(body.statements)))
+        if length % BLOCK:
+            merged.push(scope, self.block(scope, str(whole * BLOCK), length % BLOCK, LANES), str(whole))
+        return merged.finish(scope)
+
+    def _empty(self, scope: Scope, reduction: Reduction) -> Parts:
+        value = 0 if reduction.op in ("sum", "vecdot") else reduction.identity(0)
+        return (scope.let(Literal_(value), reduction.dtypes[0], 1, reduction.dtypes[0].itemsize),)
+
+    def block(self, scope: Scope, base: str, length: int, lanes: int) -> list[Parts]:
+        """Reduce `length` columns from `base` in `lanes` lanes; `length` is known now."""
+        width = self.lanes
+        if lanes < width:
+            totals = [reduction.start(scope, width) for reduction in self.reductions]
+            count = None if length == width else str(length)
+            for reduction, total in zip(self.reductions, totals, strict=True):
+                reduction.step(scope, total, base, count)
+            return self._across(scope, totals)
+        groups, steps = lanes // width, max(1, -(-length // lanes))
+        full = max(0, min(groups, (length - (steps - 1) * lanes) // width))
+        rest = (length - (steps - 1) * lanes) % width
+        self._declare(scope, groups)
+        group = f"g{next(scope.names)}"
+        body = scope.inner(width)
+        totals = [reduction.start(body, width) for reduction in self.reductions]
+        last = str(steps) if full == groups else f"({group} < {full} ? {steps} : {steps - 1})"
+        self._steps(body, totals, f"{base} + {group} * {width}", lanes, last, None)
+        self._keep(body, totals, group)
+        scope.add(For(group, "0", str(groups), "1", tuple(body.statements)))
+        if rest:
+            column = f"{base} + {(steps - 1) * lanes + full * width}"
+            self._amend(scope, str(full), column, str(rest))
+        return self._over_groups(scope, groups)
+
+    def dynamic_block(self, scope: Scope, base: str, length: str) -> list[Parts]:
+        """Reduce the last, shorter block, whose length is only known when running."""
+        width = self.lanes
+        groups = LANES // width
+        self._declare(scope, groups)
+        group = f"g{next(scope.names)}"
+        body = scope.inner(width)
+        totals = [reduction.start(body, width) for reduction in self.reductions]
+        step = f"t{next(scope.names)}"
+        inner = body.inner(width)
+        offset = inner.integer(f"{step} * {LANES} + {group} * {width}")
+        inner_column = inner.integer(f"{base} + {offset}")
+        self._at(inner, totals, inner_column, f"min((long){width}, {length} - {offset})")
+        # Whether a vector has anything at all is tested here, so loads never start past the end.
+        guarded = If(f"{step} * {LANES} + {group} * {width} < {length}", tuple(inner.statements))
+        body.add(For(step, "0", str(BLOCK // LANES), "1", (guarded,)))
+        self._keep(body, totals, group)
+        scope.add(For(group, "0", str(groups), "1", tuple(body.statements)))
+        return self._over_groups(scope, groups)
+
+    def _steps(self, body: Scope, totals: list[Parts], base: str, lanes: int, steps: str, count: str | None) -> None:
+        step = f"t{next(body.names)}"
+        inner = body.inner(self.lanes)
+        column = inner.integer(f"{base} + {step} * {lanes}")
+        self._at(inner, totals, column, count)
+        body.add(For(step, "0", steps, "1", tuple(inner.statements)))
+
+    def _at(self, scope: Scope, totals: list[Parts], column: str, count: str | None) -> None:
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            reduction.step(scope, total, column, count)
+
+    def _declare(self, scope: Scope, groups: int) -> None:
+        for reduction in self.reductions:
+            for part, dtype in enumerate(reduction.dtypes):
+                name = f"a{next(scope.names)}"
+                self.arrays[reduction.name, part] = name
+                scope.add(Array(name, dtype, self.lanes, groups, mask_bytes=dtype.itemsize))
+
+    def _keep(self, scope: Scope, totals: list[Parts], group: str) -> None:
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            for part, var in enumerate(total):
+                scope.add(Put(self.arrays[reduction.name, part], group, var))
+
+    def _fetch(self, scope: Scope, reduction: Reduction, group: str) -> Parts:
+        return tuple(
+            scope.let(Item(self.arrays[reduction.name, part], group), dtype, self.lanes, dtype.itemsize)
+            for part, dtype in enumerate(reduction.dtypes)
+        )
+
+    def _amend(self, scope: Scope, group: str, column: str, count: str) -> None:
+        """The one vector that is only partly there."""
+        inner = scope.inner(self.lanes)
+        place = inner.integer(column)
+        totals = [self._fetch(inner, reduction, group) for reduction in self.reductions]
+        self._at(inner, totals, place, count)
+        self._keep(inner, totals, group)
+        scope.add(If("1", tuple(inner.statements)))
+
+    def _over_groups(self, scope: Scope, groups: int) -> list[Parts]:
+        """The upper levels of the tree: halves of the groups."""
+        half = f"h{next(scope.names)}"
+        if groups > 1:
+            group = f"g{next(scope.names)}"
+            inner = scope.inner(self.lanes)
+            for reduction in self.reductions:
+                left = self._fetch(inner, reduction, group)
+                right = self._fetch(inner, reduction, f"{group} + {half}")
+                for part, var in enumerate(reduction.combined(inner, left, right)):
+                    inner.add(Put(self.arrays[reduction.name, part], group, var))
+            loop = For(group, "0", half, "1", tuple(inner.statements))
+            scope.add(SetInteger(half, str(groups // 2)))
+            scope.add(While(f"{half} > 0", (loop, SetInteger(half, f"{half} / 2", new=False))))
+        return self._across(scope, [self._fetch(scope, reduction, "0") for reduction in self.reductions])
+
+    def _across(self, scope: Scope, totals: list[Parts]) -> list[Parts]:
+        """The lower levels: halves of one vector."""
+        results = []
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            parts = total
+            while parts[0].lanes > 1:
+                lanes = parts[0].lanes // 2
+                low, high = (
+                    tuple(scope.let(Half(var, upper), var.dtype, lanes, var.mask_bytes) for var in parts)
+                    for upper in (False, True)
+                )
+                parts = reduction.combined(scope, low, high)
+            results.append(parts)
+        return results
+
+
+class Merging:
+    """Blocks of one row merged in the aligned binary tree by a counter, floats in float64."""
+
+    DEPTH = 40
+
+    def __init__(self, scope: Scope, reductions: list[Reduction]) -> None:
+        self.reductions = reductions
+        self.top = f"top{next(scope.names)}"
+        scope.add(SetInteger(self.top, "0"))
+        self.stacks: dict[tuple[str, int], str] = {}
+        for reduction in reductions:
+            for part, dtype in enumerate(reduction.dtypes):
+                name = f"m{next(scope.names)}"
+                self.stacks[reduction.name, part] = name
+                scope.add(Array(name, merge_dtype(dtype), 1, self.DEPTH, mask_bytes=dtype.itemsize))
+
+    def _wide(self, scope: Scope, part: Var) -> Var:
+        wide = merge_dtype(part.dtype)
+        if wide == part.dtype:
+            # A copy: merging assigns to it.
+            return scope.let(Splat(part), wide, 1, part.mask_bytes)
+        return scope.let(Convert(part, part.dtype, wide), wide, 1)
+
+    def _pop(self, scope: Scope, totals: list[Parts], condition: str, before: tuple[SetInteger, ...] = ()) -> None:
+        inner = scope.inner(1)
+        inner.add(SetInteger(self.top, f"{self.top} - 1", new=False))
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            older = tuple(
+                inner.let(Item(self.stacks[reduction.name, part], self.top), var.dtype, 1, var.mask_bytes)
+                for part, var in enumerate(total)
+            )
+            for var, new in zip(total, reduction.combined(inner, older, total), strict=True):
+                inner.add(Assign(var, Splat(new)))
+        inner.add(*before)
+        scope.add(While(condition, tuple(inner.statements)))
+
+    def push(self, scope: Scope, blocks: list[Parts], index: str) -> None:
+        """Add block number `index` of the row."""
+        count = f"c{next(scope.names)}"
+        totals = [tuple(self._wide(scope, part) for part in parts) for parts in blocks]
+        scope.add(SetInteger(count, index))
+        self._pop(scope, totals, f"{count} & 1", (SetInteger(count, f"{count} >> 1", new=False),))
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            for part, var in enumerate(total):
+                scope.add(Put(self.stacks[reduction.name, part], self.top, var))
+        scope.add(SetInteger(self.top, f"{self.top} + 1", new=False))
+
+    def finish(self, scope: Scope) -> list[Parts]:
+        """The result of the row."""
+        scope.add(SetInteger(self.top, f"{self.top} - 1", new=False))
+        totals = [
+            tuple(
+                scope.let(Item(self.stacks[reduction.name, part], self.top), merge_dtype(dtype), 1, dtype.itemsize)
+                for part, dtype in enumerate(reduction.dtypes)
+            )
+            for reduction in self.reductions
+        ]
+        self._pop(scope, totals, f"{self.top} > 0")
+        return [
+            tuple(
+                var if var.dtype == dtype else scope.let(Convert(var, var.dtype, dtype), dtype, 1)
+                for var, dtype in zip(total, reduction.dtypes, strict=True)
+            )
+            for reduction, total in zip(self.reductions, totals, strict=True)
+        ]
+
+
+def index_operand(scope: Scope, column: str) -> Var:
+    """The column's index in each lane."""
+    return scope.let(Integer(column, 1), INT64)
+
+
+def moved(scope: Scope, value: Var, shift: Var) -> Parts:
+    """The operands of a variance: the value from its block's shift, and its square."""
+    spread = shift if shift.lanes == value.lanes else scope.let(Splat(shift), shift.dtype, value.lanes)
+    gap = scope.let(Apply(subtract.op, (value, spread), value.dtype), value.dtype, value.lanes)
+    return gap, scope.let(Apply(multiply.op, (gap, gap), value.dtype), value.dtype, value.lanes)
+
+
+class GroupBlocks:
+    """Rows reduced by a work-group of `LANES` work-items, one lane each (GPUs)."""
+
+    def __init__(self, scope: Scope, reductions: list[Reduction]) -> None:
+        self.scope = scope
+        self.reductions = reductions
+        self.arrays: dict[tuple[str, int], str] = {}
+        for reduction in reductions:
+            for part, dtype in enumerate(reduction.dtypes):
+                name = f"l{next(scope.names)}"
+                self.arrays[reduction.name, part] = name
+                scope.add(Array(name, dtype, 1, LANES, local=True, mask_bytes=dtype.itemsize))
+
+    def row(self, length: int) -> list[Parts]:
+        """Reduce columns 0 to `length`, a number known now; every work-item gets the result."""
+        scope = self.scope
+        if length == 0:
+            return [
+                (scope.let(Literal_(0 if r.op in ("sum", "vecdot") else r.identity(0)), r.dtypes[0], 1, r.dtypes[0].itemsize),)
+                for r in self.reductions
+            ]
+        if length <= BLOCK:
+            return self.block(scope, "0", str(length), row_lanes(length))
+        merged = Merging(scope, self.reductions)
+        body = scope.inner(1)
+        block = f"b{next(scope.names)}"
+        whole = -(-length // BLOCK)
+        left = body.integer(f"min((long){BLOCK}, {length} - {block} * {BLOCK})")
+        merged.push(body, self.block(body, f"{block} * {BLOCK}", left, LANES), block)
+        scope.add(For(block, "0", str(whole), "1", tuple(body.statements)))
+        return merged.finish(scope)
+
+    def block(self, scope: Scope, base: str, length: str, lanes: int) -> list[Parts]:
+        """Reduce `length` columns from `base` in `lanes` lanes."""
+        totals = [reduction.start(scope, 1) for reduction in self.reductions]
+        step = f"t{next(scope.names)}"
+        inner = scope.inner(1)
+        column = inner.integer(f"{base} + {step}")
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            reduction.step(inner, total, column, None)
+        scope.add(If(f"lid < {lanes}", (For(step, "lid", length, str(lanes), tuple(inner.statements)),)))
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            for part, var in enumerate(total):
+                scope.add(Put(self.arrays[reduction.name, part], "lid", var))
+        scope.add(Barrier())
+        half = lanes // 2
+        while half:
+            inner = scope.inner(1)
+            for reduction in self.reductions:
+                left, right = (
+                    tuple(
+                        inner.let(Item(self.arrays[reduction.name, part], index), dtype, 1, dtype.itemsize)
+                        for part, dtype in enumerate(reduction.dtypes)
+                    )
+                    for index in ("lid", f"lid + {half}")
+                )
+                for part, var in enumerate(reduction.combined(inner, left, right)):
+                    inner.add(Put(self.arrays[reduction.name, part], "lid", var))
+            scope.add(If(f"lid < {half}", tuple(inner.statements)), Barrier())
+            half //= 2
+        results = [
+            tuple(
+                scope.let(Item(self.arrays[reduction.name, part], "0"), dtype, 1, dtype.itemsize)
+                for part, dtype in enumerate(reduction.dtypes)
+            )
+            for reduction in self.reductions
+        ]
+        scope.add(Barrier())
+        return results
+
+

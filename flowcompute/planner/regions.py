@@ -1,0 +1,425 @@
+"""Fusion: which nodes share a kernel, and why others do not.
+
+Nodes are taken in topological order; each joins the region of its operands when one domain
+fits all (see `_Builder.join`), otherwise it starts a region and the cut is recorded with its
+reason. Then regions of equal domain that read a common value are merged side by side.
+
+The **domain** of a region is the item shape its kernel walks over. Each value in it has a
+**layout**: for each of its own item axes the domain axis it runs along (None where it has
+size 1 and is broadcast). All item reductions of a region reduce the same domain axes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from flowcompute.elements.op import Kind
+from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.plan import Reason
+
+Layout = tuple[int | None, ...]
+
+MAX_POINTERS = 16
+MAX_NODES = 300
+FOLD_BESIDE_ROWS = 4096
+"""Widest item whose columns are folded in the same kernel that reduces its rows."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a region reads a value it does not compute: the value and its layout on the domain."""
+
+    value: int
+    layout: Layout
+
+
+@dataclass(frozen=True)
+class Region:
+    """Nodes that become one kernel.
+
+    Attributes:
+        name: name of its last node.
+        stream: whether it runs on batches; otherwise once, as one item, at `level`.
+        domain: item shape that the kernel walks over.
+        reduced: domain axes that its item reductions reduce.
+        nodes: ids of the nodes computed, operands first; folds come last.
+        layouts: layout of each node's value on the domain.
+        reads: for each node, its operands: a node of the region or an access.
+        outputs: ids of values stored, in order.
+        folds: ids of fold nodes whose block results are stored.
+    """
+
+    name: str
+    stream: bool
+    level: int
+    domain: tuple[int, ...]
+    reduced: frozenset[int]
+    nodes: tuple[int, ...]
+    layouts: dict[int, Layout]
+    reads: dict[int, tuple[int | Access, ...]]
+    outputs: tuple[int, ...]
+    folds: tuple[int, ...]
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """Ids of the values read, in first-use order."""
+        seen: dict[int, None] = {}
+        for operands in self.reads.values():
+            for operand in operands:
+                if isinstance(operand, Access):
+                    seen.setdefault(operand.value)
+        return tuple(seen)
+
+    @property
+    def numbers(self) -> int:
+        """Numbers in the domain."""
+        return math.prod(self.domain)
+
+
+@dataclass
+class _Group:
+    """A region being built."""
+
+    id: int
+    stream: bool
+    level: int
+    domain: tuple[int, ...]
+    reduced: frozenset[int] = frozenset()
+    nodes: list[int] = field(default_factory=list)
+    layouts: dict[int, Layout] = field(default_factory=dict)
+    reads: dict[int, tuple[int | Access, ...]] = field(default_factory=dict)
+    folds: list[int] = field(default_factory=list)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether every value is one number an item, so that any domain fits."""
+        return math.prod(self.domain) == 1 and not self.reduced and not self.folds
+
+    def pointers(self) -> int:
+        values = {operand.value for operands in self.reads.values() for operand in operands if isinstance(operand, Access)}
+        return len(values) + len(self.folds) + 1
+
+
+class _Refusal(Exception):  # noqa: N818 - a decision, not an error
+    """Why a node cannot join."""
+
+
+class _Builder:
+    def __init__(self, graph: Graph, levels: Sequence[int]) -> None:
+        self.graph = graph
+        self.levels = levels
+        self.groups: dict[int, _Group] = {}
+        self.group_of: dict[int, int] = {}
+        self.reasons: list[Reason] = []
+        self.host_folds: list[int] = []
+
+    # -- one node ---------------------------------------------------------------------------
+
+    def add(self, node: Node) -> None:
+        """Put a node into a region, or among the folds that take row results on the host."""
+        if node.kind is Kind.FOLD and self._folds_row_results(node):
+            self.host_folds.append(node.id)
+            self.reasons.append(Reason("cut", node.name, "row results are few: their blocks are folded on the host"))
+            return
+        stream = node.spec.is_stream or node.kind is Kind.FOLD
+        operand_groups = [
+            group
+            for group in dict.fromkeys(self.group_of[i] for i in node.inputs if i in self.group_of)
+            if self.groups[group].stream == stream and self.groups[group].level == self.levels[node.id]
+        ]
+        for count in range(len(operand_groups), 0, -1):
+            # All operands' regions together if possible, else the latest ones.
+            try:
+                self._join(node, operand_groups[-count:])
+            except _Refusal as refusal:
+                self.reasons.append(Reason("cut", node.name, str(refusal)))
+            else:
+                return
+        self._start(node, stream)
+
+    def _folds_row_results(self, node: Node) -> bool:
+        """Whether a fold takes one number a record that a kernel makes from many."""
+        if len(node.inputs) > 1 and node.op is not None and node.op.name != "vecdot":
+            return True
+        owner = self.group_of.get(node.inputs[0])
+        wide = owner is not None and math.prod(self.groups[owner].domain) > 1
+        return wide and math.prod(self._operand_shape(node)) == 1
+
+    def _operand_shape(self, node: Node) -> tuple[int, ...]:
+        """The item shape over which a node runs: its operands', broadcast."""
+        if node.kind is Kind.ELEMENTWISE:
+            return node.spec.shape
+        shapes = [self.graph.nodes[i].spec.shape for i in node.inputs]
+        rank = max(map(len, shapes))
+        padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+        return tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*padded, strict=True))
+
+    def _start(self, node: Node, stream: bool) -> None:
+        shape = self._operand_shape(node)
+        group = _Group(len(self.groups) + node.id, stream, self.levels[node.id], shape)
+        while group.id in self.groups:
+            group.id += 1
+        self.groups[group.id] = group
+        self._place(group, node, tuple(range(len(shape))))
+
+    def _join(self, node: Node, ids: list[int]) -> None:
+        """Put the node into the union of these regions.
+
+        Raises:
+            _Refusal: if no single domain fits, or the union would depend on itself.
+        """
+        groups = [self.groups[i] for i in ids]
+        shape = self._operand_shape(node)
+        placed = [self._align(node, group, shape) for group in groups]
+        main = max(range(len(groups)), key=lambda i: (not groups[i].trivial, len(groups[i].nodes)))
+        target = groups[main]
+        if target.trivial:
+            domain, axes = shape, tuple(range(len(shape)))
+        else:
+            domain, axes = target.domain, self._complete(node, placed[main], target, shape)
+        for position, other in enumerate(groups):
+            if position == main or other.trivial:
+                continue
+            if other.domain != domain:
+                raise _Refusal(f"its operands run over items {domain} and {other.domain}")
+            if other.reduced and target.reduced and other.reduced != target.reduced:
+                raise _Refusal("its operands reduce different axes")
+            for own, elsewhere in zip(axes, placed[position], strict=True):
+                if elsewhere is not None and own != elsewhere:
+                    raise _Refusal("its operands line up on different axes")
+        self._check_node(node, target, groups, axes, shape)
+        self._check_order(node, groups)
+        if sum(len(group.nodes) for group in groups) >= MAX_NODES:
+            raise _Refusal(f"the kernel would hold more than {MAX_NODES} operations")
+        outside = {i for i in node.inputs if self.group_of.get(i) not in ids}
+        if sum(group.pointers() for group in groups) + len(outside) > MAX_POINTERS:
+            raise _Refusal(f"the kernel would take more than {MAX_POINTERS} pointers")
+        self._unite(target, groups, domain)
+        self._place(target, node, axes)
+
+    def _align(self, node: Node, group: _Group, shape: tuple[int, ...]) -> Layout:
+        """The domain axis of each of the node's axes, as its operands in the region say."""
+        axes: list[int | None] = [None] * len(shape)
+        for operand in node.inputs:
+            layout = group.layouts.get(operand)
+            if layout is None:
+                continue
+            for back, axis in enumerate(reversed(layout), 1):
+                if axis is None:
+                    continue
+                if axes[-back] not in (None, axis):
+                    raise _Refusal("its operands line up on different axes")
+                axes[-back] = axis
+        for axis, size in zip(axes, shape, strict=True):
+            if axis is not None and size not in (1, group.domain[axis]):
+                raise _Refusal("an operand is broadcast along an axis that was reduced to another size")
+        named = [axis for axis in axes if axis is not None]
+        if len(set(named)) != len(named):
+            raise _Refusal("two of its axes are one axis of its operands")
+        return tuple(axes)
+
+    @staticmethod
+    def _complete(node: Node, axes: Layout, group: _Group, shape: tuple[int, ...]) -> Layout:
+        """Fill in axes that only operands outside the region have."""
+        for axis, size in zip(axes, shape, strict=True):
+            if axis is None and size != 1:
+                raise _Refusal(f"it is broadcast to items {shape}, which {node.name}'s operands in the kernel are not")
+        del group
+        return axes
+
+    @staticmethod
+    def _check_node(node: Node, target: _Group, groups: list[_Group], axes: Layout, shape: tuple[int, ...]) -> None:
+        reduced = next((group.reduced for group in groups if group.reduced), frozenset())
+        domain = shape if target.trivial else target.domain
+        if node.kind is Kind.REDUCE:
+            wanted = [axes[axis] for axis in node.attrs["axes"]]
+            for axis, own in zip(node.attrs["axes"], wanted, strict=True):
+                if own is None or domain[own] != shape[axis]:
+                    raise _Refusal("it reduces an axis along which its operand is constant here")
+            if reduced and set(wanted) != reduced:
+                raise _Refusal("it reduces other axes than the reductions already in the kernel")
+        if node.kind is Kind.FOLD:
+            if math.prod(shape) != math.prod(domain):
+                raise _Refusal("it folds row results over other columns than the kernel walks")
+            if reduced and math.prod(domain) > FOLD_BESIDE_ROWS:
+                raise _Refusal("rows this wide are folded in a kernel of their own")
+
+    def _check_order(self, node: Node, groups: list[_Group]) -> None:
+        """Refuse when one of the regions must run after something that needs another of them."""
+        ids = {group.id for group in groups}
+        outside = [self.group_of[i] for i in node.inputs if self.group_of.get(i, -1) not in ids and i in self.group_of]
+        stepping = [i for i in node.inputs if i not in self.group_of]
+        inner = [i for group in groups for i in self._external(group)]
+        if self._reaches(outside, stepping + inner, ids):
+            raise _Refusal("a value it needs is made from this kernel's results by another step")
+
+    def _external(self, group: _Group) -> list[int]:
+        """Operands of the region's nodes that other regions or steps make."""
+        return [
+            operand.value for operands in group.reads.values() for operand in operands if isinstance(operand, Access)
+        ]
+
+    def _reaches(self, groups: list[int], values: Iterable[int], targets: set[int]) -> bool:
+        """Whether making these values needs a result of the target regions."""
+        seen_groups: set[int] = set()
+        seen_values: set[int] = set()
+        todo = list(values)
+        pending = list(groups)
+        while todo or pending:
+            if pending:
+                group = pending.pop()
+                if group in seen_groups:
+                    continue
+                seen_groups.add(group)
+                todo.extend(self._external(self.groups[group]))
+                continue
+            value = todo.pop()
+            if value in seen_values:
+                continue
+            seen_values.add(value)
+            owner = self.group_of.get(value)
+            if owner is None:
+                todo.extend(self.graph.nodes[value].inputs)
+            elif owner in targets:
+                return True
+            else:
+                pending.append(owner)
+        return False
+
+    def _unite(self, target: _Group, groups: list[_Group], domain: tuple[int, ...]) -> None:
+        if target.domain != domain:
+            target.layouts = {i: (None,) * len(layout) for i, layout in target.layouts.items()}
+            target.reads = {i: _flattened(operands) for i, operands in target.reads.items()}
+            target.domain = domain
+        for other in groups:
+            if other is target:
+                continue
+            if other.domain != domain:
+                other.layouts = {i: (None,) * len(layout) for i, layout in other.layouts.items()}
+                other.reads = {i: _flattened(operands) for i, operands in other.reads.items()}
+            target.reduced |= other.reduced
+            target.nodes = sorted(target.nodes + other.nodes)
+            target.folds = sorted(target.folds + other.folds)
+            target.layouts |= other.layouts
+            target.reads |= other.reads
+            for i in other.nodes + other.folds:
+                self.group_of[i] = target.id
+            del self.groups[other.id]
+
+    def _place(self, group: _Group, node: Node, axes: Layout) -> None:
+        """Record the node, its layout and how it reads its operands."""
+        operands: list[int | Access] = []
+        for i in node.inputs:
+            if self.group_of.get(i) == group.id:
+                operands.append(i)
+                continue
+            shape = self.graph.nodes[i].spec.shape
+            own = axes[len(axes) - len(shape) :] if shape else ()
+            operands.append(Access(i, tuple(axis if size != 1 else None for axis, size in zip(own, shape, strict=True))))
+        group.reads[node.id] = tuple(operands)
+        self.group_of[node.id] = group.id
+        if node.kind is Kind.FOLD:
+            group.folds.append(node.id)
+            return
+        if node.kind is Kind.REDUCE:
+            reduced = node.attrs["axes"]
+            group.reduced |= frozenset(axes[axis] for axis in reduced if axes[axis] is not None)
+            if not node.attrs["keepdims"]:
+                axes = tuple(own for axis, own in enumerate(axes) if axis not in reduced)
+        group.layouts[node.id] = axes
+        group.nodes.append(node.id)
+
+    # -- side by side -----------------------------------------------------------------------
+
+    def merge_side_by_side(self) -> None:
+        """Merge regions of equal domain that read a common value and do not need each other."""
+        ids = sorted(self.groups, key=lambda i: min(self.groups[i].nodes + self.groups[i].folds))
+        for position, first in enumerate(ids):
+            for second in ids[position + 1 :]:
+                if first in self.groups and second in self.groups:
+                    self._try_beside(self.groups[first], self.groups[second])
+
+    def _try_beside(self, a: _Group, b: _Group) -> None:
+        shared = set(self._external(a)) & set(self._external(b))
+        streamed = {i for i in shared if self.graph.nodes[i].spec.is_stream}
+        if (a.stream, a.level, a.domain) != (b.stream, b.level, b.domain) or not streamed:
+            return
+        names = (self._title(a), self._title(b))
+        if a.reduced and b.reduced and a.reduced != b.reduced:
+            self.reasons.append(Reason("cut", names[1], f"reduces other axes than {names[0]}"))
+            return
+        if (a.reduced | b.reduced) and (a.folds or b.folds) and math.prod(a.domain) > FOLD_BESIDE_ROWS:
+            self.reasons.append(Reason("cut", names[1], "rows this wide are folded in a kernel of their own"))
+            return
+        values = {i for group in (a, b) for i in self._external(group)}
+        if len(values) + len(a.folds) + len(b.folds) + 2 > MAX_POINTERS or len(a.nodes) + len(b.nodes) > MAX_NODES:
+            self.reasons.append(Reason("cut", names[1], f"together with {names[0]} the kernel would be too large"))
+            return
+        inner = self._external(a) + self._external(b)
+        if self._reaches([], inner, {a.id, b.id}):
+            self.reasons.append(Reason("cut", names[1], f"needs a result of {names[0]} through another step"))
+            return
+        self._unite(a, [a, b], a.domain)
+        self._relink(a)
+
+    def _relink(self, group: _Group) -> None:
+        """Read values that the united region now computes itself from it."""
+        inside = set(group.nodes)
+        group.reads = {
+            i: tuple(o.value if isinstance(o, Access) and o.value in inside else o for o in operands)
+            for i, operands in group.reads.items()
+        }
+
+    def _title(self, group: _Group) -> str:
+        return self.graph.nodes[max(group.nodes + group.folds)].name
+
+    # -- result -----------------------------------------------------------------------------
+
+    def regions(self, wanted: set[int]) -> list[Region]:
+        """The regions; `wanted` are values that sinks and other steps take."""
+        used = set(wanted)
+        for group in self.groups.values():
+            used.update(self._external(group))
+        for fold in self.host_folds:
+            used.update(self.graph.nodes[fold].inputs)
+        return [
+            Region(
+                name=self._title(group),
+                stream=group.stream,
+                level=group.level,
+                domain=group.domain,
+                reduced=group.reduced,
+                nodes=tuple(sorted(group.nodes)) + tuple(sorted(group.folds)),
+                layouts=group.layouts,
+                reads=group.reads,
+                outputs=tuple(i for i in sorted(group.nodes) if i in used),
+                folds=tuple(sorted(group.folds)),
+            )
+            for group in sorted(self.groups.values(), key=lambda g: min(g.nodes + g.folds))
+        ]
+
+
+def _flattened(operands: tuple[int | Access, ...]) -> tuple[int | Access, ...]:
+    return tuple(
+        Access(operand.value, (None,) * len(operand.layout)) if isinstance(operand, Access) else operand
+        for operand in operands
+    )
+
+
+def build_regions(graph: Graph, levels: Sequence[int], fused: Iterable[int], wanted: set[int]) -> tuple[list[Region], list[int], list[Reason]]:
+    """Group the nodes `fused` (topological order) into regions.
+
+    Args:
+        levels: for each node how many passes come before it.
+        wanted: values that something outside regions takes.
+
+    Returns:
+        The regions, ids of the folds that take records on the host, and the reason for each cut.
+    """
+    builder = _Builder(graph, levels)
+    for i in fused:
+        builder.add(graph.nodes[i])
+    builder.merge_side_by_side()
+    return builder.regions(wanted), builder.host_folds, builder.reasons

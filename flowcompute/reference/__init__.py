@@ -1,0 +1,5 @@
+"""The NumPy backend: complete, and the oracle of the tests."""
+
+from flowcompute.reference.backend import NumpyBackend
+
+__all__ = ["NumpyBackend"]

@@ -1,0 +1,164 @@
+"""Regions evaluated node by node with NumPy, half formats in float32, reductions in canonical order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.compute import CAST
+from flowcompute.elements.op import Kind
+from flowcompute.graph.graph import Node
+from flowcompute.planner.backend import Backend, Executor, Traits
+from flowcompute.planner.canonical import maximum, minimum, reduce_rows
+from flowcompute.planner.executor import StepExecutor
+from flowcompute.planner.kernel import register_dtype
+from flowcompute.planner.lower_matmul import PANEL
+from flowcompute.planner.plan import Plan, RegionStep
+from flowcompute.spec import is_float
+from flowcompute.strategy import default_memory_bytes
+
+
+class NumpyBackend(Backend):
+    """Computes with NumPy in host memory."""
+
+    def __init__(self) -> None:
+        self.traits = Traits(
+            name="numpy",
+            kind=f"numpy {np.__version__}",
+            code_shape="numpy",
+            host_memory=True,
+            float64=True,
+            memory_bytes=2 * default_memory_bytes(),
+            max_buffer_bytes=2 * default_memory_bytes(),
+            local_bytes=0,
+            units=1,
+            reason='asked for by device="numpy"',
+        )
+
+    def source_text(self, kernel: Any) -> str:
+        """There are no kernels."""
+        raise AssertionError(f"the NumPy backend has no kernels: {kernel}")
+
+    def executor(self, plan: Plan, pass_index: int) -> Executor:
+        """An executor for one pass."""
+        return NumpyExecutor(plan, pass_index)
+
+
+class NumpyExecutor(StepExecutor):
+    """Runs regions with NumPy."""
+
+    def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
+        """Evaluate each node over the batch."""
+        region = step.region
+        known: dict[int, np.ndarray] = {}
+        self.launches += 1
+        for i in region.nodes:
+            node = self.nodes[i]
+            operands = [self._operand(o, known, region.stream, items) for o in node.inputs]
+            if node.kind is Kind.FOLD:
+                self.folds[i].push_records([self._spread(node, operand, items) for operand in operands])
+                continue
+            with np.errstate(all="ignore"):
+                known[i] = _evaluate(node, [self.nodes[o] for o in node.inputs], operands, region.stream)
+        for i, array in outputs.items():
+            shape = (items, *self.nodes[i].spec.shape) if region.stream else self.nodes[i].spec.shape
+            np.copyto(array, np.broadcast_to(known[i], shape), casting="no")
+
+    def _operand(self, value: int, known: dict[int, np.ndarray], stream: bool, items: int) -> np.ndarray:
+        del items, stream
+        return known[value] if value in known else self.array(value)
+
+    def _spread(self, node: Node, operand: np.ndarray, items: int) -> np.ndarray:
+        return np.broadcast_to(operand, (items, *self.plan.folds[node.id].item))
+
+
+def _evaluate(node: Node, operands: list[Node], arrays: list[np.ndarray], stream: bool) -> np.ndarray:
+    assert node.op is not None
+    if node.op is CAST:
+        return cast(arrays[0], node.spec.dtype)
+    wide = [array.astype(register_dtype(array.dtype), copy=False) for array in arrays]
+    if node.kind is Kind.ELEMENTWISE:
+        return _elementwise(node, wide)
+    if node.kind is Kind.REDUCE:
+        return _reduce(node, operands, wide, stream)
+    return _matmul(node, operands, wide)
+
+
+def _elementwise(node: Node, arrays: list[np.ndarray]) -> np.ndarray:
+    assert node.op is not None
+    name, dtype = node.op.name, node.spec.dtype
+    if name in ("maximum", "minimum"):
+        result = (maximum if name == "maximum" else minimum)(*arrays)
+    elif name == "pow" and dtype.kind in "iu":
+        result = _integer_power(*arrays)
+    elif name == "reciprocal" and dtype.kind in "iu":
+        result = np.where(arrays[0] == 0, 0, np.reciprocal(np.where(arrays[0] == 0, 1, arrays[0])))
+    else:
+        result = node.op.numpy(*arrays)
+    # Stored by rounding to the nearest; what was computed in float32 for a half format is rounded here.
+    return np.asarray(result).astype(dtype, copy=False)
+
+
+def _integer_power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
+    """NumPy's integer power, and truncation for the negative exponents that NumPy refuses."""
+    base, exponent = np.broadcast_arrays(base, exponent)
+    negative = exponent < 0
+    result = np.power(base, np.where(negative, 0, exponent))
+    odd = (exponent & 1) != 0
+    inverse = np.where(base == 1, 1, np.where(base == -1, np.where(odd, -1, 1), 0)) if base.dtype.kind == "i" else 0
+    return np.where(negative, inverse, result).astype(base.dtype)
+
+
+def cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Cast as flowcompute does: floats to integers saturate, NaN gives 0."""
+    if not is_float(array.dtype) or dtype.kind not in "iu":
+        return array.astype(dtype)
+    wide = array.astype(np.float64 if array.dtype != np.float64 else array.dtype)
+    whole = np.trunc(np.nan_to_num(wide, nan=0.0, posinf=np.inf, neginf=-np.inf))
+    info = np.iinfo(dtype)
+    # The largest integers are no floats: compare against the next power of two.
+    high, low = whole >= float(info.max) + (info.bits < 54), whole <= float(info.min)
+    inside = np.where(high | low, 0, whole).astype(dtype)
+    return np.where(high, info.max, np.where(low, info.min, inside)).astype(dtype)
+
+
+def _reduce(node: Node, operands: list[Node], arrays: list[np.ndarray], stream: bool) -> np.ndarray:
+    assert node.op is not None
+    name = node.op.name
+    lead = 1 if stream else 0
+    rank = max(len(operand.spec.shape) for operand in operands)
+    shaped = []
+    for operand, array in zip(operands, arrays, strict=True):
+        own = array if operand.spec.is_stream or not stream else array[None]
+        missing = rank - len(operand.spec.shape)
+        shaped.append(own.reshape(*own.shape[:lead], *(1,) * missing, *own.shape[lead:]))
+    whole = np.broadcast_arrays(*shaped)
+    axes = tuple(axis + lead for axis in node.attrs["axes"])
+    kept = [axis for axis in range(whole[0].ndim) if axis not in axes]
+    rows = tuple(
+        part.transpose(*kept, *axes).reshape(*(part.shape[axis] for axis in kept), -1) for part in whole
+    )
+    if name == "vecdot":
+        rows = (rows[0] * rows[1],)
+    elif name in ("argmin", "argmax"):
+        index = np.broadcast_to(np.arange(rows[0].shape[-1], dtype=np.int64), rows[0].shape)
+        rows = (rows[0], index)
+    result = reduce_rows(name, rows)[-1]
+    if node.attrs["keepdims"]:
+        result = np.expand_dims(result, axes)
+    return result.astype(node.spec.dtype, copy=False)
+
+
+def _matmul(node: Node, operands: list[Node], arrays: list[np.ndarray]) -> np.ndarray:
+    left, right = arrays
+    if operands[0].spec.is_stream and operands[0].spec.ndim == 2:
+        left = left[:, None]
+    inner = left.shape[-1]
+    total = left[..., :PANEL] @ right[..., :PANEL, :]
+    for start in range(PANEL, inner, PANEL):
+        total = total + left[..., start : start + PANEL] @ right[..., start : start + PANEL, :]
+    if operands[0].spec.is_stream and operands[0].spec.ndim == 2:
+        total = total[:, 0]
+    return np.asarray(total).astype(node.spec.dtype, copy=False)

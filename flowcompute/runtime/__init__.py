@@ -1,0 +1,1 @@
+"""Runs plans: stages, channels, buffers, and the Run that people hold."""

@@ -1,0 +1,144 @@
+"""Host buffers of a pass: aligned, allocated once, lent and given back.
+
+A buffer's *lease* is the credit of its bytes: a stage takes it before it makes its output, it
+travels with the batch, and it returns when the last consumer is done.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import trio
+
+from flowcompute.errors import RunError
+
+ALIGNMENT = 128
+"""Bytes; what OpenCL wants of host memory that it uses in place, and a pair of cache lines."""
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An uninitialised C-contiguous array whose first byte lies on a multiple of `ALIGNMENT`."""
+    size = math.prod(shape) * dtype.itemsize
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    skip = -raw.ctypes.data % ALIGNMENT
+    return raw[skip : skip + size].view(dtype).reshape(shape)
+
+
+class Ledger:
+    """Counts the bytes that a run holds in its own buffers and in results that grow.
+
+    Args:
+        room_bytes: what results of unknown length may take together.
+
+    Attributes:
+        held_bytes: bytes held now.
+        peak_bytes: the most that were held at a time. The slack of alignment, less than
+            `ALIGNMENT` bytes a buffer, is not counted.
+        lent: buffers lent out now.
+    """
+
+    def __init__(self, room_bytes: int) -> None:
+        self.held_bytes = 0
+        self.peak_bytes = 0
+        self.lent = 0
+        self._room_bytes = room_bytes
+        self._kept_bytes = 0
+
+    def take(self, size_bytes: int) -> None:
+        """Count an allocation."""
+        self.held_bytes += size_bytes
+        self.peak_bytes = max(self.peak_bytes, self.held_bytes)
+
+    def give(self, size_bytes: int) -> None:
+        """Count a release."""
+        self.held_bytes -= size_bytes
+
+    def keep(self, size_bytes: int) -> None:
+        """Count bytes added to a result in memory whose length nobody knew beforehand.
+
+        Raises:
+            RunError: if such results would outgrow the budget.
+        """
+        if self._kept_bytes + size_bytes > self._room_bytes:
+            raise RunError(
+                "the result outgrows the memory budget",
+                expected=f"at most {self._room_bytes} bytes beside the buffers of the run",
+                got=f"{self._kept_bytes + size_bytes} bytes and more to come",
+                hint="write it to a file: x >> fc.save(path); or raise memory=",
+            )
+        self._kept_bytes += size_bytes
+        self.take(size_bytes)
+
+
+class Lease:
+    """A lent buffer: `array` is whole, the borrower cuts it to the records of the batch.
+
+    Attributes:
+        array: the buffer.
+        holders: consumers that have not released it yet.
+    """
+
+    __slots__ = ("_pool", "array", "holders")
+
+    def __init__(self, pool: Pool, array: np.ndarray) -> None:
+        self.array = array
+        self.holders = 0
+        self._pool = pool
+
+    def release(self) -> None:
+        """One holder is done; the last one gives the buffer back."""
+        assert self.holders > 0, "released more often than held"
+        self.holders -= 1
+        if not self.holders:
+            self._pool.give_back(self)
+
+
+class Pool:
+    """The buffers of one edge: at most `count` of `items` records each, made when first needed.
+
+    Only used from the trio thread, by one borrower.
+    """
+
+    def __init__(self, ledger: Ledger, count: int, items: int, item_shape: tuple[int, ...], dtype: np.dtype) -> None:
+        self._ledger = ledger
+        self._count = count
+        self._shape = (items, *item_shape)
+        self._dtype = dtype
+        self._made: list[Lease] = []
+        self._free: list[Lease] = []
+        self._waiting = trio.lowlevel.ParkingLot()
+
+    def acquire_nowait(self) -> Lease | None:
+        """A buffer held once, or None when all are lent."""
+        if self._free:
+            lease = self._free.pop()
+        elif len(self._made) < self._count:
+            lease = Lease(self, aligned_empty(self._shape, self._dtype))
+            self._made.append(lease)
+            self._ledger.take(lease.array.nbytes)
+        else:
+            return None
+        lease.holders = 1
+        self._ledger.lent += 1
+        return lease
+
+    async def acquire(self) -> Lease:
+        """A buffer held once, as soon as one is free."""
+        while (lease := self.acquire_nowait()) is None:
+            await self._waiting.park()
+        return lease
+
+    def give_back(self, lease: Lease) -> None:
+        """Called by the lease when its last holder is done."""
+        self._ledger.lent -= 1
+        self._free.append(lease)
+        self._waiting.unpark()
+
+    def close(self) -> None:
+        """Let go of all buffers; none may be lent any more."""
+        assert len(self._free) == len(self._made), "a buffer is still lent"
+        for lease in self._made:
+            self._ledger.give(lease.array.nbytes)
+        self._made.clear()
+        self._free.clear()

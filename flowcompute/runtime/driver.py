@@ -1,0 +1,101 @@
+"""Runs a plan: its passes in order, then everything that was written is committed, or nothing of it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from flowcompute.planner.plan import Plan
+from flowcompute.runtime.failure import attributed
+from flowcompute.runtime.passes import Conduct, OpenWriters, RunningPass
+from flowcompute.runtime.record import RunRecord
+from flowcompute.runtime.workers import Workers
+
+
+class Driver:
+    """Runs one plan once, in the trio task that calls `run`.
+
+    Args:
+        plan: what to run.
+        record: where to say how far it is.
+        conduct: how to run it.
+
+    Attributes:
+        notes: what else went wrong while a failed run was put away, for the error that is raised.
+    """
+
+    def __init__(self, plan: Plan, record: RunRecord, conduct: Conduct) -> None:
+        self.notes: list[str] = []
+        self._plan = plan
+        self._record = record
+        self._conduct = conduct
+        self._workers = Workers(max(len(each.sources) + len(each.sinks) + 1 for each in plan.passes))
+        self._writers: OpenWriters = []
+
+    async def run(self) -> tuple[Any, ...]:
+        """Run to the end; returns the values of the roots, in their order.
+
+        Cancelled or failed, it leaves nothing open and nothing written. Once the results are
+        being committed it is no longer cancelled.
+
+        Raises:
+            FlowError: the first failure, with any others as notes.
+        """
+        try:
+            for index in range(len(self._plan.passes)):
+                await self._run_pass(index)
+            with trio.CancelScope(shield=True):
+                values = await self._workers.call(self._commit)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await self._workers.call(self._abort)
+            raise
+        return tuple(values[root] for root in sorted(values))
+
+    async def _run_pass(self, index: int) -> None:
+        running = RunningPass(
+            self._plan,
+            index,
+            conduct=self._conduct,
+            record=self._record,
+            workers=self._workers,
+            writers=self._writers,
+        )
+        try:
+            await running.open()
+            await running.run()
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                self.notes += [f"also failed: {failure}" for failure in await running.close()]
+            raise
+        with trio.CancelScope(shield=True):
+            failures = await running.close()
+        if failures:
+            self.notes += [f"also failed: {failure}" for failure in failures[1:]]
+            raise failures[0]
+
+    def _commit(self) -> dict[int, Any]:
+        values: dict[int, Any] = {}
+        complete: list[str] = []
+        try:
+            while self._writers:
+                sink, writer = self._writers[0]
+                with attributed(sink.name, sink.element.site):
+                    values[sink.root] = writer.commit()
+                complete.append(sink.name)
+                del self._writers[0]
+        except BaseException:
+            if complete:
+                self.notes.append(f"complete before that: {', '.join(complete)}")
+            raise
+        return values
+
+    def _abort(self) -> None:
+        for sink, writer in self._writers:
+            try:
+                with attributed(sink.name, sink.element.site):
+                    writer.abort()
+            except Exception as failure:  # noqa: BLE001 - all are aborted, then the failures are told
+                self.notes.append(f"also failed: {failure}")
+        self._writers.clear()

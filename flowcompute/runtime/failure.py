@@ -1,0 +1,68 @@
+"""How a failure reaches the user: as one error of the family that says where it happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import trio
+
+from flowcompute.errors import FlowError, RunError, Site
+
+
+@contextmanager
+def attributed(element: str, site: Site | None = None, records: tuple[int, int] | None = None) -> Iterator[None]:
+    """Whatever fails inside is an error of the family that names the element, the user's line and the records.
+
+    Raises:
+        FlowError: the one raised inside, with what it did not say filled in.
+        RunError: in place of any other exception, which becomes its cause.
+    """
+    try:
+        yield
+    except FlowError as error:
+        if error.element is None:
+            error.element = element
+        # The site is this element's, so it must not be put on an error that names another one.
+        if error.site is None and error.element == element:
+            error.site = site
+        if error.records is None:
+            error.records = records
+        raise
+    except Exception as error:
+        text = str(error)
+        raise RunError(
+            f"{type(error).__name__}: {text}" if text else type(error).__name__,
+            element=element,
+            site=site,
+            records=records,
+            hint="run with a smaller memory=" if isinstance(error, MemoryError) else None,
+        ) from error
+
+
+def first_failure(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one error to raise for a group: an interrupt if there is one, else the first; the others are notes.
+
+    A group of nothing but trio's cancellations is returned as it is.
+    """
+    failures = [leaf for leaf in _leaves(group) if not isinstance(leaf, trio.Cancelled)]
+    if not failures:
+        return group
+    failure = next((leaf for leaf in failures if isinstance(leaf, KeyboardInterrupt)), failures[0])
+    for other in failures:
+        if other is not failure:
+            add_note(failure, other)
+    return failure
+
+
+def add_note(error: BaseException, other: BaseException) -> None:
+    """Mention `other` in what is printed for `error`."""
+    error.add_note(f"also failed: {type(other).__name__}: {other}")
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

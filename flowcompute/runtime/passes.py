@@ -1,0 +1,203 @@
+"""One pass while it runs: what it has opened, and how its stages are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import trio
+
+from flowcompute.elements.destination import Writer
+from flowcompute.elements.source import AsyncReader, Reader
+from flowcompute.errors import RunError
+from flowcompute.planner.plan import Plan, SinkStage, SourceStage
+from flowcompute.runtime.buffers import Pool
+from flowcompute.runtime.channel import Channel
+from flowcompute.runtime.failure import attributed, first_failure
+from flowcompute.runtime.record import ComputeRecord, PassRecord, RunRecord, StageRecord, State
+from flowcompute.runtime.stages import ComputeTask, Output, SinkTask, SourceTask
+from flowcompute.runtime.watchdog import watch
+from flowcompute.runtime.workers import Workers
+from flowcompute.spec import Spec
+
+OpenWriters = list[tuple[SinkStage, Writer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How to run, beside what the plan says.
+
+    Attributes:
+        throttle_s: seconds to pause after each batch.
+        after_batch: called in a worker thread after each batch; what it raises fails the run.
+        stall_timeout_s: seconds without any movement that fail the run; None for never.
+        on_stuck_thread: told of a stall that cannot end the run yet; see `watchdog`.
+    """
+
+    throttle_s: float = 0.0
+    after_batch: Callable[[], object] | None = None
+    stall_timeout_s: float | None = 120.0
+    on_stuck_thread: Callable[[RunError], None] = lambda _: None
+
+
+class RunningPass:
+    """Opens, runs and closes one pass of a plan.
+
+    Args:
+        plan: the plan.
+        index: which of its passes.
+        conduct: how to run it.
+        record: the run's live record.
+        workers: threads.
+        writers: destinations are added here as they are opened; they are the caller's to
+            commit or abort, since that is decided for all passes together.
+    """
+
+    def __init__(
+        self, plan: Plan, index: int, *, conduct: Conduct, record: RunRecord, workers: Workers, writers: OpenWriters
+    ) -> None:
+        self._plan = plan
+        self._pass = plan.passes[index]
+        self._conduct = conduct
+        self._ledger = record.ledger
+        self._workers = workers
+        self._writers = writers
+        self._first_writer = len(writers)
+        self._readers: list[Reader] = []
+        self._channels: list[Channel] = []
+        self._pools: list[Pool] = []
+        self._executor = plan.backend.executor(plan, index)
+        steps = [step.name for step in self._pass.steps]
+        self._record = PassRecord(
+            [StageRecord(stage.name) for stage in self._pass.sources],
+            ComputeRecord(steps[0] if len(steps) == 1 else "compute"),
+            [StageRecord(stage.name) for stage in self._pass.sinks],
+        )
+        record.passes.append(self._record)
+
+    async def open(self) -> None:
+        """Open sources, destinations and the executor, in this order: what fails soonest comes first."""
+        mapped = self._plan.strategy.input != "read"
+        for source in self._pass.sources:
+            with attributed(source.name, source.element.site):
+                reader = await self._workers.call(partial(source.element.open, position=0, mapped=mapped))
+            reader.element = source.name
+            self._readers.append(reader)
+        for sink in self._pass.sinks:
+            with attributed(sink.name, sink.element.site):
+                self._writers.append((sink, await self._workers.call(sink.element.open, sink.spec)))
+        with attributed(self._record.compute.label):
+            await self._workers.call(self._executor.open)
+
+    async def run(self) -> None:
+        """Let all batches through, write what is known only at the end, and look at the sources again."""
+        await self._flow()
+        compute = self._record.compute
+        compute.enter(State.BUSY, "finishing")
+        with attributed(compute.label):
+            values = await self._workers.call(self._executor.finish, compute.items)
+        compute.observe(self._executor)
+        compute.enter(State.DONE)
+        for (sink, writer), record in zip(self._writers[self._first_writer :], self._record.sinks, strict=True):
+            if sink.spec.is_stream:
+                continue
+            record.enter(State.BUSY, "writing")
+            with attributed(sink.name, sink.element.site):
+                array = values[sink.value]
+                await self._workers.call(writer.write, array, 0)
+            record.passed(1, array.nbytes, 0)
+            record.enter(State.DONE)
+        for source, reader in zip(self._pass.sources, self._readers, strict=True):
+            with attributed(source.name, source.element.site):
+                await self._workers.call(reader.check)
+
+    async def close(self) -> list[BaseException]:
+        """Close readers and executor, each exactly once, and return what failed. Not to be cancelled."""
+        failures: list[BaseException] = []
+        for source, reader in zip(self._pass.sources, self._readers, strict=False):
+            try:
+                with attributed(source.name, source.element.site):
+                    if isinstance(reader, AsyncReader):
+                        reader.close()
+                    else:
+                        await self._workers.call(reader.close)
+            except Exception as error:  # noqa: BLE001 - all are closed, then the failures are told
+                failures.append(error)
+        try:
+            with attributed(self._record.compute.label):
+                await self._workers.call(self._executor.close)
+        except Exception as error:  # noqa: BLE001 - as above
+            failures.append(error)
+        return failures
+
+    async def _flow(self) -> None:
+        """All stages at once, until the streams end."""
+        sources, sinks, compute = self._join()
+        failure: BaseException | None = None
+        try:
+            async with trio.open_nursery() as watched:
+                if self._conduct.stall_timeout_s is not None:
+                    watched.start_soon(
+                        watch, self._record.stages, self._conduct.stall_timeout_s, self._conduct.on_stuck_thread
+                    )
+                async with trio.open_nursery() as stages:
+                    for run in (*(task.run for task in sources), compute.run, *(task.run for task in sinks)):
+                        stages.start_soon(run)
+                watched.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            failure = first_failure(group)
+        finally:
+            for channel in self._channels:
+                channel.close()
+            for pool in self._pools:
+                pool.close()
+        if failure is not None:
+            raise failure
+
+    def _join(self) -> tuple[list[SourceTask], list[SinkTask], ComputeTask]:
+        """Make the stages with the channels and buffers between them."""
+        plan, record = self._plan, self._record
+        sources: list[SourceTask] = []
+        inputs: list[tuple[SourceStage, Channel]] = []
+        for source, reader, live in zip(self._pass.sources, self._readers, record.sources, strict=True):
+            channel = self._channel(live, record.compute)
+            pool = self._pool(source.spec, source.spec.length)
+            sources.append(
+                SourceTask(source, reader, live, channel, pool, workers=self._workers, batch_items=plan.batch_items)
+            )
+            inputs.append((source, channel))
+        by_value: dict[int, list[SinkTask]] = {}
+        for (sink, writer), live in zip(self._writers[self._first_writer :], record.sinks, strict=True):
+            if sink.spec.is_stream:
+                channel = self._channel(record.compute, live)
+                task = SinkTask(sink, writer, live, channel, workers=self._workers, ledger=self._ledger)
+                by_value.setdefault(sink.value, []).append(task)
+        outputs = [
+            Output(value, self._pool(tasks[0].stage.spec, self._pass.length), tasks)
+            for value, tasks in by_value.items()
+        ]
+        compute = ComputeTask(
+            self._executor,
+            record.compute,
+            inputs,
+            outputs,
+            self._workers,
+            batch_items=plan.batch_items,
+            length=self._pass.length or 0,
+            throttle_s=self._conduct.throttle_s,
+            after_batch=self._conduct.after_batch,
+        )
+        return sources, [task for tasks in by_value.values() for task in tasks], compute
+
+    def _channel(self, producer: StageRecord, consumer: StageRecord) -> Channel:
+        # One batch of the depth is in the consumer's hands; the others may lie in between.
+        channel = Channel(producer, consumer, self._plan.depth - 1)
+        self._channels.append(channel)
+        return channel
+
+    def _pool(self, spec: Spec, length: int | None) -> Pool:
+        items = self._plan.batch_items if length is None else min(self._plan.batch_items, length)
+        pool = Pool(self._ledger, self._plan.depth, items, spec.shape, spec.dtype)
+        self._pools.append(pool)
+        return pool

@@ -1,0 +1,358 @@
+"""A run: a plan at work in a thread of its own, seen from wherever it was started."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import trio
+
+from flowcompute.errors import FlowError, RunError, SpecError
+from flowcompute.metrics import Metrics, Progress
+from flowcompute.planner.plan import Plan
+from flowcompute.runtime.driver import Driver
+from flowcompute.runtime.interrupt import Interrupts
+from flowcompute.runtime.passes import Conduct
+from flowcompute.runtime.progress import Display
+from flowcompute.runtime.record import RunRecord
+
+# Waiting for a lock cannot be interrupted by Ctrl-C on Windows.
+_LONGEST_WAIT_S = 0.2 if sys.platform == "win32" else threading.TIMEOUT_MAX
+
+_working_for: ContextVar[Run | None] = ContextVar("flowcompute_run", default=None)
+"""The run that the current worker thread works for; trio hands it on to the threads of its tasks."""
+
+
+def start(
+    plan: Plan,
+    *,
+    progress: bool | None = None,
+    throttle: float = 0.0,
+    on_batch: Callable[[Run], object] | None = None,
+    stall_timeout_s: float | None = 120.0,
+    draw: Callable[[Run], str] | None = None,
+    aliases: Mapping[str, str] | None = None,
+) -> Run:
+    """Start running a plan in the background.
+
+    Args:
+        plan: what to run.
+        progress: True shows a bar on a terminal and plain lines elsewhere, False nothing; by
+            default there is a bar on a terminal.
+        throttle: seconds to pause after each batch, to be polite to what is shared.
+        on_batch: called with the run, in a worker thread, after each batch has been computed.
+            What it raises fails the run; what it returns is ignored.
+        stall_timeout_s: seconds that a stage may wait while nothing moves before the run
+            fails with an error that names who holds it up; None for never.
+        draw: what `str(run)` says.
+        aliases: element name -> name of the stage it runs in, for `run.metrics`.
+
+    Raises:
+        SpecError: if an option is not what it should be.
+        RunError: in a trio task, whose event loop it would block.
+    """
+    refuse_in_trio_task("start a run")
+    if not _is_number(throttle) or throttle < 0:
+        raise SpecError("throttle= is seconds to pause after each batch", expected="0 or more", got=repr(throttle))
+    if stall_timeout_s is not None and (not _is_number(stall_timeout_s) or stall_timeout_s <= 0):
+        raise SpecError("stall_timeout_s= is seconds", expected="more than 0, or None", got=repr(stall_timeout_s))
+    if on_batch is not None and not callable(on_batch):
+        raise SpecError("on_batch= is called with the run", expected="a function", got=type(on_batch).__name__)
+    if not isinstance(progress, bool | None):
+        raise SpecError("progress= says whether to show a bar", expected="True, False or None", got=repr(progress))
+    run = Run(
+        plan,
+        throttle_s=throttle,
+        on_batch=on_batch,
+        stall_timeout_s=stall_timeout_s,
+        draw=draw,
+        aliases=aliases or {},
+    )
+    run.begin(progress)
+    return run
+
+
+def refuse_in_trio_task(doing: str) -> None:
+    """Raise RunError where blocking would stop a trio event loop."""
+    if trio.lowlevel.in_trio_task():
+        raise RunError(
+            f"cannot {doing} in a trio task: it would block the event loop",
+            hint="do it in a thread: await trio.to_thread.run_sync(job.run)",
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+class Run:
+    """A plan at work, or done. Made by `start`.
+
+    Used with `with` it does not outlive the block: at the end of the block it is waited
+    for, and stopped if the block raises.
+
+    Attributes:
+        plan: what it runs.
+    """
+
+    plan: Plan
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        throttle_s: float,
+        on_batch: Callable[[Run], object] | None,
+        stall_timeout_s: float | None,
+        draw: Callable[[Run], str] | None,
+        aliases: Mapping[str, str],
+    ) -> None:
+        self.plan = plan
+        lengths = [each.length for each in plan.passes]
+        total = None if None in lengths else sum(length for length in lengths if length is not None)
+        self._record = RunRecord(total, max(plan.memory.budget_bytes - plan.memory.host_bytes, 0))
+        after_batch = None if on_batch is None else partial(on_batch, self)
+        self._conduct = Conduct(throttle_s, after_batch, stall_timeout_s, self._give_up_waiting)
+        self._draw = draw
+        self._aliases = aliases
+        self._pid = os.getpid()
+        self._values: tuple[Any, ...] = ()
+        self._error: BaseException | None = None
+        self._trace: TracebackType | None = None
+        self._stop_asked = False
+        self._error_seen = False
+        self._stuck = False
+        self._stopped = False
+        self._scope = trio.CancelScope()
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._settled = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="flowcompute-run", daemon=True)
+        self._display: Display | None = None
+
+    # -- control ----------------------------------------------------------------------------
+
+    def begin(self, progress: bool | None) -> None:
+        """Start the threads; called once, by `start`."""
+        self._display = Display.start(self._record, progress)
+        self._thread.start()
+
+    def wait(self, timeout_s: float | None = None) -> Self:
+        """Wait until the run has ended; returns the run.
+
+        In the main thread Ctrl-C stops the run, waits until nothing of it is left and
+        raises KeyboardInterrupt; a second Ctrl-C does not wait.
+
+        Args:
+            timeout_s: seconds to wait at most; the run goes on if it has not ended by then.
+
+        Raises:
+            FlowError: what the run failed with, RunError if it was stopped.
+            TimeoutError: if the run has not ended in time.
+            KeyboardInterrupt: after Ctrl-C.
+        """
+        self._check_usable("wait for a run")
+        refuse_in_trio_task("wait for a run")
+        if _working_for.get() is self:
+            raise RunError("a run cannot wait for itself", hint="in on_batch= and the like only call run.stop()")
+        try:
+            with Interrupts(self.stop) as interrupts:
+                settled = self._wait_settled(timeout_s)
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        if interrupts.received:
+            self._error_seen = True
+            raise KeyboardInterrupt
+        if not settled:
+            raise TimeoutError(f"the run has not ended after {timeout_s} s; it goes on")
+        self._raise_error()
+        return self
+
+    def stop(self) -> None:
+        """Ask the run to end; returns at once and may be called from any thread, also from `on_batch`.
+
+        What was written is dropped, nothing stays open, and `wait` then raises RunError. A run
+        that has ended, or is committing its results, is not stopped any more.
+        """
+        self._check_usable("stop a run")
+        # The run's thread sets the token and then looks at the flag, so that one of the two sees the other.
+        self._stop_asked = True
+        if self._token is not None:
+            with contextlib.suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._scope.cancel)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.stop()
+        if error is None and not self._stop_asked:
+            if not self._error_seen:
+                self.wait()
+            return
+        self._wait_settled(None)
+        # Who asked for the stop need not be told of it, but anything else that went wrong is news.
+        if error is None and not self._stopped and not self._error_seen:
+            self._raise_error()
+
+    # -- results ----------------------------------------------------------------------------
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The values of the roots.
+
+        Raises:
+            RunError: if the run has not ended.
+            FlowError: what the run failed with.
+        """
+        self._check_usable("ask a run for its values")
+        if not self._settled.is_set():
+            raise RunError("the run has not ended yet", hint="call run.wait() first")
+        self._raise_error()
+        return self._values
+
+    @property
+    def value(self) -> Any:
+        """The value of the only root.
+
+        Raises:
+            RunError: if there are several roots, or the run has not ended.
+            FlowError: what the run failed with.
+        """
+        values = self.values
+        if len(values) != 1:
+            raise RunError(f"the run has {len(values)} values", expected="one", hint="use run.values")
+        return values[0]
+
+    # -- watching ---------------------------------------------------------------------------
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is."""
+        self._check_usable("watch a run")
+        return self._record.progress
+
+    @property
+    def metrics(self) -> Metrics:
+        """What each stage has done so far; also answers by the names of elements inside a stage."""
+        return self._record.metrics(self._aliases)
+
+    @property
+    def bottleneck(self) -> str | None:
+        """Name of the stage that worked most and waited least; None before the first batch."""
+        return self._record.bottleneck
+
+    @property
+    def launches(self) -> int:
+        """Kernels launched so far."""
+        return self._record.launches
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes that the sources gave so far."""
+        return self._record.bytes_read
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes that the destinations took so far."""
+        return self._record.bytes_written
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start, or from start to end."""
+        return self._record.seconds
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that the run's own batch buffers, and results that grow, took at a time."""
+        return self._record.ledger.peak_bytes
+
+    def __str__(self) -> str:
+        return repr(self) if self._draw is None else self._draw(self)
+
+    def __repr__(self) -> str:
+        ended = "complete" if self._error is None else "failed"
+        state = ended if self._settled.is_set() else "running"
+        total = self._record.total_items
+        return f"<Run {state}: {self._record.items} of {'?' if total is None else total} items>"
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        """The run's thread."""
+        try:
+            self._values = trio.run(self._drive)
+        except FlowError as error:
+            self._error = error
+        except Exception as error:  # noqa: BLE001 - told to whoever waits
+            failure = RunError(f"the runtime failed: {type(error).__name__}: {error}", hint="please report this")
+            failure.__cause__ = error
+            self._error = failure
+        except BaseException as error:  # noqa: BLE001 - as above
+            self._error = error
+        self._trace = None if self._error is None else self._error.__traceback__
+        self._record.end(complete=self._error is None)
+        if self._display is not None:
+            self._display.stop()
+        self._settled.set()
+
+    async def _drive(self) -> tuple[Any, ...]:
+        driver = Driver(self.plan, self._record, self._conduct)
+        _working_for.set(self)
+        self._token = trio.lowlevel.current_trio_token()
+        values: tuple[Any, ...] | None = None
+        try:
+            with self._scope:
+                if self._stop_asked:
+                    self._scope.cancel()
+                values = await driver.run()
+            if values is None:
+                self._stopped = True
+                raise RunError("the run was stopped", hint="its results were dropped; start it again")
+        except BaseException as error:
+            for note in driver.notes:
+                error.add_note(note)
+            raise
+        return values
+
+    def _give_up_waiting(self, error: RunError) -> None:
+        """Let those that wait have the error of a stall although a thread still holds up the end."""
+        self._stuck = True
+        self._error = error
+        self._settled.set()
+
+    def _wait_settled(self, timeout_s: float | None) -> bool:
+        left = threading.TIMEOUT_MAX if timeout_s is None else timeout_s
+        while not self._settled.wait(min(left, _LONGEST_WAIT_S)):
+            left -= _LONGEST_WAIT_S
+            if left <= 0:
+                return False
+        if not self._stuck:
+            self._thread.join()
+        return True
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            self._error_seen = True
+            # Without the frames of those who were told before.
+            raise self._error.with_traceback(self._trace)
+
+    def _check_usable(self, doing: str) -> None:
+        if os.getpid() != self._pid and not self._settled.is_set():
+            raise RunError(
+                "the run was started in the process that this one was forked from",
+                expected=f"process {self._pid}",
+                got=f"process {os.getpid()}, which cannot {doing} there",
+                hint='use it there, or start processes with multiprocessing.get_context("spawn")',
+            )

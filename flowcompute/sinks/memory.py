@@ -1,0 +1,140 @@
+"""Results in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.destination import Destination, Writer
+from flowcompute.errors import RunError, Site
+from flowcompute.sinks.unbound import UNBOUND
+from flowcompute.spec import Spec
+
+
+def to_array(*, name: str | None = None) -> MemorySink:
+    """The result as a NumPy array, or as a NumPy scalar where it has no axes.
+
+    Args:
+        name: what plans and errors call it.
+    """
+    return MemorySink(name=name)
+
+
+class MemorySink(Destination):
+    """The result in memory; see `to_array`."""
+
+    in_memory = True
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(UNBOUND, name=name)
+
+    @property
+    def label(self) -> str:
+        """The function that made it."""
+        return "to_array"
+
+    def open(self, spec: Spec) -> MemoryWriter:
+        """Start writing: one allocation where the length is known.
+
+        Raises:
+            RunError: if there is not so much memory.
+        """
+        return MemoryWriter(spec, self.name or self.label, self.site)
+
+
+class MemoryWriter(Writer):
+    """Writes into an array.
+
+    Attributes:
+        element: name of the element in the plan, for errors.
+        limit_bytes: more than this is refused; None for no limit. It matters where the
+            length is not known beforehand.
+    """
+
+    def __init__(self, spec: Spec, element: str, site: Site | None) -> None:
+        self.element = element
+        self.limit_bytes: int | None = None
+        self._spec = spec
+        self._site = site
+        self._pieces: list[np.ndarray] = []
+        self._written = 0
+        self._result: np.ndarray | None = None
+        if spec.stream is None or spec.length is not None:
+            self._result = self._allocate(spec.shape if spec.length is None else (spec.length, *spec.shape))
+
+    def buffer(self, start: int, stop: int) -> np.ndarray | None:
+        """The part of the result that these records will be, where the length is known."""
+        if self._result is None or self._spec.stream is None:
+            return None
+        return self._result[start:stop]
+
+    def write(self, array: np.ndarray, start: int) -> None:
+        """Take records; see `Writer.write`.
+
+        Raises:
+            RunError: if the result outgrows `limit_bytes`.
+        """
+        if self._spec.stream is None and self._result is not None:
+            np.copyto(self._result, array, casting="equiv")
+            return
+        stop = start + len(array)
+        self._limit(stop)
+        if self._result is None:
+            self._pieces.append(array.copy())
+        else:
+            place = self._result[start:stop]
+            if not _is_same_memory(place, array):
+                np.copyto(place, array, casting="equiv")
+        self._written = stop
+
+    def commit(self) -> Any:
+        """The array, or the scalar."""
+        result = self._join() if self._result is None else self._result
+        self.abort()
+        return result[()] if result.ndim == 0 else result
+
+    def abort(self) -> None:
+        """Drop what was written."""
+        self._result = np.empty((0, *self._spec.shape), self._spec.dtype)
+        self._pieces.clear()
+
+    def _join(self) -> np.ndarray:
+        result = self._allocate((self._written, *self._spec.shape))
+        stop = self._written
+        # From the end and piece by piece, so that a piece is freed as soon as its memory is used again.
+        while self._pieces:
+            piece = self._pieces.pop()
+            result[stop - len(piece) : stop] = piece
+            stop -= len(piece)
+        return result
+
+    def _allocate(self, shape: tuple[int, ...]) -> np.ndarray:
+        try:
+            return np.empty(shape, self._spec.dtype)
+        except (MemoryError, ValueError) as error:
+            raise self._too_large(f"an array of shape {shape} of {self._spec.dtype.name}") from error
+
+    def _limit(self, items: int) -> None:
+        needed = items * self._spec.item_bytes
+        if self.limit_bytes is not None and needed > self.limit_bytes:
+            raise self._too_large(f"{needed} bytes after {items} items", f"at most {self.limit_bytes} bytes")
+
+    def _too_large(self, got: str, expected: str | None = None) -> RunError:
+        return RunError(
+            "the result is too large for memory",
+            element=self.element,
+            site=self._site,
+            expected=expected,
+            got=got,
+            hint="write it to a file: x >> fc.save(path); or raise memory=",
+        )
+
+
+def _is_same_memory(place: np.ndarray, array: np.ndarray) -> bool:
+    """Whether `array` is what `buffer` gave out for `place`."""
+    return bool(
+        array.strides == place.strides
+        and array.dtype == place.dtype
+        and array.__array_interface__["data"][0] == place.__array_interface__["data"][0]
+    )

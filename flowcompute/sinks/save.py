@@ -1,0 +1,55 @@
+"""`fc.save`: results in files, by their extension or by `format=`."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.files import FILES, Files, shown
+from flowcompute.sinks.npy import NpySink
+from flowcompute.sinks.raw import RawSink
+from flowcompute.sinks.stored import StoredSink
+
+FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
+"""The format that an extension stands for."""
+
+
+def save(
+    path: str | os.PathLike[str],
+    *,
+    format: Literal["npy", "raw"] | None = None,
+    name: str | None = None,
+    files: Files = FILES,
+) -> StoredSink:
+    """Write the result to a file; the value of the root is the path.
+
+    The file is written under a temporary name beside `path` and gets its name when it is
+    complete and durable, so that under that name there is never half a file. A file that is
+    replaced keeps its permission bits. Where `path` is a symbolic link the link itself is
+    replaced, not what it points to.
+
+    Args:
+        path: the file; its folder must exist when the job runs.
+        format: "npy" or "raw"; by default what the extension says (.npy; .raw, .bin or .dat).
+        name: what plans and errors call it.
+        files: the file layer.
+
+    Raises:
+        SpecError: if the format is not known, or this cannot be the path of a file.
+    """
+    extension = os.path.splitext(os.fspath(path))[1]
+    chosen = FORMATS.get(extension.lower()) if format is None else format
+    if chosen == "npy":
+        return NpySink(path, name=name, files=files)
+    if chosen == "raw":
+        return RawSink(path, name=name, files=files)
+    raise SpecError(
+        f"the format of {shown(os.fspath(path))} is not known",
+        element=name,
+        site=user_site(),
+        expected=", ".join(FORMATS) if format is None else '"npy" or "raw"',
+        got=repr(extension if format is None else format),
+        hint='say which: format="npy" or format="raw"',
+    )

@@ -1,0 +1,187 @@
+"""What the sinks of one file have in common: complete under its name, or not there at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.destination import Destination, Writer
+from flowcompute.elements.site import user_site
+from flowcompute.errors import DestinationError, SpecError
+from flowcompute.files import FILES, Draft, Files, explain, shown
+from flowcompute.sinks.unbound import UNBOUND
+from flowcompute.spec import Spec
+
+
+class StoredSink(Destination):
+    """The result in a file.
+
+    Attributes:
+        path: the file as it was named; also the value of the root.
+        target: its absolute path, settled when composed.
+        files: the file layer.
+    """
+
+    path: str
+    target: str
+    files: Files
+
+    def __init__(self, path: str | os.PathLike[str], *, name: str | None = None, files: Files = FILES) -> None:
+        text = _checked(path, name)
+        super().__init__(UNBOUND, name=name)
+        self._freeze(path=text, target=os.path.abspath(text), files=files)
+
+    @property
+    def label(self) -> str:
+        """The function that made it."""
+        return "save"
+
+    @abstractmethod
+    def header(self, spec: Spec, length: int | None) -> bytes:
+        """The bytes before the data, as many for any length; `length` is None for a resident value."""
+
+    def open(self, spec: Spec) -> StoredWriter:
+        """Create the temporary file beside the target.
+
+        Raises:
+            DestinationError: if the folder is missing or cannot be written to, or if the
+                target is something else than a regular file.
+        """
+        return StoredWriter(self, spec)
+
+
+class StoredWriter(Writer):
+    """Writes a file under a temporary name beside its target, and renames it when it is complete.
+
+    Attributes:
+        element: name of the element in the plan, for errors.
+    """
+
+    def __init__(self, sink: StoredSink, spec: Spec) -> None:
+        self.element = sink.name or sink.label
+        self._path = sink.path
+        self._target = sink.target
+        self._site = sink.site
+        self._spec = spec
+        self._header: Callable[[Spec, int | None], bytes] = sink.header
+        self._offset = len(sink.header(spec, None if spec.stream is None else spec.length or 0))
+        self._written = 0
+        self._draft: Draft | None = None
+        self._refuse_special(sink.files)
+        folder = os.path.dirname(self._target)
+        with self._errors(f"create a file in the folder {shown(folder)} for"):
+            self._draft = Draft(sink.files, self._target)
+
+    def write(self, array: np.ndarray, start: int) -> None:
+        """Write records at their place; see `Writer.write`."""
+        resident = self._spec.stream is None
+        records = None if resident else (start, start + len(array))
+        data = np.ascontiguousarray(array, self._spec.dtype).reshape(-1).view(np.uint8)
+        with self._errors("write to", records):
+            self._open_draft().write(data.data, self._offset + start * self._spec.item_bytes)
+        self._written = 1 if resident else start + len(array)
+
+    def commit(self) -> str:
+        """Write the header, make the file durable and give it its name; returns the path as it was named.
+
+        Raises:
+            DestinationError: if any of that fails. Then there is no new file under that name,
+                except where an older file was replaced and only its folder could not be synced.
+        """
+        spec = self._spec
+        if spec.length is not None and self._written != spec.length:
+            raise DestinationError(
+                f"{shown(self._target)} is not complete",
+                element=self.element,
+                site=self._site,
+                expected=f"{spec.length} records",
+                got=f"{self._written}",
+            )
+        # Written last: a temporary file that a killed process leaves behind has no header to be mistaken for whole.
+        header = self._header(spec, None if spec.stream is None else self._written)
+        try:
+            with self._errors("complete"):
+                draft = self._open_draft()
+                draft.write(header, 0)
+                draft.commit()
+        except DestinationError:
+            self.abort()
+            raise
+        self._draft = None
+        return self._path
+
+    def abort(self) -> None:
+        """Remove the temporary file.
+
+        Raises:
+            DestinationError: if it cannot be removed; it is named.
+        """
+        draft, self._draft = self._draft, None
+        if draft is not None:
+            with self._errors(f"remove the temporary file {shown(draft.path or self._target)} of"):
+                draft.discard()
+
+    def snapshot(self) -> dict[str, Any]:
+        """How many records were written."""
+        return {"written": self._written}
+
+    def _open_draft(self) -> Draft:
+        if self._draft is None:
+            raise DestinationError("this file is no longer being written", element=self.element, site=self._site)
+        return self._draft
+
+    def _refuse_special(self, files: Files) -> None:
+        """Refuse to replace a folder, device or pipe by a file."""
+        with self._errors("look at"):
+            try:
+                mode = files.stat(self._target).st_mode
+            except (FileNotFoundError, NotADirectoryError):
+                return
+        if not stat.S_ISREG(mode):
+            folder = stat.S_ISDIR(mode)
+            raise DestinationError(
+                f"{shown(self._target)} is {'a folder' if folder else 'not a regular file'}",
+                element=self.element,
+                site=self._site,
+                expected="a new name, or a file to replace",
+                hint=f"fc.save({os.path.join(self._path, 'result.npy')!r})"
+                if folder
+                else "fc.discard() drops a result",
+            )
+
+    @contextlib.contextmanager
+    def _errors(self, doing: str, records: tuple[int, int] | None = None) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            text, hint = explain(error)
+            raise DestinationError(
+                f"cannot {doing} {shown(self._target)}: {text}",
+                element=self.element,
+                site=self._site,
+                records=records,
+                hint=hint,
+            ) from error
+
+
+def _checked(path: str | os.PathLike[str], name: str | None) -> str:
+    """The path as text, if a file can have it."""
+    try:
+        text = os.fspath(path)
+        if isinstance(text, str) and b"\0" not in os.fsencode(text) and os.path.basename(text):
+            return text
+    except (TypeError, ValueError):
+        text = repr(path)
+    raise SpecError(
+        "this cannot be the path of a file",
+        element=name,
+        site=user_site(),
+        expected="a str or os.PathLike that ends in a file name",
+        got=repr(text),
+    )

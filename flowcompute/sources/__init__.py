@@ -1,0 +1,21 @@
+"""Where data comes in: arrays, files and iterables as streams."""
+
+from flowcompute.sources.iterate import IterateSource, iterate
+from flowcompute.sources.memory import MemorySource, source
+from flowcompute.sources.npy import NpySource
+from flowcompute.sources.open import open  # noqa: A004
+from flowcompute.sources.raw import RawSource
+from flowcompute.sources.several import SeveralSource
+from flowcompute.sources.stored import StoredSource
+
+__all__ = [
+    "IterateSource",
+    "MemorySource",
+    "NpySource",
+    "RawSource",
+    "SeveralSource",
+    "StoredSource",
+    "iterate",
+    "open",
+    "source",
+]

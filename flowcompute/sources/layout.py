@@ -1,0 +1,150 @@
+"""Where the records of a file lie, and how they come into memory from there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flowcompute.files import Files
+from flowcompute.spec import BOOL, Spec, Stream
+
+_SCRATCH_BYTES = 1 << 20  # column pieces of Fortran files, and pieces swapped while they are in the cache
+_SHORT_COLUMN_BYTES = 1 << 14  # reading so much costs about as much as asking for it
+_LEAST_PIECE = 1024  # numbers read at once of a Fortran column, where a batch has that many
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the records of one file lie.
+
+    Attributes:
+        dtype: of a number as stored, in its byte order.
+        item_shape: shape of a record.
+        length: records.
+        offset: bytes before the first record.
+        fortran: whether the whole array is stored in Fortran order, axis 0 fastest.
+    """
+
+    dtype: np.dtype
+    item_shape: tuple[int, ...]
+    length: int
+    offset: int
+    fortran: bool = False
+
+    @property
+    def spec(self) -> Spec:
+        """The stream that the records make."""
+        return Spec(self.native, self.item_shape, Stream(self.length))
+
+    @property
+    def native(self) -> np.dtype:
+        """The dtype in this machine's byte order."""
+        return self.dtype if self.dtype.isnative else self.dtype.newbyteorder("=")
+
+    @property
+    def item_numbers(self) -> int:
+        """Numbers in a record."""
+        return math.prod(self.item_shape)
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of a record."""
+        return self.item_numbers * self.dtype.itemsize
+
+    @property
+    def is_columns(self) -> bool:
+        """Whether a record is scattered over the file."""
+        # With nothing in it, or at most one axis longer than 1, both orders are the same bytes.
+        shape = (self.length, *self.item_shape)
+        return self.fortran and 0 not in shape and sum(size > 1 for size in shape) > 1
+
+    @property
+    def copies_because(self) -> str | None:
+        """Why the records cannot be used where they lie in the mapped file; None when they can."""
+        if self.is_columns:
+            return "the file is in Fortran order"
+        if not self.dtype.isnative:
+            return f"the file is in the other byte order ({self.dtype.str})"
+        if self.offset % self.dtype.itemsize:
+            return f"the data start at byte {self.offset}, which is not aligned for {self.dtype.name}"
+        return None
+
+    def read(self, files: Files, handle: int, start: int, out: np.ndarray) -> bool:
+        """Fill `out` (native, C-contiguous) with records from `start`; False when the file ends before that."""
+        if out.size == 0:
+            return True
+        if self.is_columns:
+            return self._read_columns(files, handle, start, out)
+        return self._read_numbers(files, handle, start * self.item_numbers, out.reshape(-1))
+
+    def _read_numbers(self, files: Files, handle: int, first: int, flat: np.ndarray) -> bool:
+        """Fill `flat` with the numbers from index `first` of the file on."""
+        size = self.dtype.itemsize
+        step = flat.size if self.dtype.isnative else _SCRATCH_BYTES // size
+        for begin in range(0, flat.size, step):
+            piece = flat[begin : begin + step]
+            data = piece.view(np.uint8)
+            if files.read_into(handle, data.data, self.offset + (first + begin) * size) != data.size:
+                return False
+            if not self.dtype.isnative:
+                piece.byteswap(inplace=True)
+        return True
+
+    def _read_columns(self, files: Files, handle: int, start: int, out: np.ndarray) -> bool:
+        """Read a Fortran file: column k of the flattened item is the run of numbers from `length * k` on.
+
+        Goes through about a MiB of memory with a transposing copy. Short columns are read whole
+        and many at once, long ones piece by piece, which is slow when an item has many numbers.
+        """
+        # Items flattened in Fortran order, as the file counts columns: the last axes reversed, axis 0 kept.
+        by_column = out.transpose(0, *range(out.ndim - 1, 0, -1))
+        limit = _SCRATCH_BYTES // self.dtype.itemsize
+        if self.length * self.dtype.itemsize <= _SHORT_COLUMN_BYTES:
+            return self._read_whole_columns(files, handle, start, by_column, limit)
+        return self._read_column_pieces(files, handle, start, by_column, limit)
+
+    def _read_whole_columns(self, files: Files, handle: int, start: int, by_column: np.ndarray, limit: int) -> bool:
+        columns, stop = self.item_numbers, start + len(by_column)
+        width = min(columns, limit // self.length)
+        scratch = np.empty((width, self.length), self.native)
+        for left in range(0, columns, width):
+            block = scratch[: min(width, columns - left)]
+            if not self._read_numbers(files, handle, self.length * left, block.reshape(-1)):
+                return False
+            _place_columns(by_column, left, block[:, start:stop])
+        return True
+
+    def _read_column_pieces(self, files: Files, handle: int, start: int, by_column: np.ndarray, limit: int) -> bool:
+        columns, count = self.item_numbers, len(by_column)
+        rows = min(count, max(limit // columns, _LEAST_PIECE))
+        width = min(columns, max(limit // rows, 1))
+        scratch = np.empty((width, rows), self.native)
+        for top in range(0, count, rows):
+            bottom = min(top + rows, count)
+            for left in range(0, columns, width):
+                block = scratch[: min(width, columns - left), : bottom - top]
+                for k, piece in enumerate(block, left):
+                    if not self._read_numbers(files, handle, self.length * k + start + top, piece):
+                        return False
+                _place_columns(by_column[top:bottom], left, block)
+        return True
+
+
+def _place_columns(by_column: np.ndarray, left: int, block: np.ndarray) -> None:
+    """Store columns from number `left` on; `block` has one in each row."""
+    where: tuple[Any, ...] = np.unravel_index(np.arange(left, left + len(block)), by_column.shape[1:])
+    by_column[(slice(None), *where)] = block.T
+
+
+def first_bad_bool(array: np.ndarray) -> tuple[int, int] | None:
+    """Index of the first record with a byte that is neither 0 nor 1, and that byte; None for other dtypes."""
+    if array.dtype != BOOL or array.size == 0:
+        return None
+    flat = array.reshape(-1).view(np.uint8)
+    if flat.max() <= 1:
+        return None
+    index = int(np.argmax(flat > 1))
+    return index // (array.size // len(array)), int(flat[index])

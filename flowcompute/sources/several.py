@@ -1,0 +1,121 @@
+"""Streams from several files, one after the other."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from flowcompute.elements.site import user_site
+from flowcompute.elements.source import Reader, Source
+from flowcompute.errors import SourceError
+from flowcompute.files import Fingerprint, shown
+from flowcompute.sources.stored import StoredReader, StoredSource, check_position, fail_changed, source_errors
+from flowcompute.spec import Spec, Stream
+
+
+class SeveralSource(Source):
+    """Files of one dtype and item shape as one stream; made by `fc.open` from a pattern or a list.
+
+    They are always read into buffers, since a batch may begin in one file and end in the
+    next; one file is open at a time.
+
+    Args:
+        sources: the files, in the order of their records; at least one.
+        name: what plans and errors call it.
+
+    Raises:
+        SourceError: if two of them differ in dtype or item shape.
+    """
+
+    sources: tuple[StoredSource, ...]
+
+    def __init__(self, sources: Sequence[StoredSource], *, name: str | None = None) -> None:
+        first = sources[0]
+        for other in sources[1:]:
+            if (other.spec.dtype, other.spec.shape) != (first.spec.dtype, first.spec.shape):
+                raise SourceError(
+                    f"{shown(other.path)} does not continue {shown(first.path)}",
+                    element=name,
+                    site=user_site(),
+                    expected=f"{first.spec.dtype.name} items of shape {first.spec.shape}, as in the first file",
+                    got=f"{other.spec.dtype.name} items of shape {other.spec.shape}",
+                    hint="open only files of one kind together",
+                )
+        length = sum(source.layout.length for source in sources)
+        super().__init__(Spec(first.spec.dtype, first.spec.shape, Stream(length)), name=name)
+        self._freeze(sources=tuple(sources))
+
+    @property
+    def label(self) -> str:
+        """The function that made it."""
+        return "open"
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The identities of the files, in order."""
+        return ("several", *(source.identity for source in self.sources))
+
+    def must_read(self) -> str | None:
+        """Why the records are copied into buffers."""
+        return f"{len(self.sources)} files are read as one stream"
+
+    def open(self, *, position: int = 0, mapped: bool = True) -> SeveralReader:  # noqa: ARG002
+        """Start reading at record `position` of the whole; `mapped` changes nothing."""
+        return SeveralReader(self, position)
+
+
+class SeveralReader(Reader):
+    """Reads files one after the other."""
+
+    def __init__(self, source: SeveralSource, position: int) -> None:
+        self.element = source.name or source.label
+        self.position = position
+        self._source = source
+        self._ends = list(accumulate(part.layout.length for part in source.sources))
+        self._current: StoredReader | None = None
+        self._index = -1  # of the file that is open
+        check_position(position, self._ends[-1], element=self.element, site=source.site)
+        if position < self._ends[-1]:
+            self._open_part()
+
+    def read(self, out: np.ndarray) -> int:
+        """Fill `out` with the next records; see `Reader.read`."""
+        done = 0
+        while done < len(out) and self.position < self._ends[-1]:
+            part = self._open_part()
+            count = part.read(out[done:])
+            done += count
+            self.position += count
+        return done
+
+    def check(self) -> None:
+        """Raise SourceError if any of the files differs from the one that was composed."""
+        for index, part in enumerate(self._source.sources):
+            if index == self._index and self._current is not None:
+                self._current.check()
+                continue
+            with source_errors("look at", part.path, element=self.element, site=self._source.site):
+                now = Fingerprint.of(part.files.stat(part.path))
+            if now != part.fingerprint:
+                fail_changed(part, now, element=self.element)
+
+    def close(self) -> None:
+        """Close the file that is open."""
+        current, self._current = self._current, None
+        if current is not None:
+            current.close()
+
+    def _open_part(self) -> StoredReader:
+        """The reader of the file that holds the next record."""
+        index = bisect_right(self._ends, self.position)
+        if self._current is None or index != self._index:
+            self.close()
+            begin = self._ends[index] - self._source.sources[index].layout.length
+            part = self._source.sources[index]
+            # Made here and not by `part.open`, so that errors on opening bear the name of the whole.
+            self._current = StoredReader(part, self.position - begin, mapped=False, element=self.element)
+            self._index = index
+        return self._current

@@ -1,0 +1,6 @@
+"""Strategy (what may be tuned) and Config (what the user fixes)."""
+
+from flowcompute.strategy.config import Config, default_memory_bytes, parse_bytes
+from flowcompute.strategy.strategy import Strategy
+
+__all__ = ["Config", "Strategy", "default_memory_bytes", "parse_bytes"]

@@ -1,0 +1,141 @@
+"""A file layer that fails on demand, for tests of everything that reads or writes files."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from typing import NamedTuple
+
+from flowcompute.files import Files
+
+
+class Operation(NamedTuple):
+    """One call of the file layer; `detail` is its path, or its offset and byte count."""
+
+    name: str
+    detail: str
+
+
+class FaultyFiles(Files):
+    """Files whose `fail_at`-th operation (from 0) raises OSError instead of being done.
+
+    Run a scenario once without a fault, look at `len(log)`, then run it again with each
+    `fail_at` below that: every place where the system can refuse has then refused once.
+
+    Args:
+        fail_at: which operation fails; None for none.
+        error: the `errno` it fails with.
+        only: names of operations that count; all by default.
+        longest: most bytes that one system call reads or writes (short reads and writes).
+
+    Attributes:
+        log: the operations asked for, in order, the failed one included.
+        handles: descriptors that are open now.
+    """
+
+    def __init__(
+        self,
+        fail_at: int | None = None,
+        error: int = errno.EIO,
+        *,
+        only: frozenset[str] | None = None,
+        longest: int | None = None,
+    ) -> None:
+        self.log: list[Operation] = []
+        self.handles: set[int] = set()
+        self._fail_at = fail_at
+        self._error = error
+        self._only = only
+        self._longest = longest
+
+    def _step(self, name: str, detail: str) -> None:
+        if self._only is not None and name not in self._only:
+            return
+        index = len(self.log)
+        self.log.append(Operation(name, detail))
+        if index == self._fail_at:
+            raise OSError(self._error, os.strerror(self._error), detail)
+
+    def open_read(self, path: str) -> int:
+        """As `Files`, or the fault."""
+        self._step("open_read", path)
+        handle = super().open_read(path)
+        self.handles.add(handle)
+        return handle
+
+    def _read_some(self, handle: int, buffer: memoryview, offset: int) -> int:
+        self._step("read", f"{offset}+{len(buffer)}")
+        return super()._read_some(handle, buffer[: self._longest], offset)
+
+    def map_read(self, handle: int, size: int) -> mmap.mmap:
+        """As `Files`, or the fault."""
+        self._step("map_read", f"0+{size}")
+        return super().map_read(handle, size)
+
+    def stat(self, path: str) -> os.stat_result:
+        """As `Files`, or the fault."""
+        self._step("stat", path)
+        return super().stat(path)
+
+    def status(self, handle: int) -> os.stat_result:
+        """As `Files`, or the fault."""
+        self._step("status", "")
+        return super().status(handle)
+
+    def matching(self, pattern: str) -> list[str]:
+        """As `Files`, or the fault."""
+        self._step("matching", pattern)
+        return super().matching(pattern)
+
+    def create_temporary(self, target: str, mode: int = 0o666) -> tuple[int, str]:
+        """As `Files`, or the fault."""
+        self._step("create_temporary", target)
+        handle, path = super().create_temporary(target, mode)
+        self.handles.add(handle)
+        return handle, path
+
+    def _write_some(self, handle: int, data: memoryview, offset: int) -> int:
+        self._step("write", f"{offset}+{len(data)}")
+        return super()._write_some(handle, data[: self._longest], offset)
+
+    def truncate(self, handle: int, size: int) -> None:
+        """As `Files`, or the fault."""
+        self._step("truncate", str(size))
+        super().truncate(handle, size)
+
+    def set_mode(self, handle: int, mode: int) -> None:
+        """As `Files`, or the fault."""
+        self._step("set_mode", oct(mode))
+        super().set_mode(handle, mode)
+
+    def fsync(self, handle: int) -> None:
+        """As `Files`, or the fault."""
+        self._step("fsync", "")
+        super().fsync(handle)
+
+    def fsync_folder(self, folder: str) -> None:
+        """As `Files`, or the fault."""
+        self._step("fsync_folder", folder)
+        super().fsync_folder(folder)
+
+    def close(self, handle: int) -> None:
+        """As `Files`; when it fails the descriptor is closed all the same, as with the real thing."""
+        super().close(handle)
+        self.handles.discard(handle)
+        self._step("close", "")
+
+    def replace(self, path: str, target: str) -> None:
+        """As `Files`, or the fault."""
+        self._step("replace", target)
+        super().replace(path, target)
+
+    def remove(self, path: str) -> None:
+        """As `Files`, or the fault."""
+        self._step("remove", path)
+        super().remove(path)
+
+    def make_folders(self, path: str, mode: int = 0o700) -> None:
+        """As `Files`, or the fault."""
+        self._step("make_folders", path)
+        super().make_folders(path, mode)

@@ -1,0 +1,58 @@
+"""Every sink that keeps its result against the contract that all destinations keep."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.destination import Destination
+from flowcompute.sinks import MemorySink, NpySink, RawSink, callback, save, to_array
+from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES, Spec
+from flowcompute.testing import DestinationContract
+
+
+class TestMemory(DestinationContract):
+    def make(self, folder: Path) -> Destination:
+        return to_array()
+
+    def load(self, value: Any, spec: Spec, folder: Path) -> np.ndarray:
+        return value
+
+
+class TestNpy(DestinationContract):
+    dtypes = tuple(dtype for dtype in SUPPORTED_DTYPES if dtype != BFLOAT16)
+
+    def make(self, folder: Path) -> Destination:
+        return save(folder / "y.npy")
+
+    def load(self, value: Any, spec: Spec, folder: Path) -> np.ndarray:
+        assert value == str(folder / "y.npy")
+        return np.load(value, allow_pickle=False)
+
+
+class TestRaw(DestinationContract):
+    def make(self, folder: Path) -> Destination:
+        return save(folder / "y.bin")
+
+    def load(self, value: Any, spec: Spec, folder: Path) -> np.ndarray:
+        assert value == str(folder / "y.bin")
+        data = np.fromfile(value, spec.dtype)
+        return data.reshape(-1, *spec.shape) if spec.stream is not None else data.reshape(spec.shape)
+
+
+class TestCallback(DestinationContract):
+    def make(self, folder: Path) -> Destination:
+        self.seen: list[np.ndarray] = []
+        return callback(self.seen.append)
+
+    def load(self, value: Any, spec: Spec, folder: Path) -> np.ndarray:
+        assert value is None
+        if spec.stream is None:
+            return np.asarray(self.seen[0])
+        return np.concatenate([np.empty((0, *spec.shape), spec.dtype), *self.seen])
+
+
+def test_the_functions_give_these_classes() -> None:
+    assert type(to_array()) is MemorySink
+    assert type(save("x.npy")) is NpySink
+    assert type(save("x.raw")) is RawSink
