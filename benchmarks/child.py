@@ -36,9 +36,9 @@ def main() -> None:
         if run is not None:
             run(small)
             run(small)
-    except ModuleNotFoundError as error:
-        return answer(state="missing", text=str(error))
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and "." not in str(error.name):
+            return answer(state="missing", text=str(error))
         return answer(state="failed", text=f"{type(error).__name__}: {error}")
     if run is None:
         return answer(state="not applicable")

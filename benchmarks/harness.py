@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ def measure(workload: Workload, peers: list[str], setup: Setup, say: Callable[[s
             job = make_job(workload, peer, setup.folder, setup.mib, setup.batches)
             small = make_job(workload, peer, small_folder, SMALL_MIB, SMALL_BATCHES)
             if workload.name == "W6" and peer in W6_FRACTION:
-                job = _fewer_batches(job, setup, W6_FRACTION[peer])
+                job = replace(job, moved_bytes=max(1, int(setup.batches * W6_FRACTION[peer])))
             for each in (job, small):
                 prepare_output(each)
                 stack.callback(_remove, each.output)
@@ -78,18 +78,11 @@ def measure(workload: Workload, peers: list[str], setup: Setup, say: Callable[[s
             for child in children:
                 child.repeat(setup.cold)
             say(f"{workload.name} {repetition + 1}/{setup.repetitions}")
-        checkers: dict[tuple[str, ...], Checker] = {}
+        checkers: dict[int, Checker] = {}
         for child in children:
             if workload.tolerance or workload.name == "W6":
-                child.check(workload, checkers.setdefault(child.job.inputs, Checker(child.job)))
+                child.check(workload, checkers.setdefault(child.job.moved_bytes, Checker(child.job)))
     return [child.measured for child in children]
-
-
-def _fewer_batches(job: Job, setup: Setup, fraction: float) -> Job:
-    count = max(1, int(setup.batches * fraction))
-    path = os.path.join(setup.folder, f"tiny-{count}.npy")
-    np.save(path, np.load(job.inputs[0], mmap_mode="r")[:count])
-    return Job(job.workload, (path,), job.output, job.output_shape, job.weight, count)
 
 
 class Child:
@@ -99,12 +92,12 @@ class Child:
         self.job = job
         self.measured = Measured(peer, moved=job.moved_bytes)
         self._result = os.path.join(folder, "result.npy")
-        self._log = os.path.join(folder, "log.txt")
+        self._log = os.path.join(folder, f"log-{os.path.basename(job.output)}-{job.workload}.txt")
         task = json.dumps({"peer": peer, "job": asdict(job), "small": asdict(small)})
         # Mapped pages of a file on tmpfs count as shared memory of the process, and are not the peer's doing.
         self._shared_counts = not _on_tmpfs(folder)
         cores = str(len(os.sched_getaffinity(0)))
-        with open(self._log, "a", encoding="utf-8") as log:
+        with open(self._log, "w", encoding="utf-8") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "benchmarks.child", task],
                 cwd=ROOT,
@@ -131,6 +124,8 @@ class Child:
             self._process.kill()
             self._process.wait()
         self._process.stdout.close()
+        if self.measured.state == "right":
+            _remove(self._log)
 
     def repeat(self, cold: bool) -> None:
         """One timed repetition; what it wrote is made durable before anybody else's begins."""

@@ -109,7 +109,7 @@ def _columns(native: ctypes.CDLL, job: Job) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tiny(native: ctypes.CDLL, job: Job) -> np.ndarray:
-    data = tiny_batches(job.inputs[0])
+    data = tiny_batches(job)
     result = np.empty_like(data)
     native.tiny_batches(_address(data), _address(result), ctypes.c_long(len(data)))
     return result

@@ -44,7 +44,7 @@ def prepare(job: Job, device: str = "auto") -> Callable[[Job], object]:
         return mean, variance
 
     def tiny(job: Job) -> np.ndarray:
-        data = tiny_batches(job.inputs[0])
+        data = tiny_batches(job)
         x = fc.iterate(iter(data), shape=(), dtype=np.float32)
         return (x * 2 + 1).resolve(**options | {"memory": data.nbytes + (64 << 20)})
 

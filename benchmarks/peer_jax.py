@@ -39,7 +39,7 @@ def prepare(job: Job) -> Callable[[Job], object]:
         return column_moments(job.moved_bytes // (COLUMNS * 4), ((a, b) for a, b in parts), COLUMNS)
 
     def tiny(job: Job) -> np.ndarray:
-        data = tiny_batches(job.inputs[0])
+        data = tiny_batches(job)
         result = np.empty_like(data)
         for k, x in enumerate(data):
             result[k] = affine(x)

@@ -85,7 +85,7 @@ def prepare_out(job: Job) -> Callable[[Job], object]:
         return column_moments(rows, sums, COLUMNS)
 
     def tiny(job: Job) -> np.ndarray:
-        data = tiny_batches(job.inputs[0])
+        data = tiny_batches(job)
         result = np.empty_like(data)
         for x, y in zip(data, result, strict=True):
             np.multiply(x, 2, out=y)

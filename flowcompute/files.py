@@ -15,7 +15,6 @@ import mmap
 import os
 import secrets
 import stat
-from collections.abc import Iterator
 from typing import NamedTuple
 
 _HINTS = {
@@ -34,6 +33,10 @@ _HINTS = {
     errno.ELOOP: "the path runs through too many symbolic links",
     errno.ENOMEM: "not enough memory to map the file: read it instead",
 }
+
+
+FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
+"""The format that an extension stands for, for reading and writing alike."""
 
 
 class Fingerprint(NamedTuple):
@@ -263,13 +266,23 @@ def is_pattern(path: str) -> bool:
     return glob.has_magic(path)
 
 
-@contextlib.contextmanager
-def closing(files: Files, handle: int) -> Iterator[int]:
-    """Close `handle` at the end."""
-    try:
-        yield handle
-    finally:
-        files.close(handle)
+def path_text(path: str | os.PathLike[str]) -> str:
+    """A path as the text that the system will be given.
+
+    Raises:
+        ValueError: if no file can have it: not text, empty, or not to be encoded.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"{type(path).__name__} is no path")
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or b"\0" in os.fsencode(text):
+        raise ValueError(f"{text!r} is no path")
+    return text
+
+
+def format_of(path: str) -> str | None:
+    """The format that the extension of a path stands for: "npy" or "raw", or None."""
+    return FORMATS.get(os.path.splitext(path)[1].lower())
 
 
 def _require_regular(status: os.stat_result, path: str) -> None:

@@ -18,7 +18,8 @@ from flowcompute.gpu.render import render
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
 from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
-from flowcompute.planner.plan import NodeStep, Plan, RegionStep
+from flowcompute.planner.plan import Plan
+from flowcompute.planner.steps import NodeStep, RegionStep
 
 CHUNK_BYTES = 64 << 10
 """What one work-item of a CPU takes: launching smaller ones costs more than it balances."""

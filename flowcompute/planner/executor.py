@@ -16,7 +16,8 @@ from flowcompute.errors import FlowError, RunError
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.fold import Fold
-from flowcompute.planner.plan import NodeStep, Plan, RegionStep, Step
+from flowcompute.planner.plan import Plan
+from flowcompute.planner.steps import NodeStep, RegionStep, Step
 
 
 class StepExecutor(Executor):

@@ -9,7 +9,9 @@ from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.plan import MemoryPlan, NodeStep, Pass, Reason, RegionStep, SinkStage
+from flowcompute.planner.plan import MemoryPlan, Pass, SinkStage
+from flowcompute.planner.reason import Reason
+from flowcompute.planner.steps import NodeStep, RegionStep
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
 
@@ -153,11 +155,10 @@ def _edges(graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec], depth: int)
     for sink in one_pass.sinks:
         if sink.spec.is_stream:
             takers.setdefault(sink.value, []).append(sink)
-    sources = {source.value for source in one_pass.sources}
     for value, sinks in takers.items():
-        # A result in memory is written in place; a source's batches go on to the destination.
+        # A result in memory is written in place.
         in_place = len(sinks) == 1 and sinks[0].element.in_memory and sinks[0].spec.length is not None
-        if not in_place and value not in sources:
+        if not in_place:
             edges.append(_Edge(f"{sinks[0].name} (write)", graph.nodes[value].spec.item_bytes, depth))
     for step in one_pass.steps:
         if isinstance(step, RegionStep):

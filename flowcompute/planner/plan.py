@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 from flowcompute.elements.destination import Destination
 from flowcompute.elements.source import Source
-from flowcompute.graph.graph import Graph, Node
+from flowcompute.graph.graph import Graph
+from flowcompute.planner.explain import describe_plan, plan_dot, plan_svg
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.reason import Reason
+from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.spec import Spec
 from flowcompute.strategy import Config, Strategy
 
 if TYPE_CHECKING:
     from flowcompute.planner.backend import Backend
-    from flowcompute.planner.regions import Region
 
 
 @dataclass(frozen=True)
@@ -42,26 +44,6 @@ class SinkStage:
     element: Destination
     spec: Spec
     root: int
-
-
-@dataclass(frozen=True)
-class RegionStep:
-    """A region of fused nodes; `kernel` is None on backends that have none."""
-
-    name: str
-    region: Region
-    kernel: Kernel | None
-
-
-@dataclass(frozen=True)
-class NodeStep:
-    """One node that is no region: a host function, a resident value cut along the stream, a fold of row results."""
-
-    name: str
-    node: Node
-
-
-Step = RegionStep | NodeStep
 
 
 @dataclass(frozen=True)
@@ -100,18 +82,6 @@ class MemoryPlan:
     host_bytes: int
     device_bytes: int
     items: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why the planner decided something; `kind` is "cut", "device", "merge" or "knob"."""
-
-    kind: str
-    element: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} at {self.element}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -158,3 +128,19 @@ class Plan:
         """The kernels, with their text; none on the reference backend."""
         lowered = [step.kernel for step in self.steps if isinstance(step, RegionStep) and step.kernel is not None]
         return tuple(KernelPlan(kernel.name, kernel, self.backend.source_text(kernel)) for kernel in lowered)
+
+    @property
+    def text(self) -> str:
+        """The plan as a page of text."""
+        return describe_plan(self)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def dot(self) -> str:
+        """The graph in Graphviz's language, each kernel framed."""
+        return plan_dot(self)
+
+    def svg(self) -> str:
+        """The graph as SVG, each kernel in a colour."""
+        return plan_svg(self)

@@ -12,8 +12,10 @@ from flowcompute.planner.backend import Backend
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.lower import lower
 from flowcompute.planner.memory import plan_memory
-from flowcompute.planner.plan import NodeStep, Pass, Plan, Reason, RegionStep, SinkStage, SourceStage, Step
+from flowcompute.planner.plan import Pass, Plan, SinkStage, SourceStage
+from flowcompute.planner.reason import Reason
 from flowcompute.planner.regions import Access, Region, build_regions
+from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.strategy import Config, Strategy
 
 FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.plan import Reason
+from flowcompute.planner.reason import Reason
 
 Layout = tuple[int | None, ...]
 

@@ -15,7 +15,8 @@ from flowcompute.planner.canonical import maximum, minimum, reduce_rows
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.kernel import register_dtype
 from flowcompute.planner.lower_matmul import PANEL
-from flowcompute.planner.plan import Plan, RegionStep
+from flowcompute.planner.plan import Plan
+from flowcompute.planner.steps import RegionStep
 from flowcompute.spec import is_float
 from flowcompute.strategy import default_memory_bytes
 

@@ -26,6 +26,12 @@ class Parcel:
     array: np.ndarray
     lease: Lease | None
 
+    def share(self) -> Parcel:
+        """The same parcel for one more edge, which releases it too."""
+        if self.lease is not None:
+            self.lease.holders += 1
+        return self
+
     def release(self) -> None:
         """Say that this edge is done with it."""
         if self.lease is not None:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import trio
 
-from flowcompute.errors import FlowError, RunError, SpecError
+from flowcompute.errors import FlowError, PlanError, RunError
 from flowcompute.metrics import Metrics, Progress
 from flowcompute.planner.plan import Plan
 from flowcompute.runtime.driver import Driver
@@ -56,18 +56,18 @@ def start(
         aliases: element name -> name of the stage it runs in, for `run.metrics`.
 
     Raises:
-        SpecError: if an option is not what it should be.
+        PlanError: if an option is not what it should be.
         RunError: in a trio task, whose event loop it would block.
     """
     refuse_in_trio_task("start a run")
     if not _is_number(throttle) or throttle < 0:
-        raise SpecError("throttle= is seconds to pause after each batch", expected="0 or more", got=repr(throttle))
+        raise _bad_option("throttle", "seconds to pause after each batch, 0 or more", throttle)
     if stall_timeout_s is not None and (not _is_number(stall_timeout_s) or stall_timeout_s <= 0):
-        raise SpecError("stall_timeout_s= is seconds", expected="more than 0, or None", got=repr(stall_timeout_s))
+        raise _bad_option("stall_timeout_s", "seconds, more than 0, or None", stall_timeout_s)
     if on_batch is not None and not callable(on_batch):
-        raise SpecError("on_batch= is called with the run", expected="a function", got=type(on_batch).__name__)
+        raise _bad_option("on_batch", "a function that takes the run", on_batch)
     if not isinstance(progress, bool | None):
-        raise SpecError("progress= says whether to show a bar", expected="True, False or None", got=repr(progress))
+        raise _bad_option("progress", "True, False or None", progress)
     run = Run(
         plan,
         throttle_s=throttle,
@@ -87,6 +87,10 @@ def refuse_in_trio_task(doing: str) -> None:
             f"cannot {doing} in a trio task: it would block the event loop",
             hint="do it in a thread: await trio.to_thread.run_sync(job.run)",
         )
+
+
+def _bad_option(name: str, expected: str, got: object) -> PlanError:
+    return PlanError(f"{name}= is not what it should be", element=name, expected=expected, got=repr(got))
 
 
 def _is_number(value: object) -> bool:

@@ -218,6 +218,7 @@ class ComputeTask:
 
     A destination with memory of its own that nobody shares is written in place: the
     executor fills that memory, in the same thread call, and no buffer or task lies between.
+    Batches of a source that destinations take as they are go on to them, also without a buffer.
 
     Args:
         executor: opened.
@@ -247,8 +248,10 @@ class ComputeTask:
         self._executor = executor
         self._record = record
         self._inputs = inputs
-        self._pooled = list(outputs)
+        self._outputs = outputs
         self._placed: dict[int, SinkTask] = {}
+        self._forwarded: list[tuple[int, Output]] = []
+        self._pooled: list[Output] = []
         self._workers = workers
         self._batch_items = batch_items
         self._length = length
@@ -266,7 +269,7 @@ class ComputeTask:
                 if stop == start:
                     break
                 arrays = {stage.value: parcel.array for (stage, _), parcel in zip(self._inputs, parcels, strict=True)}
-                await self._compute(Batch(seq, start, stop, arrays))
+                await self._compute(Batch(seq, start, stop, arrays), parcels)
             finally:
                 for parcel in parcels:
                     parcel.release()
@@ -292,7 +295,7 @@ class ComputeTask:
             raise self._unequal(start, ends)
         return ends[0]
 
-    async def _compute(self, batch: Batch) -> None:
+    async def _compute(self, batch: Batch, parcels: list[Parcel]) -> None:
         if not batch.seq:
             await self._choose_places(batch)
         outputs: dict[int, np.ndarray] = {}
@@ -300,9 +303,12 @@ class ComputeTask:
         try:
             for output in self._pooled:
                 lease = await self._credit(output)
-                lease.holders = len(output.sinks)
                 array = outputs[output.value] = lease.array[: batch.items]
-                unsent.extend((sink.channel, Parcel(batch.start, batch.stop, array, lease)) for sink in output.sinks)
+                made = Parcel(batch.start, batch.stop, array, lease)
+                unsent.extend((sink.channel, made) for sink in output.sinks)
+                lease.holders = len(output.sinks)
+            for index, output in self._forwarded:
+                unsent.extend((sink.channel, parcels[index].share()) for sink in output.sinks)
             for sink in self._placed.values():
                 sink.reserve(batch.items)
             self._record.enter(State.BUSY, "computing", (batch.start, batch.stop))
@@ -315,14 +321,18 @@ class ComputeTask:
                 parcel.release()
 
     async def _choose_places(self, batch: Batch) -> None:
-        """Find out which destinations are written in place; once, since their records must come in order."""
+        """Find out how each output gets its memory; once, since a destination's records must come in order."""
         self._record.enter(State.BUSY, "placing", (batch.start, batch.stop))
-        for output in tuple(self._pooled):
-            if len(output.sinks) == 1:
-                sink = output.sinks[0]
-                if await self._workers.call(sink.place, batch.start, batch.stop) is not None:
-                    self._placed[output.value] = sink
-                    self._pooled.remove(output)
+        sources = [stage.value for stage, _ in self._inputs]
+        for output in self._outputs:
+            sink = output.sinks[0]
+            alone = len(output.sinks) == 1
+            if alone and await self._workers.call(sink.place, batch.start, batch.stop) is not None:
+                self._placed[output.value] = sink
+            elif output.value in sources:
+                self._forwarded.append((sources.index(output.value), output))
+            else:
+                self._pooled.append(output)
 
     async def _credit(self, output: Output) -> Lease:
         lease = output.pool.acquire_nowait()

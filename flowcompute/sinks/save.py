@@ -7,13 +7,10 @@ from typing import Literal
 
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
-from flowcompute.files import FILES, Files, shown
+from flowcompute.files import FILES, FORMATS, Files, format_of, shown
 from flowcompute.sinks.npy import NpySink
 from flowcompute.sinks.raw import RawSink
-from flowcompute.sinks.stored import StoredSink
-
-FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
-"""The format that an extension stands for."""
+from flowcompute.sinks.stored import StoredSink, file_path
 
 
 def save(
@@ -39,17 +36,17 @@ def save(
     Raises:
         SpecError: if the format is not known, or this cannot be the path of a file.
     """
-    extension = os.path.splitext(os.fspath(path))[1]
-    chosen = FORMATS.get(extension.lower()) if format is None else format
+    text = file_path(path, name)
+    chosen = format_of(text) if format is None else format
     if chosen == "npy":
         return NpySink(path, name=name, files=files)
     if chosen == "raw":
         return RawSink(path, name=name, files=files)
     raise SpecError(
-        f"the format of {shown(os.fspath(path))} is not known",
+        f"the format of {shown(text)} is not known",
         element=name,
         site=user_site(),
         expected=", ".join(FORMATS) if format is None else '"npy" or "raw"',
-        got=repr(extension if format is None else format),
+        got=repr(os.path.splitext(text)[1] if format is None else format),
         hint='say which: format="npy" or format="raw"',
     )

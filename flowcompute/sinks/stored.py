@@ -14,7 +14,7 @@ import numpy as np
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.site import user_site
 from flowcompute.errors import DestinationError, SpecError
-from flowcompute.files import FILES, Draft, Files, explain, shown
+from flowcompute.files import FILES, Draft, Files, explain, path_text, shown
 from flowcompute.sinks.unbound import UNBOUND
 from flowcompute.spec import Spec
 
@@ -33,7 +33,7 @@ class StoredSink(Destination):
     files: Files
 
     def __init__(self, path: str | os.PathLike[str], *, name: str | None = None, files: Files = FILES) -> None:
-        text = _checked(path, name)
+        text = file_path(path, name)
         super().__init__(UNBOUND, name=name)
         self._freeze(path=text, target=os.path.abspath(text), files=files)
 
@@ -170,18 +170,22 @@ class StoredWriter(Writer):
             ) from error
 
 
-def _checked(path: str | os.PathLike[str], name: str | None) -> str:
-    """The path as text, if a file can have it."""
+def file_path(path: str | os.PathLike[str], name: str | None) -> str:
+    """The path as text.
+
+    Raises:
+        SpecError: if no file can have it.
+    """
     try:
-        text = os.fspath(path)
-        if isinstance(text, str) and b"\0" not in os.fsencode(text) and os.path.basename(text):
-            return text
-    except (TypeError, ValueError):
-        text = repr(path)
+        text = path_text(path)
+    except ValueError:
+        text = ""
+    if os.path.basename(text):
+        return text
     raise SpecError(
         "this cannot be the path of a file",
         element=name,
         site=user_site(),
         expected="a str or os.PathLike that ends in a file name",
-        got=repr(text),
+        got=repr(path),
     )

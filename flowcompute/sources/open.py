@@ -10,14 +10,11 @@ import numpy.typing as npt
 
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SourceError, SpecError
-from flowcompute.files import FILES, Files, is_pattern, shown
+from flowcompute.files import FILES, FORMATS, Files, format_of, is_pattern, shown
 from flowcompute.sources.npy import NpySource
 from flowcompute.sources.raw import RawSource
 from flowcompute.sources.several import SeveralSource
 from flowcompute.sources.stored import StoredSource, absolute, source_errors
-
-FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
-"""The format that an extension stands for."""
 
 Path = str | os.PathLike[str]
 
@@ -92,7 +89,7 @@ def _open_one(
             expected="a file, a pattern or a list of files",
             hint=f"fc.open({os.path.join(os.fspath(path), '*.npy')!r})",
         )
-    chosen = FORMATS.get(os.path.splitext(where)[1].lower()) if format is None else format
+    chosen = format_of(where) if format is None else format
     if chosen == "npy":
         if shape is not None or offset != 0:
             raise SpecError(

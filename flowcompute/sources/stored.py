@@ -14,7 +14,7 @@ import numpy as np
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import Reader, Source
 from flowcompute.errors import Site, SourceError, SpecError
-from flowcompute.files import Files, Fingerprint, explain, shown
+from flowcompute.files import Files, Fingerprint, explain, path_text, shown
 from flowcompute.sources.layout import Layout, first_bad_bool
 
 _SETTLED_S = 2.0  # a file changed within this time may still be growing
@@ -238,14 +238,15 @@ def absolute(path: str | os.PathLike[str], name: str | None) -> str:
     Raises:
         SpecError: if no file can have that path.
     """
-    text = os.fspath(path)
     try:
-        if not isinstance(text, str) or not text or b"\0" in os.fsencode(text):
-            raise ValueError(text)
-        return os.path.abspath(text)
+        return os.path.abspath(path_text(path))
     except ValueError:
         raise SpecError(
-            "this cannot be the path of a file", element=name, site=user_site(), expected="a str", got=repr(text)
+            "this cannot be the path of a file",
+            element=name,
+            site=user_site(),
+            expected="a str or os.PathLike",
+            got=repr(path),
         ) from None
 
 

@@ -226,7 +226,9 @@ def test_a_byte_that_is_no_bool_is_named(tmp_path: Path, mapped: bool, fortran: 
 
 @settings(max_examples=60)
 @given(st.binary(max_size=200), st.booleans())
-def test_any_file_gives_a_source_or_a_source_error(tmp_path_factory: pytest.TempPathFactory, data: bytes, magic: bool) -> None:
+def test_any_file_gives_a_source_or_a_source_error(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, magic: bool
+) -> None:
     path = tmp_path_factory.getbasetemp() / "any.npy"
     path.write_bytes(b"\x93NUMPY\x01\x00" + data if magic else data)
     try:

@@ -1,0 +1,157 @@
+"""The verbs: plan, start, run, resolve. The one place where elements, plans and the runtime meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from flowcompute.elements import Destination, Element
+from flowcompute.errors import PlanError, SpecError
+from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.graph.draw import draw_tree
+from flowcompute.graph.graph import Graph, build_graph, structural_hash
+from flowcompute.planner.backend import Backend
+from flowcompute.planner.explain import describe_run
+from flowcompute.planner.plan import Plan
+from flowcompute.planner.steps import RegionStep
+from flowcompute.planner.planner import make_plan
+from flowcompute.reference import NumpyBackend
+from flowcompute.runtime.run import Run
+from flowcompute.runtime.run import start as start_run
+from flowcompute.sinks import to_array
+from flowcompute.spec import FLOAT64
+from flowcompute.strategy import Config, Strategy, default_memory_bytes, parse_bytes
+
+
+def plan(
+    *elements: Element,
+    memory: int | str | None = None,
+    device: str = "auto",
+    strategy: Strategy | None = None,
+    precision: Literal["exact", "fast"] = "exact",
+) -> Plan:
+    """What would be done to resolve these elements in one reading, and why. Nothing runs.
+
+    Args:
+        elements: the roots; one that is no destination is kept in memory.
+        memory: budget on the host, as bytes or text like "24MiB"; by default half of the
+            machine's memory.
+        device: "auto", "numpy", "cpu", "gpu", "gpu:1", or text that names exactly one device.
+        strategy: knobs to pin.
+        precision: "exact" keeps IEEE rounding of every operation; "fast" lets the compiler
+            contract multiplications and additions.
+
+    Raises:
+        PlanError: if the job cannot be run as asked.
+        SpecError: if the graph is not sound.
+    """
+    graph = _graph(elements)
+    if precision not in ("exact", "fast"):
+        raise PlanError("precision= is 'exact' or 'fast'", element="precision", got=repr(precision))
+    if not isinstance(strategy, Strategy | None):
+        raise PlanError("strategy= is an fc.Strategy", element="strategy", got=type(strategy).__name__)
+    budget = default_memory_bytes() if memory is None else parse_bytes(memory)
+    config = Config(budget, device, precision)
+    return make_plan(graph, config, strategy or Strategy(), _backend(device, graph))
+
+
+def start(
+    *elements: Element,
+    progress: bool | None = None,
+    throttle: float = 0.0,
+    on_batch: Callable[[Run], object] | None = None,
+    stall_timeout_s: float | None = 120.0,
+    **options: Any,
+) -> Run:
+    """Start resolving these elements in the background; gives the running `Run`.
+
+    Args:
+        elements: the roots, in one reading.
+        progress: True shows a bar (plain lines without a terminal), False nothing; by default
+            a bar on a terminal.
+        throttle: seconds to pause after each batch, to be polite to a shared disk.
+        on_batch: called with the run, in a worker thread, after each batch.
+        stall_timeout_s: seconds without any movement after which the run fails.
+        options: as for `plan`.
+
+    Raises:
+        PlanError, SpecError: as `plan`.
+        RunError: in a trio task.
+    """
+    made = plan(*elements, **options)
+    return start_run(
+        made,
+        progress=progress,
+        throttle=throttle,
+        on_batch=on_batch,
+        stall_timeout_s=stall_timeout_s,
+        draw=lambda run: describe_run(run.plan, run.progress, run.metrics),
+        aliases=_aliases(made),
+    )
+
+
+def run(*elements: Element, **options: Any) -> Run:
+    """Resolve these elements and give the finished `Run`. Options as for `start` and `plan`.
+
+    Raises:
+        FlowError: whatever went wrong.
+    """
+    return start(*elements, **options).wait()
+
+
+def resolve(*elements: Element, **options: Any) -> Any:
+    """The values of these elements, read in one go: one value, or a tuple for several. Options as for `start`."""
+    values = run(*elements, **options).values
+    return values[0] if len(values) == 1 else values
+
+
+def structural_hash_of(*elements: Element) -> str:
+    """The structural hash of the merged graph of these elements."""
+    return structural_hash(build_graph(elements))
+
+
+def draw(*elements: Element) -> str:
+    """The lazy graph as text."""
+    return draw_tree(build_graph(elements), note="unresolved")
+
+
+def _graph(elements: tuple[Element, ...]) -> Graph:
+    if not elements:
+        raise SpecError("needs at least one element", element="resolve")
+    for element in elements:
+        if not isinstance(element, Element):
+            raise SpecError(
+                "takes elements", element="resolve", got=type(element).__name__, hint="fc.constant makes one of a value"
+            )
+    return build_graph([e if isinstance(e, Destination) else to_array().bind(e) for e in elements])
+
+
+def _backend(device: str, graph: Graph) -> Backend:
+    if not isinstance(device, str):
+        raise PlanError("device= is text", element="device", got=repr(device))
+    if device == "numpy":
+        return NumpyBackend()
+    return OpenCLBackend.select(device, any(node.spec.dtype == FLOAT64 for node in graph.nodes))
+
+
+def _aliases(made: Plan) -> dict[str, str]:
+    """Names of elements inside a region, and the name of the region's stage."""
+    aliases: dict[str, str] = {}
+    for step in made.steps:
+        if isinstance(step, RegionStep):
+            aliases |= {made.graph.nodes[i].name: step.name for i in step.region.nodes}
+    return aliases
+
+
+class _Verbs:
+    """What elements can be asked to do."""
+
+    resolve = staticmethod(resolve)
+    run = staticmethod(run)
+    plan = staticmethod(plan)
+    start = staticmethod(start)
+    draw = staticmethod(draw)
+    hash = staticmethod(structural_hash_of)
+
+
+Element.verbs = _Verbs()

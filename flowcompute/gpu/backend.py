@@ -1,0 +1,34 @@
+"""The OpenCL backend: one device, kernels in OpenCL C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowcompute.gpu.device import Device, select_device
+from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.gpu.render import render
+from flowcompute.planner.backend import Backend, Executor
+from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.plan import Plan
+
+
+class OpenCLBackend(Backend):
+    """Computes on one OpenCL device."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.traits = device.traits
+
+    @classmethod
+    def select(cls, spec: str, needs_float64: bool) -> OpenCLBackend:
+        """The backend for `device=`; see `select_device`."""
+        return cls(select_device(spec, needs_float64))
+
+    def source_text(self, kernel: Any) -> str:
+        """The kernel's OpenCL C."""
+        assert isinstance(kernel, Kernel)
+        return render(kernel)
+
+    def executor(self, plan: Plan, pass_index: int) -> Executor:
+        """An executor for one pass."""
+        return OpenCLExecutor(plan, pass_index, self.device)

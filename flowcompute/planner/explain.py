@@ -1,0 +1,83 @@
+"""Plans and runs in words and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from flowcompute.elements import Compute, Destination
+from flowcompute.graph.draw import draw_dot, draw_svg, draw_tree
+from flowcompute.planner.steps import NodeStep, RegionStep
+
+if TYPE_CHECKING:
+    from flowcompute.planner.plan import Plan
+
+
+def kernel_groups(plan: Plan) -> dict[str, tuple[int, ...]]:
+    """Nodes by the kernel that computes them."""
+    steps = [step for step in plan.steps if isinstance(step, RegionStep)]
+    return {f"{step.kernel.name if step.kernel else 'numpy'}: {step.name}": step.region.nodes for step in steps}
+
+
+def describe_plan(plan: Plan) -> str:
+    """The plan as a page of text."""
+    lines = [f"plan on {plan.backend.traits.name} ({plan.backend.traits.reason})"]
+    for number, one in enumerate(plan.passes):
+        length = "unknown" if one.length is None else str(one.length)
+        lines.append(f"pass {number + 1} of {len(plan.passes)}: {length} records")
+        lines += [f"  read   {source.name}: {source.spec}" for source in one.sources]
+        for heading, steps in (("before", one.before), ("batch", one.steps), ("after", one.after)):
+            lines += [f"  {heading:<6} {_step(plan, step)}" for step in steps]
+        lines += [f"  write  {sink.name}: {sink.spec}" for sink in one.sinks]
+    lines.append(f"batch of {plan.batch_items} records, depth {plan.depth}, strategy: {plan.strategy}")
+    memory = plan.memory
+    lines.append(f"memory {_bytes(memory.host_bytes)} of {_bytes(memory.budget_bytes)} on the host")
+    lines += [f"  {_bytes(size):>10}  {what}" for what, size in memory.items]
+    if memory.device_bytes:
+        lines.append(f"       and {_bytes(memory.device_bytes)} on the device")
+    lines += [f"{reason}" for reason in plan.reasons]
+    return "\n".join(lines)
+
+
+def _step(plan: Plan, step: RegionStep | NodeStep) -> str:
+    nodes = plan.graph.nodes
+    if isinstance(step, NodeStep):
+        return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}"
+    names = " ".join(nodes[i].name for i in step.region.nodes)
+    kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work})"
+    return f"{kind}: {names}"
+
+
+def _bytes(size: int) -> str:
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError
+
+
+def describe_run(plan: Plan, progress: Any, metrics: Mapping[str, Any]) -> str:
+    """The graph after (or during) a run: what each element has done."""
+    state = "resolved" if progress.done else "running"
+    notes: dict[int, str] = {}
+    for node in plan.graph.nodes:
+        if not isinstance(node.element, Compute | Destination) and not node.spec.is_stream:
+            continue
+        row = metrics[node.name] if node.name in metrics else None
+        if row is None or not node.spec.is_stream:
+            notes[node.id] = state if isinstance(node.element, Compute | Destination) else ""
+        else:
+            notes[node.id] = f"{state}, {row.items} items in {row.batches} batches, busy {row.busy_s:.3f} s"
+    total = f"{progress.items} items in {progress.seconds:.3f} s"
+    return f"{total}\n{draw_tree(plan.graph, notes=notes)}"
+
+
+def plan_dot(plan: Plan) -> str:
+    """The plan's graph in Graphviz's language, kernels framed."""
+    return draw_dot(plan.graph, kernel_groups(plan))
+
+
+def plan_svg(plan: Plan) -> str:
+    """The plan's graph as SVG, kernels coloured."""
+    return draw_svg(plan.graph, kernel_groups(plan))

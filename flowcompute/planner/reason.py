@@ -1,0 +1,17 @@
+"""Why the planner decided something."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why the planner decided something; `kind` is "cut", "device", "merge" or "knob"."""
+
+    kind: str
+    element: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.element}: {self.text}"

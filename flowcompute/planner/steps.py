@@ -1,0 +1,29 @@
+"""What a pass does for each batch, or once: regions of fused nodes and single nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowcompute.graph.graph import Node
+from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.regions import Region
+
+
+@dataclass(frozen=True)
+class RegionStep:
+    """A region of fused nodes; `kernel` is None on backends that have none."""
+
+    name: str
+    region: Region
+    kernel: Kernel | None
+
+
+@dataclass(frozen=True)
+class NodeStep:
+    """One node that is no region: a host function, a resident value cut along the stream, a fold of row results."""
+
+    name: str
+    node: Node
+
+
+Step = RegionStep | NodeStep

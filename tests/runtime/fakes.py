@@ -1,0 +1,340 @@
+"""Sources, destinations and a backend that count what is done to them and fail when told to."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from flowcompute.batch import Batch
+from flowcompute.elements.destination import Destination, Writer
+from flowcompute.elements.source import AsyncReader, Reader, Source
+from flowcompute.planner.backend import Backend, Executor, Traits
+from flowcompute.planner.plan import MemoryPlan, Pass, Plan, SinkStage, SourceStage
+from flowcompute.spec import INT64, Spec, Stream
+from flowcompute.strategy import Config, Strategy
+
+STREAM = Spec(INT64, (3,), Stream(None))
+NUMBER = Spec(INT64, (), None)
+
+
+class Boom(Exception):
+    """What a fault raises."""
+
+
+class Scene:
+    """Everything that one job opens, and what happened to it.
+
+    `fault` is (operation, k): the k-th such operation raises Boom. `hooks` are called at the
+    beginning of each operation of their name, with its number.
+    """
+
+    def __init__(self, fault: tuple[str, int] | None = None) -> None:
+        self.fault = fault
+        self.counts: Counter[str] = Counter()
+        self.hooks: dict[str, Callable[[int], object]] = {}
+        self.readers: list[FakeReader | FakeAsyncReader] = []
+        self.writers: list[FakeWriter] = []
+        self.executors: list[FakeExecutor] = []
+        self._lock = threading.Lock()
+        self.running = 0
+
+    def step(self, operation: str) -> None:
+        with self._lock:
+            number = self.counts[operation]
+            self.counts[operation] += 1
+        if operation in self.hooks:
+            self.hooks[operation](number)
+        if self.fault == (operation, number):
+            raise Boom(f"{operation} {number}")
+
+    def assert_put_away(self, *, committed: bool) -> None:
+        """Every opened thing was closed exactly once, and no thread of ours is at work."""
+        assert [reader.closed for reader in self.readers] == [1] * len(self.readers)
+        assert [executor.closed for executor in self.executors] == [1] * len(self.executors)
+        ends = [writer.ends for writer in self.writers]
+        if committed:
+            assert ends == [["commit"]] * len(ends)
+        else:
+            for writer in self.writers:
+                # One that failed to commit is aborted, and one that had committed before stays.
+                assert writer.ends in (["abort"], ["commit failed", "abort"], ["commit"])
+        ours = [thread.name for thread in threading.enumerate() if thread.name.startswith("flowcompute")]
+        assert ours == []
+
+
+def records(length: int, first: int = 0) -> np.ndarray:
+    """`length` records that all differ."""
+    return np.arange(first, first + length * 3, dtype=np.int64).reshape(length, 3)
+
+
+class FakeSource(Source):
+    """Gives `data`; declares `spec`; by views when asked, else by reads."""
+
+    def __init__(self, scene: Scene, data: np.ndarray, *, views: bool, length: int | None, name: str) -> None:
+        super().__init__(Spec(data.dtype, data.shape[1:], Stream(length)), name=name)
+        self._freeze(scene=scene, data=data, views=views)
+
+    def open(self, *, position: int = 0, mapped: bool = True) -> FakeReader:
+        self.scene.step("open source")
+        reader = FakeReader(self, mapped=mapped)
+        self.scene.readers.append(reader)
+        return reader
+
+
+class FakeReader(Reader):
+    def __init__(self, source: FakeSource, *, mapped: bool) -> None:
+        self.source = source
+        self.mapped = mapped
+        self.closed = 0
+
+    def _next(self, items: int) -> np.ndarray:
+        self.source.scene.step(f"read {self.element}")
+        found = self.source.data[self.position : self.position + items]
+        self.position += len(found)
+        return found
+
+    def read(self, out: np.ndarray) -> int:
+        assert out.flags.c_contiguous
+        assert out.ctypes.data % 128 == 0
+        found = self._next(len(out))
+        out[: len(found)] = found
+        return len(found)
+
+    def view(self, items: int) -> np.ndarray | None:
+        return self._next(items) if self.source.views else None
+
+    def check(self) -> None:
+        self.source.scene.step("check")
+
+    def close(self) -> None:
+        self.closed += 1
+        self.source.scene.step("close source")
+
+
+class FakeAsyncSource(Source):
+    """Gives what `read` gives: an async function of the buffer."""
+
+    def __init__(self, scene: Scene, read: Callable[[np.ndarray], Any], *, name: str) -> None:
+        super().__init__(STREAM, name=name)
+        self._freeze(scene=scene, read=read)
+
+    def open(self, *, position: int = 0, mapped: bool = True) -> FakeAsyncReader:
+        reader = FakeAsyncReader(self.read)
+        self.scene.readers.append(reader)
+        return reader
+
+
+class FakeAsyncReader(AsyncReader):
+    def __init__(self, read: Callable[[np.ndarray], Any]) -> None:
+        self._read = read
+        self.closed = 0
+
+    async def read_async(self, out: np.ndarray) -> int:
+        return await self._read(out)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class FakeSink(Destination):
+    """Keeps what is written; with `place` it offers memory of its own for that many records."""
+
+    def __init__(
+        self, scene: Scene, *, name: str, place: int | None = None, in_memory: bool = False, spec: Spec = STREAM
+    ) -> None:
+        super().__init__(spec, name=name)
+        self._freeze(scene=scene, place=place, in_memory=in_memory)
+
+    def open(self, spec: Spec) -> FakeWriter:
+        self.scene.step("open sink")
+        writer = FakeWriter(self, spec)
+        self.scene.writers.append(writer)
+        return writer
+
+
+class FakeWriter(Writer):
+    def __init__(self, sink: FakeSink, spec: Spec) -> None:
+        self.sink = sink
+        self.spec = spec
+        self.pieces: list[np.ndarray] = []
+        self.ends: list[str] = []
+        self.position = 0
+        self.memory = None if sink.place is None else np.zeros((sink.place, *spec.shape), spec.dtype)
+
+    def buffer(self, start: int, stop: int) -> np.ndarray | None:
+        return None if self.memory is None else self.memory[start:stop]
+
+    def write(self, array: np.ndarray, start: int) -> None:
+        assert not self.ends
+        self.sink.scene.step(f"write {self.sink.name}")
+        if self.spec.stream is None:
+            assert start == 0
+            self.pieces.append(array.copy())
+            return
+        assert start == self.position, "records come in order and without gaps"
+        self.position += len(array)
+        if self.memory is None:
+            self.pieces.append(array.copy())
+        else:
+            assert np.shares_memory(array, self.memory), "its own memory is written in place"
+
+    def commit(self) -> Any:
+        try:
+            self.sink.scene.step("commit")
+        except Boom:
+            self.ends.append("commit failed")
+            raise
+        self.ends.append("commit")
+        if self.spec.stream is None:
+            return self.pieces[0]
+        if self.memory is not None:
+            return self.memory[: self.position]
+        empty = np.empty((0, *self.spec.shape), self.spec.dtype)
+        return np.concatenate([empty, *self.pieces])
+
+    def abort(self) -> None:
+        self.ends.append("abort")
+        self.sink.scene.step("abort")
+
+
+Function = Callable[[dict[int, np.ndarray]], np.ndarray]
+
+
+class FakeExecutor(Executor):
+    """Computes each stream value by a function of the sources, and folds the sum of one of them."""
+
+    def __init__(self, scene: Scene, functions: Mapping[int, Function], folds: Mapping[int, int]) -> None:
+        self.scene = scene
+        self.functions = functions
+        self.folds = folds
+        self.totals = {value: np.int64(0) for value in folds}
+        self.seqs: list[tuple[int, int, int]] = []
+        self.closed = 0
+        self.length: int | None = None
+
+    def open(self) -> None:
+        self.scene.step("open executor")
+
+    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> None:
+        self.scene.step("process")
+        self.launches += 1
+        self.seqs.append((batch.seq, batch.start, batch.stop))
+        for value, out in outputs.items():
+            out[...] = self.functions[value](batch.arrays)
+        for value, source in self.folds.items():
+            self.totals[value] += batch.arrays[source].sum()
+
+    def finish(self, length: int) -> dict[int, np.ndarray]:
+        self.scene.step("finish")
+        self.length = length
+        return {value: np.asarray(total) for value, total in self.totals.items()}
+
+    def snapshot(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        raise AssertionError
+
+    def step_seconds(self) -> dict[str, tuple[int, float]]:
+        return {"step": (len(self.seqs), 0.25 * len(self.seqs))}
+
+    def close(self) -> None:
+        self.closed += 1
+        self.scene.step("close executor")
+
+
+class FakeBackend(Backend):
+    traits = Traits("fake", "fake", "numpy", True, True, 1 << 30, 1 << 30, 1 << 15, 1)
+
+    def __init__(self, scene: Scene, functions: Mapping[int, Function], folds: Mapping[int, int]) -> None:
+        self._make = lambda: FakeExecutor(scene, functions, folds)
+        self._scene = scene
+
+    def source_text(self, kernel: Any) -> str:
+        raise AssertionError
+
+    def executor(self, plan: Plan, pass_index: int) -> Executor:
+        executor = self._make()
+        self._scene.executors.append(executor)
+        return executor
+
+
+@dataclass
+class Job:
+    """A plan in the making: values are numbered by hand, sources first."""
+
+    scene: Scene
+    batch_items: int = 4
+    depth: int = 2
+    sources: list[SourceStage] = field(default_factory=list)
+    sinks: list[SinkStage] = field(default_factory=list)
+    functions: dict[int, Function] = field(default_factory=dict)
+    folds: dict[int, int] = field(default_factory=dict)
+    length: int | None = None
+    room_bytes: int = 1 << 20
+    input: str | None = None
+    passes: int = 1
+
+    def source(self, name: str, data: np.ndarray, *, views: bool = False, length: int | None = None) -> int:
+        element = FakeSource(self.scene, data, views=views, length=length, name=name)
+        return self.add(name, element)
+
+    def add(self, name: str, element: Source) -> int:
+        value = len(self.sources)
+        self.sources.append(SourceStage(value, name, element, element.spec))
+        if element.spec.length is not None:
+            self.length = element.spec.length
+        return value
+
+    def sink(self, name: str, value: int, *, place: int | None = None, in_memory: bool = False) -> None:
+        spec = NUMBER if value in self.folds else Spec(INT64, (3,), Stream(self.length))
+        element = FakeSink(self.scene, name=name, place=place, in_memory=in_memory, spec=spec)
+        self.sinks.append(SinkStage(value, name, element, spec, len(self.sinks)))
+
+    def plan(self) -> Plan:
+        each = Pass(
+            sources=tuple(self.sources),
+            before=(),
+            steps=(SimpleNamespace(name="step"),),
+            after=(),
+            sinks=tuple(self.sinks),
+            length=self.length,
+        )
+        return Plan(
+            graph=None,
+            passes=(each,) * self.passes,
+            folds={},
+            backend=FakeBackend(self.scene, self.functions, self.folds),
+            config=Config(self.room_bytes),
+            strategy=Strategy(input=self.input),
+            memory=MemoryPlan(self.room_bytes, 0, 0, ()),
+            batch_items=self.batch_items,
+            depth=self.depth,
+            reasons=(),
+        )
+
+
+def full_job(scene: Scene, *, length: int = 10, known: bool = True, batch_items: int = 4, depth: int = 1) -> Job:
+    """Two sources (buffers, views), a value with two sinks, one written in place, a fold."""
+    job = Job(scene, batch_items=batch_items, depth=depth)
+    a = job.source("a", records(length), length=length if known else None)
+    b = job.source("b", records(length, 1000), views=True, length=length if known else None)
+    job.functions = {10: lambda x: x[a] + x[b], 11: lambda x: 2 * x[a]}
+    job.folds = {12: a}
+    job.sink("twice_1", 10)
+    job.sink("twice_2", 10)
+    job.sink("placed", 11, place=length)
+    job.sink("total", 12)
+    return job
+
+
+def full_values(length: int = 10) -> list[np.ndarray]:
+    """What `full_job` gives."""
+    a, b = records(length), records(length, 1000)
+    return [a + b, a + b, 2 * a, a.sum()]

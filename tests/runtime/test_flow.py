@@ -1,0 +1,284 @@
+"""What flows, in which order, in how much memory."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import trio
+import trio.testing
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flowcompute.errors import RunError, SourceError
+from flowcompute.runtime.driver import Driver
+from flowcompute.runtime.passes import Conduct
+from flowcompute.runtime.record import WAITING, RunRecord
+from flowcompute.runtime.run import start
+from tests.runtime.fakes import FakeAsyncSource, Job, Scene, full_job, full_values, records
+
+
+def run(job: Job):
+    return start(job.plan(), progress=False).wait(30)
+
+
+def assert_values(values, expected) -> None:
+    assert len(values) == len(expected)
+    for value, wanted in zip(values, expected, strict=True):
+        np.testing.assert_array_equal(value, wanted)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    length=st.integers(0, 30),
+    batch_items=st.integers(1, 12),
+    depth=st.integers(1, 4),
+    known=st.booleans(),
+)
+def test_results_depend_on_neither_batch_size_nor_depth(length, batch_items, depth, known):
+    scene = Scene()
+    done = run(full_job(scene, length=length, known=known, batch_items=batch_items, depth=depth))
+    assert_values(done.values, full_values(length))
+    scene.assert_put_away(committed=True)
+    [executor] = scene.executors
+    assert executor.length == length
+    starts = range(0, length, batch_items)
+    assert executor.seqs == [(seq, at, min(at + batch_items, length)) for seq, at in enumerate(starts)]
+    assert done.progress.items == length
+    assert done.progress.total_items == length
+    assert done._record.ledger.lent == 0
+    assert done._record.ledger.held_bytes == 0
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_empty_stream_is_finished_and_never_processed(known):
+    scene = Scene()
+    done = run(full_job(scene, length=0, known=known))
+    assert scene.counts["process"] == 0
+    assert scene.counts["finish"] == 1
+    assert_values(done.values, full_values(0))
+    assert done.progress.fraction == 1.0
+
+
+def test_a_pass_without_sources_finishes_at_once():
+    scene = Scene()
+    job = Job(scene)
+    job.folds = {5: 0}
+    job.sink("total", 5)
+    assert run(job).value == 0
+    assert scene.counts["process"] == 0
+
+
+def test_buffers_are_made_once_and_never_more_than_the_depth():
+    for depth in (1, 2, 5):
+        scene = Scene()
+        done = run(full_job(scene, length=100, depth=depth))
+        # Source b gives views and one sink is written in place: buffers are for a and for the value of two sinks.
+        assert done.peak_bytes <= 2 * depth * 4 * 3 * 8
+
+
+def test_a_short_stream_has_short_buffers():
+    done = run(full_job(Scene(), length=3, batch_items=1000, depth=3))
+    assert done.peak_bytes == 2 * 3 * 3 * 8
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("views", [False, True])
+async def test_a_stopped_sink_stops_the_source(depth, views, mock_clock):
+    scene = Scene()
+    job = Job(scene, depth=depth)
+    a = job.source("a", records(400), views=views)
+    job.functions = {10: lambda x: x[a] + 0}
+    job.sink("slow", 10)
+    record = RunRecord(None, 0)
+    opened = threading.Event()
+    scene.hooks["write slow"] = lambda number: opened.wait(20)
+    lent = []
+    scene.hooks["read a"] = scene.hooks["process"] = lambda _: lent.append(record.ledger.lent)
+    told = []
+
+    def on_stuck_thread(error):
+        told.append(error)
+        opened.set()
+
+    async def watch():
+        # Once both wait for something in this thread while the sink is held, nothing can move any more.
+        while not record.passes or [stage.state in WAITING for stage in record.passes[0].stages] != [True, True, False]:
+            await trio.testing.wait_all_tasks_blocked()
+        # `depth` batches on each edge; where there are views one more is in the source's hands.
+        assert scene.counts["read a"] == 2 * depth + views
+        mock_clock.jump(5)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        with pytest.raises(RunError, match="slow: the run stalled") as caught:
+            await Driver(job.plan(), record, Conduct(stall_timeout_s=5, on_stuck_thread=on_stuck_thread)).run()
+    assert told == [caught.value]
+    assert "a: waiting for" in caught.value.got
+    assert "compute: waiting for a free buffer towards slow for 5 s" in caught.value.got
+    assert "slow: busy writing records 0 to 4 in a worker thread for 5 s" in caught.value.got
+    assert max(lent) <= (1 if views else 2) * depth
+    assert record.ledger.lent == 0
+    scene.assert_put_away(committed=False)
+
+
+def test_several_sources_of_different_length_name_both():
+    for first, second, words in (
+        (10, 9, ("'b' and 'a'", "got       9", ": 10")),
+        (10, 7, ("'b' and 'a'", "got       7", "at least 8")),
+        (8, 12, ("'a' and 'b'", "8", "12")),
+        (4, 40, ("'a' and 'b'", "4", "at least 8")),
+    ):
+        job = Job(Scene())
+        a, b = job.source("a", records(first)), job.source("b", records(second), views=True)
+        job.functions = {10: lambda x: x[a] + x[b]}
+        job.sink("y", 10)
+        with pytest.raises(RunError) as caught:
+            run(job)
+        for word in words:
+            assert word in str(caught.value)
+        job.scene.assert_put_away(committed=False)
+
+
+@pytest.mark.parametrize("views", [False, True])
+@pytest.mark.parametrize("delivered", [0, 3, 4, 8, 9])
+def test_a_known_length_must_be_delivered(views, delivered):
+    job = Job(Scene())
+    a = job.source("a", records(delivered), views=views, length=10)
+    job.functions = {10: lambda x: x[a]}
+    job.sink("y", 10)
+    with pytest.raises(SourceError) as caught:
+        run(job)
+    assert caught.value.element == "a"
+    assert caught.value.expected == "10 records"
+    assert caught.value.got == str(delivered)
+    job.scene.assert_put_away(committed=False)
+
+
+def test_tiny_yields_fill_whole_batches():
+    job = Job(Scene(), batch_items=6)
+    data = records(20)
+    left = iter(data)
+
+    async def read(out):
+        count = 0
+        # Rows first: `zip` asks for one more of its first argument than it gives.
+        for row, record in zip(out, left, strict=False):
+            row[...] = record
+            count += 1
+        return count
+
+    a = job.add("a", FakeAsyncSource(job.scene, read, name="a"))
+    job.functions = {10: lambda x: x[a]}
+    job.sink("y", 10)
+    np.testing.assert_array_equal(run(job).value, data)
+    assert [stop - begin for _, begin, stop in job.scene.executors[0].seqs] == [6, 6, 6, 2]
+    job.scene.assert_put_away(committed=True)
+
+
+def test_a_view_needs_no_copy():
+    job = Job(Scene())
+    data = records(8)
+    a = job.source("a", data, views=True)
+    seen = []
+    job.functions = {10: lambda x: seen.append(np.shares_memory(x[a], data)) or x[a]}
+    job.sink("y", 10, place=8)
+    done = run(job)
+    assert seen == [True, True]
+    assert done.peak_bytes == 0
+
+
+@pytest.mark.parametrize("views", [False, True])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_source_that_is_a_result_goes_on_without_a_buffer(views, depth):
+    job = Job(Scene(), depth=depth)
+    data = records(50)
+    a = job.source("a", data, views=views)
+    job.sink("one", a)
+    job.sink("two", a)
+    done = run(job)
+    assert_values(done.values, [data, data])
+    assert done.peak_bytes == (0 if views else depth * 4 * 24)
+    job.scene.assert_put_away(committed=True)
+
+
+def test_a_source_that_is_a_result_is_copied_to_where_it_belongs():
+    job = Job(Scene())
+    data = records(10)
+    a = job.source("a", data)
+    job.functions = {a: lambda x: x[a]}
+    job.sink("y", a, place=10)
+    np.testing.assert_array_equal(run(job).value, data)
+
+
+def test_an_immediate_reader_is_asked_without_a_thread():
+    scene = Scene()
+    job = full_job(scene)
+    names = set()
+    scene.hooks["read b"] = lambda _: names.add(threading.current_thread().name)
+    start(job.plan(), progress=False).wait(30)
+    assert names == {"flowcompute-worker"}
+    names.clear()
+    opened = job.sources[1].element.open
+
+    def open_immediate(**options):
+        reader = opened(**options)
+        reader.immediate = True
+        return reader
+
+    job.sources[1].element._freeze(open=open_immediate)
+    start(job.plan(), progress=False).wait(30)
+    assert names == {"flowcompute-run"}
+
+
+@pytest.mark.parametrize(("input", "mapped"), [(None, True), ("mapped", True), ("read", False)])
+def test_the_strategy_says_whether_files_are_mapped(input, mapped):
+    job = full_job(Scene())
+    job.input = input
+    run(job)
+    assert [reader.mapped for reader in job.scene.readers] == [mapped, mapped]
+    assert [reader.element for reader in job.scene.readers] == ["a", "b"]
+
+
+def test_a_result_of_unknown_length_stays_in_the_budget():
+    for place in (None, 10):
+        job = Job(Scene())
+        a = job.source("a", records(10))
+        job.functions = {10: lambda x: x[a]}
+        job.sink("y", 10, in_memory=True, place=place)
+        job.room_bytes = 10 * 24
+        done = run(job)
+        np.testing.assert_array_equal(done.value, records(10))
+        assert done.peak_bytes >= 10 * 24
+        job.room_bytes -= 1
+        with pytest.raises(RunError, match="outgrows") as caught:
+            run(job)
+        assert caught.value.element == "y"
+        assert caught.value.records == (8, 10)
+        assert "fc.save" in caught.value.hint
+        assert [writer.ends for writer in job.scene.writers] == [["commit"], ["abort"]]
+
+
+def test_memory_of_the_destination_that_is_too_small_is_refused():
+    job = Job(Scene())
+    a = job.source("a", records(10))
+    job.functions = {10: lambda x: x[a]}
+    job.sink("y", 10, place=6)
+    with pytest.raises(RunError, match="more records came than were declared") as caught:
+        run(job)
+    assert caught.value.element == "y"
+
+
+def test_the_passes_run_in_order_and_are_committed_together():
+    scene = Scene()
+    job = full_job(scene)
+    job.passes = 2
+    scene.hooks["commit"] = lambda _: ends.append(scene.counts["finish"])
+    ends: list[int] = []
+    done = run(job)
+    assert ends == [2] * 8
+    assert done.progress.items == 20
+    assert done.metrics["a"].items == 20
+    assert done.metrics["step"].batches == 6
+    scene.assert_put_away(committed=True)

@@ -1,0 +1,231 @@
+"""What stored sources share: changes that are noticed, views only where they are safe, faults at every step."""
+
+import errno
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flowcompute.errors import SourceError
+from flowcompute.sources import NpySource, RawSource
+from flowcompute.sources import open as fc_open
+from flowcompute.sources.stored import StoredSource
+from flowcompute.testing import FaultyFiles
+from tests.sources.test_contracts import settled
+
+OUT = np.empty((4, 3), np.float32)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    np.save(tmp_path / "x.npy", np.arange(300, dtype=np.float32).reshape(100, 3))
+    return settled(tmp_path / "x.npy")
+
+
+def _touch(path: Path) -> None:
+    os.utime(path, (2e9, 2e9))
+
+
+def _grow(path: Path) -> None:
+    with path.open("ab") as stream:
+        stream.write(b"more")
+
+
+def _shrink(path: Path) -> None:
+    os.truncate(path, 700)
+
+
+def _overwrite(path: Path) -> None:
+    with path.open("r+b") as stream:
+        stream.write(b"\0" * 200)
+
+
+def _replace(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes())
+    settled(other)
+    other.rename(path)
+
+
+CHANGES = [_touch, _grow, _shrink, _overwrite]
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_while_reading_is_seen_with_both_values(
+    file: Path, change: Callable[[Path], None], mapped: bool
+) -> None:
+    source = fc_open(file, name="x")
+    reader = source.open(mapped=mapped)
+    act = (lambda: reader.view(4)) if mapped else (lambda: reader.read(OUT))
+    assert act() is not None
+    change(file)
+    for again in (act, reader.check, act):
+        with pytest.raises(SourceError, match="changed") as caught:
+            again()
+        assert str(file) in str(caught.value)
+        assert caught.value.element == "x"
+        assert caught.value.expected != caught.value.got
+        assert caught.value.hint is not None
+    if change is _shrink:
+        assert "1328 bytes" in str(caught.value.expected)
+        assert "700 bytes" in str(caught.value.got)
+    assert reader.position == 4
+    reader.close()
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("change", [*CHANGES, _replace])
+def test_a_change_between_composing_and_opening_is_seen(
+    file: Path, change: Callable[[Path], None], mapped: bool
+) -> None:
+    files = FaultyFiles()
+    source = NpySource(file, files=files)
+    change(file)
+    with pytest.raises(SourceError, match="changed"):
+        source.open(mapped=mapped)
+    assert not files.handles
+
+
+def test_a_file_replaced_by_its_own_job_is_read_to_the_end(file: Path) -> None:
+    reader = NpySource(file).open(mapped=False)
+    reader.read(OUT)
+    _replace(file)
+    assert reader.read(OUT) == 4
+    reader.check()
+    reader.close()
+
+
+def test_a_file_that_is_gone_is_an_error(file: Path) -> None:
+    source = NpySource(file)
+    file.unlink()
+    for act in (source.open, source.must_read):
+        with pytest.raises(SourceError, match="No such file"):
+            act()
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646, 0o666])
+def test_files_that_others_may_write_are_not_mapped(file: Path, mode: int) -> None:
+    file.chmod(mode)
+    source = NpySource(file)
+    assert "others may write" in str(source.must_read())
+    reader = source.open(mapped=True)
+    assert reader.view(4) is None
+    assert reader.read(OUT) == 4
+    reader.close()
+
+
+def test_files_changed_a_moment_ago_are_not_mapped(file: Path) -> None:
+    for age, young in ((-3600, True), (0, True), (3600, False)):
+        os.utime(file, (time.time() - age,) * 2)
+        source = NpySource(file)
+        assert (source.must_read() is not None) == young
+        reader = source.open(mapped=True)
+        view = reader.view(4)
+        assert (view is None) == young
+        del view
+        reader.close()
+
+
+def test_views_outlive_the_reader_for_those_who_hold_them(file: Path) -> None:
+    reader = NpySource(file).open()
+    view = reader.view(100)
+    assert view is not None
+    reader.close()
+    np.testing.assert_array_equal(view.reshape(-1), np.arange(300))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors and maps in /proc")
+def test_nothing_stays_open_or_mapped(file: Path) -> None:
+    def mapped() -> bool:
+        return str(file) in Path("/proc/self/maps").read_text()
+
+    before = len(os.listdir("/proc/self/fd"))
+    reader = NpySource(file).open()
+    view = reader.view(5)
+    assert view is not None
+    assert mapped()
+    del view
+    reader.close()
+    assert not mapped()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("error", [errno.EIO, errno.EACCES])
+def test_a_fault_at_any_step_is_a_source_error_and_leaves_nothing_open(file: Path, mapped: bool, error: int) -> None:
+    def job(files: FaultyFiles) -> None:
+        source = NpySource(file, name="x", files=files)
+        reader = source.open(mapped=mapped)
+        try:
+            for _ in range(2):
+                if not (mapped and reader.view(4) is not None):
+                    reader.read(OUT)
+            reader.check()
+        finally:
+            reader.close()
+
+    whole = FaultyFiles()
+    job(whole)
+    assert len(whole.log) > 12
+    for k in range(len(whole.log)):
+        files = FaultyFiles(fail_at=k, error=error)
+        with pytest.raises(SourceError) as caught:
+            job(files)
+        text = str(caught.value)
+        for word in (str(file), os.strerror(error), errno.errorcode[error], "do  ", os.path.basename(__file__)):
+            assert word in text, (whole.log[k], text)
+        assert isinstance(caught.value.__cause__, OSError)
+        assert not files.handles
+
+
+@pytest.mark.parametrize("longest", [1, 5, 13])
+@pytest.mark.parametrize("kind", ["plain", "fortran", "swapped"])
+def test_short_reads_change_nothing(tmp_path: Path, kind: str, longest: int) -> None:
+    array = np.arange(60, dtype=np.float32).reshape(20, 3)
+    stored = {"plain": array, "fortran": np.asfortranarray(array), "swapped": array.astype(">f4")}[kind]
+    np.save(tmp_path / "x.npy", stored)
+    reader = NpySource(tmp_path / "x.npy", files=FaultyFiles(longest=longest)).open()
+    out = np.empty((20, 3), np.float32)
+    assert reader.read(out) == 20
+    np.testing.assert_array_equal(out, array)
+    reader.close()
+
+
+class Shrinking(FaultyFiles):
+    """Reads end early although the status of the file does not show it, as on some network file systems."""
+
+    def _read_some(self, handle: int, buffer: memoryview, offset: int) -> int:
+        return super()._read_some(handle, buffer[: max(0, 400 - offset)], offset) if offset < 400 else 0
+
+
+@pytest.mark.parametrize("kind", ["plain", "fortran", "swapped"])
+def test_reads_that_end_early_are_an_error(tmp_path: Path, kind: str) -> None:
+    array = np.ones((100, 3), np.float32)
+    stored = {"plain": array, "fortran": np.asfortranarray(array), "swapped": array.astype(">f4")}[kind]
+    np.save(tmp_path / "x.npy", stored)
+    reader = NpySource(tmp_path / "x.npy", files=Shrinking()).open()
+    with pytest.raises(SourceError, match="ends before") as caught:
+        reader.read(np.empty((100, 3), np.float32))
+    assert caught.value.records == (0, 100)
+    assert reader.position == 0
+    reader.close()
+
+
+def test_a_closed_reader_reads_nothing(file: Path) -> None:
+    reader = RawSource(file, dtype="u1").open()
+    reader.close()
+    with pytest.raises(SourceError, match="EBADF"):
+        reader.read(np.empty(3, np.uint8))
+    assert reader.view(3) is None
+
+
+def test_sources_are_frozen(file: Path) -> None:
+    source = NpySource(file)
+    assert isinstance(source, StoredSource)
+    with pytest.raises(AttributeError, match="frozen"):
+        source.path = "other"
