@@ -23,7 +23,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from flowcompute.errors import DestinationError, SourceError
-from flowcompute.files import FILES, Draft, Files, closing, explain
+from flowcompute.files import FILES, Draft, Files, explain
 
 ITEM_DAYS = 4
 ITEM_SHAPE = (3, 13)
@@ -182,10 +182,13 @@ def _sha256(path: str, files: Files) -> str:
     digest = hashlib.sha256()
     buffer = memoryview(bytearray(_CHUNK_BYTES))
     offset = 0
-    with closing(files, files.open_read(path)) as handle:
+    handle = files.open_read(path)
+    try:
         while count := files.read_into(handle, buffer, offset):
             digest.update(buffer[:count])
             offset += count
+    finally:
+        files.close(handle)
     return digest.hexdigest()
 
 

@@ -87,6 +87,16 @@ class Files:
     def _read_some(self, handle: int, buffer: memoryview, offset: int) -> int:
         return os.preadv(handle, [buffer], offset)
 
+    def read_bytes(self, path: str) -> bytes:
+        """All of a small file."""
+        handle = self.open_read(path)
+        try:
+            data = bytearray(self.status(handle).st_size)
+            count = self.read_into(handle, memoryview(data), 0)
+        finally:
+            self.close(handle)
+        return bytes(data[:count])
+
     def map_read(self, handle: int, size: int) -> mmap.mmap:
         """Map the first `size` bytes (not 0) for reading."""
         return mmap.mmap(handle, size, access=mmap.ACCESS_READ)
@@ -196,10 +206,12 @@ class Draft:
         except FileNotFoundError:
             old = None
         self._replaces = old is not None
-        self._handle, self._path = files.create_temporary(target, mode if old is None else stat.S_IMODE(old.st_mode))
+        bits = mode if old is None else stat.S_IMODE(old.st_mode) & 0o777
+        self._handle, self._path = files.create_temporary(target, bits)
         if old is not None:
+            # The umask may have taken bits away.
             try:
-                files.set_mode(self._handle, stat.S_IMODE(old.st_mode) & 0o777)
+                files.set_mode(self._handle, bits)
             except BaseException:
                 self.discard()
                 raise

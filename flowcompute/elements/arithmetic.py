@@ -145,7 +145,7 @@ positive = Function(
 )  # fmt: skip
 abs = Function(
     Op("abs", 1, Kind.ELEMENTWISE, np.abs, by_ufunc(np.absolute),
-       text={"float": "fabs({a})", "int": "as_{T}(abs({a}))", "uint": "{a}", "bool": "{a}"}, doc="The absolute value.")
+       text={"float": "fabs({a})", "int": "({a} < ({T})(0) ? as_{T}(({U})(({U})(0) - as_{U}({a}))) : {a})", "uint": "{a}", "bool": "{a}"}, doc="The absolute value.")
 )  # fmt: skip
 sign = Function(
     Op(
@@ -185,7 +185,7 @@ maximum = Function(
         "maximum", 2, Kind.ELEMENTWISE, np.maximum, by_ufunc(np.maximum),
         text={
             "float": "({a} == {b} ? as_{T}(as_{I}({a}) & as_{I}({b})) : (({a} > {b}) | ({a} != {a}) ? {a} : {b}))",
-            "int": "max({a}, {b})", "uint": "max({a}, {b})", "bool": "({a} | {b})",
+            "any": "({a} > {b} ? {a} : {b})", "bool": "({a} | {b})",
         },
         cost=2, commutes=True, doc="The larger number; NaN if either is NaN.",
     )
@@ -195,7 +195,7 @@ minimum = Function(
         "minimum", 2, Kind.ELEMENTWISE, np.minimum, by_ufunc(np.minimum),
         text={
             "float": "({a} == {b} ? as_{T}(as_{I}({a}) | as_{I}({b})) : (({a} < {b}) | ({a} != {a}) ? {a} : {b}))",
-            "int": "min({a}, {b})", "uint": "min({a}, {b})", "bool": "({a} & {b})",
+            "any": "({a} < {b} ? {a} : {b})", "bool": "({a} & {b})",
         },
         cost=2, commutes=True, doc="The smaller number; NaN if either is NaN.",
     )

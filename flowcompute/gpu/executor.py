@@ -14,7 +14,7 @@ from flowcompute.gpu._cl import cl
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.memory import DeviceMemory, HostMemory
 from flowcompute.gpu.programs import build
-from flowcompute.gpu.render import render
+from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
 from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
@@ -58,7 +58,10 @@ class OpenCLExecutor(StepExecutor):
         for step in self.plan.steps:
             if isinstance(step, RegionStep) and step.kernel is not None:
                 program = build(self.device, render(step.kernel), ())
-                self._kernels[step.kernel.name] = cl.Kernel(program, step.kernel.name)
+                compiled = cl.Kernel(program, step.kernel.name)
+                # Typed once, scalars cost nothing to set; untyped ones 10 microseconds each.
+                compiled.set_scalar_arg_dtypes(_argument_types(step.kernel))
+                self._kernels[step.kernel.name] = compiled
         context, queue = self.device.context, self.device.queue
         self._memory = HostMemory(context, queue) if self.device.traits.host_memory else DeviceMemory(context, queue)
         super().open()
@@ -83,8 +86,7 @@ class OpenCLExecutor(StepExecutor):
         values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = self._division(kernel, items, blocks)
         if count:
-            integers = (np.int64(count), np.int64(chunk), np.int64(blocks), np.int64(start), np.int64(phase))
-            self._launch(step, kernel, [*values, *integers], groups)
+            self._launch(step, kernel, [*values, count, chunk, blocks, start, phase], groups)
         for i, array in outputs.items():
             self._bring(i, array)
         for fold in region.folds:
@@ -193,8 +195,10 @@ class OpenCLExecutor(StepExecutor):
             groups = work.get(kernel.work, blocks)
             return (items if kernel.work in ("records", "columns") else count), 0, max(1, min(groups, most))
         if kernel.work in ("records", "columns"):
-            tiles = -(-kernel.units * 1 // 1) if not kernel.columns else self._tiles(kernel)
-            return items, 0, max(1, blocks * (tiles if kernel.columns else 1))
+            units = blocks * (self._tiles(kernel) if kernel.columns else 1)
+            # Neighbouring blocks to one work-item, but enough work-items for all compute units to end together.
+            chunk = max(1, units // (self.device.traits.units * GROUPS_PER_UNIT))
+            return items, chunk, -(-units // chunk)
         chunk = self._chunk(kernel, count)
         return count, chunk, max(1, -(-count // chunk))
 
@@ -228,6 +232,12 @@ class OpenCLExecutor(StepExecutor):
         self._carries.clear()
         self._padded.clear()
         super().close()
+
+
+def _argument_types(kernel: Kernel) -> list[np.dtype | None]:
+    """The dtype of each scalar parameter, None for pointers."""
+    own = [register_dtype(argument.dtype) if argument.kind == "scalar" else None for argument in kernel.arguments]
+    return [*own, *[np.dtype(np.int64)] * len(INTEGER_ARGUMENTS)]
 
 
 def _made(step: Any) -> tuple[int, ...]:

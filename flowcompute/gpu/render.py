@@ -8,6 +8,7 @@ import numpy as np
 
 from flowcompute.elements.arithmetic import add, maximum, minimum, multiply
 from flowcompute.elements.op import Op
+from flowcompute.gpu.functions import CPU_FUNCTIONS, CPU_TEXTS, FMA
 from flowcompute.gpu.prelude import HELPERS
 from flowcompute.gpu.types import dtype_class, mask_type, memory_type, scalar_type, type_names, type_of, var_type, vector
 from flowcompute.planner import kernel as ir
@@ -27,6 +28,7 @@ def render(kernel: Kernel) -> str:
 class _Renderer:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        self.cpu = kernel.work_group == 1
         self.helpers: dict[str, str] = {}
         self.lines: list[str] = []
         self.depth = 1
@@ -154,16 +156,21 @@ class _Renderer:
             return f"as_float((uint){name}[{index}] << 16)"
         return f"({name}[{index}] != 0)" if dtype == BOOL else f"{name}[{index}]"
 
-    @staticmethod
-    def _read_vector(name: str, dtype: np.dtype, index: str, lanes: int) -> str:
+    def _vload(self, dtype: np.dtype, place: str, lanes: int) -> str:
+        """A vector from any element's address. On CPUs through a pointer: PoCL's vload is a call."""
+        if not self.cpu:
+            return f"vload{lanes}(0, {place})"
+        return f"*(const __global {self._helper('loose', dtype, lanes)} *)({place})"
+
+    def _read_vector(self, name: str, dtype: np.dtype, index: str, lanes: int) -> str:
         place = f"{name} + ({index})"
         if dtype == FLOAT16:
             return f"vload_half{lanes}(0, {place})"
         if dtype == BFLOAT16:
-            return f"as_float{lanes}(convert_uint{lanes}(vload{lanes}(0, {place})) << (uint{lanes})(16))"
+            return f"as_float{lanes}(convert_uint{lanes}({self._vload(dtype, place, lanes)}) << (uint{lanes})(16))"
         if dtype == BOOL:
-            return f"(vload{lanes}(0, {place}) != (uchar{lanes})(0))"
-        return f"vload{lanes}(0, {place})"
+            return f"({self._vload(dtype, place, lanes)} != (uchar{lanes})(0))"
+        return self._vload(dtype, place, lanes)
 
     def _store(self, store: ir.Store) -> None:
         argument, var = store.argument, store.var
@@ -205,13 +212,14 @@ class _Renderer:
             return f"{name}[{index}] = (ushort)(as_uint({value}) >> 16)"
         return f"{name}[{index}] = {value}"
 
-    @staticmethod
-    def _write_vector(name: str, dtype: np.dtype, index: str, value: str, lanes: int) -> str:
+    def _write_vector(self, name: str, dtype: np.dtype, index: str, value: str, lanes: int) -> str:
         place = f"{name} + ({index})"
         if dtype == FLOAT16:
             return f"vstore_half{lanes}({value}, 0, {place})"
         if dtype == BFLOAT16:
             value = f"convert_ushort{lanes}(as_uint{lanes}({value}) >> (uint{lanes})(16))"
+        if self.cpu:
+            return f"*(__global {self._helper('loose', dtype, lanes)} *)({place}) = {value}"
         return f"vstore{lanes}({value}, 0, {place})"
 
     def _store_each(self, store: ir.Store, value: str) -> None:
@@ -299,15 +307,46 @@ class _Renderer:
             words = [self._mask(operand, var.mask_bytes) for operand in operands]
         else:
             words = [operand.name for operand in operands]
-        text = self._op_text(op, expr.dtype, names)
-        rendered = text.format(**dict(zip("abc", words, strict=False)), **names, F=self._op_helper(op, expr.dtype, names))
+        operands_by_letter = dict(zip("abc", words, strict=False))
+        if self.cpu and is_float(expr.dtype) and (op.name in CPU_TEXTS or (op.name, expr.dtype) in CPU_FUNCTIONS):
+            rendered = self._cpu_text(op, expr.dtype, names, operands_by_letter)
+        else:
+            text = self._op_text(op, expr.dtype)
+            rendered = text.format(**operands_by_letter, **names, F=self._op_helper(op, expr.dtype, names))
         if expr.rounds is not None:
             return f"{self._helper('round', expr.rounds, var.lanes)}({rendered})"
         return rendered
 
+    def _cpu_text(self, op: Op, dtype: np.dtype, names: dict[str, str], words: dict[str, str]) -> str:
+        """The text of an op that CPUs compute by functions of ours."""
+        if op.name not in CPU_TEXTS:
+            return f"{self._cpu_function(op.name, dtype, names)}({words['a']})"
+        base, text = CPU_TEXTS[op.name]
+        function = ""
+        if base:
+            function = self._cpu_function(base, dtype, names) if (base, dtype) in CPU_FUNCTIONS else base
+        size_mask = "0x7fffffff" if dtype.itemsize == 4 else "0x7fffffffffffffffL"
+        return text.format(**words, **names, EXP=function, SIZE_MASK=size_mask)
+
+    def _cpu_function(self, name: str, dtype: np.dtype, names: dict[str, str]) -> str:
+        """The name of one of our functions, defined on first use."""
+        full = f"fc_{name}_{names['T']}"
+        if full not in self.helpers:
+            fused = self._fma(names)
+            body = CPU_FUNCTIONS[name, dtype].strip("\n").format(**names, FMA=fused)
+            self.helpers[full] = f"static inline {names['T']} {full}({names['T']} a) {{\n{body}\n}}\n"
+        return full
+
+    def _fma(self, names: dict[str, str]) -> str:
+        """The name of the fused multiply-add."""
+        if not self.cpu:
+            return "fma"
+        name = f"fc_fma_{names['T']}"
+        self.helpers.setdefault(name, FMA.format(**names, NAME=name).strip("\n") + "\n")
+        return name
+
     @staticmethod
-    def _op_text(op: Op, dtype: np.dtype, names: dict[str, str]) -> str:
-        del names
+    def _op_text(op: Op, dtype: np.dtype) -> str:
         kind = dtype_class(dtype)
         for key in (kind, "any"):
             if key in op.text:
@@ -337,6 +376,8 @@ class _Renderer:
                 "S": "char" if dtype == BOOL else scalar_type(dtype),
                 "I": vector("int", lanes),
                 "U": vector("uint", lanes),
+                "A": vector(memory_type(dtype), lanes),
+                "ALIGN": str(dtype.itemsize),
                 "F": vector("float", lanes),
                 "L": str(lanes),
                 "READ": self._read("p", dtype, "lane * stride"),
@@ -410,11 +451,10 @@ class _Renderer:
         yes, no = (k.name, i.name) if expr.part == 1 else (b_name, a_name)
         return f"(({better} | ({same} & {earlier})) ? {yes} : {no})"
 
-    @staticmethod
-    def _multiply_add(a: Var, b: Var, c: Var) -> str:
-        if is_float(c.dtype):
-            return f"fma({a.name}, {b.name}, {c.name})"
+    def _multiply_add(self, a: Var, b: Var, c: Var) -> str:
         names = type_names(c.dtype, c.lanes)
+        if is_float(c.dtype):
+            return f"{self._fma(names)}({a.name}, {b.name}, {c.name})"
         unsigned = "as_" + names["U"]
         total = f"({names['U']})({unsigned}({a.name}) * {unsigned}({b.name}) + {unsigned}({c.name}))"
         return f"as_{names['T']}({total})"

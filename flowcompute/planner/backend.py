@@ -28,6 +28,7 @@ class Traits:
         max_buffer_bytes: the largest single buffer.
         local_bytes: local memory of a work-group.
         units: compute units.
+        lanes: numbers in a vector of explicit vector code, on CPUs: 8 or 16. No bit depends on it.
         correct_division: whether it can round fp32 division and square root correctly.
         reason: why this device was chosen, in words.
     """
@@ -41,6 +42,7 @@ class Traits:
     max_buffer_bytes: int
     local_bytes: int
     units: int
+    lanes: int = 16
     correct_division: bool = True
     reason: str = ""
 

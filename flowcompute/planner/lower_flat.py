@@ -77,7 +77,7 @@ class FlatLowering:
         self.region = region
         self.folds = folds
         self.cpu = traits.code_shape == "cpu"
-        self.lanes = 16 if self.cpu else 4
+        self.lanes = traits.lanes if self.cpu else 4
         self.arguments = Arguments()
         self.names = itertools.count()
         self.periods: dict[int, str] = {}
@@ -178,7 +178,7 @@ class FlatLowering:
         else:
             blocks = GroupBlocks(scope, reductions)
             self._store(scope, blocks.block(scope, "base", f"min((long){BLOCK}, n - base)", LANES))
-        return [For("block", "gid", "blocks", "gsize", tuple(scope.statements))]
+        return units_loop("block", "blocks", self.cpu, tuple(scope.statements))
 
     def _vector_blocks(self, scope: Scope, reductions: list[Reduction]) -> None:
         whole, short = scope.inner(), scope.inner()
@@ -194,6 +194,14 @@ class FlatLowering:
             for part, var in enumerate(parts if shift is None else (shift, *parts)):
                 argument = self.arguments.get("partial", self.folds[fold].parts()[part], fold, part)
                 scope.add(Store(argument, "block", var, 1, "1"))
+
+
+def units_loop(index: str, count: str, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
+    """A loop over blocks: a run of `chunk` neighbours for a work-item of a CPU, turns for work-groups of a GPU."""
+    if not cpu:
+        return [For(index, "gid", count, "gsize", body)]
+    limit = SetInteger("limit", f"(gid + 1) * chunk < {count} ? (gid + 1) * chunk : {count}")
+    return [limit, For(index, "gid * chunk", "limit", "1", body)]
 
 
 def accumulators(spec: FoldSpec) -> tuple[np.dtype, ...]:

