@@ -60,8 +60,8 @@ async def test_without_a_timeout_nobody_watches(autojump_clock):
 async def test_a_long_pause_is_no_stall(autojump_clock):
     scene = Scene()
     autojump_clock.autojump_threshold = 0.01
-    await Driver(full_job(scene).plan(), RunRecord(10, 0), Conduct(throttle_s=1e6)).run()
-    assert trio.current_time() >= 3e6
+    await Driver(full_job(scene).plan(), RunRecord(10, 0), Conduct(throttle_s=1000)).run()
+    assert trio.current_time() >= 3000
     scene.assert_put_away(committed=True)
 
 
