@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from flowcompute.elements import Destination, Element
+from flowcompute.elements import Destination, Element, VerbSlot
 from flowcompute.errors import PlanError, SpecError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.graph.draw import draw_tree
@@ -13,8 +13,8 @@ from flowcompute.graph.graph import Graph, build_graph, structural_hash
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.explain import describe_run
 from flowcompute.planner.plan import Plan
-from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.planner import make_plan
+from flowcompute.planner.steps import RegionStep
 from flowcompute.reference import NumpyBackend
 from flowcompute.runtime.run import Run
 from flowcompute.runtime.run import start as start_run
@@ -143,15 +143,4 @@ def _aliases(made: Plan) -> dict[str, str]:
     return aliases
 
 
-class _Verbs:
-    """What elements can be asked to do."""
-
-    resolve = staticmethod(resolve)
-    run = staticmethod(run)
-    plan = staticmethod(plan)
-    start = staticmethod(start)
-    draw = staticmethod(draw)
-    hash = staticmethod(structural_hash_of)
-
-
-Element.verbs = _Verbs()
+Element.verbs = VerbSlot(resolve=resolve, run=run, plan=plan, start=start, draw=draw, hash=structural_hash_of)

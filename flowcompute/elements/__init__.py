@@ -8,7 +8,7 @@ from typing import Any
 from flowcompute.elements import arithmetic, linalg, logic, nn, reduce, transcendental
 from flowcompute.elements.compute import Compute, Constant, Function
 from flowcompute.elements.destination import Destination, Writer
-from flowcompute.elements.element import Element, Verbs
+from flowcompute.elements.element import Element, VerbSlot
 from flowcompute.elements.host import HostFunction, host
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
@@ -19,7 +19,9 @@ def compose_or_shift(left: Any, right: Any) -> Any:
     """`x >> destination` binds an unbound destination; anything else is the bitwise right shift."""
     if isinstance(right, Destination):
         if right.bound:
-            raise SpecError("this destination has its input already", element=right.name or right.label, site=user_site())
+            raise SpecError(
+                "this destination has its input already", element=right.name or right.label, site=user_site()
+            )
         return right.bind(left)
     if callable(right) and not isinstance(right, Element):
         raise SpecError("`>>` takes a destination", element="compose", site=user_site(), hint="use x.pipe(function)")
@@ -27,7 +29,9 @@ def compose_or_shift(left: Any, right: Any) -> Any:
 
 
 def _public(module: Any) -> dict[str, Callable[..., Any]]:
-    return {name: value for name, value in vars(module).items() if isinstance(value, Function) and value.op.name == name}
+    return {
+        name: value for name, value in vars(module).items() if isinstance(value, Function) and value.op.name == name
+    }
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -66,7 +70,9 @@ _UFUNC_NAMES = {
 def _apply(name: str, *operands: Any, **attrs: Any) -> Any:
     function = FUNCTIONS.get(_UFUNC_NAMES.get(name, name))
     if function is None:
-        raise SpecError(f"numpy.{name} has no lazy form", element=name, site=user_site(), hint="fc.host runs Python on batches")
+        raise SpecError(
+            f"numpy.{name} has no lazy form", element=name, site=user_site(), hint="fc.host runs Python on batches"
+        )
     return function(*operands, **attrs)
 
 
@@ -83,7 +89,7 @@ __all__ = [
     "HostFunction",
     "Reader",
     "Source",
-    "Verbs",
+    "VerbSlot",
     "Writer",
     "host",
     "nn",

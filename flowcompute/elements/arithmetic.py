@@ -52,8 +52,8 @@ subtract = Function(
        doc="Difference of two numbers.")
 )  # fmt: skip
 multiply = Function(
-    Op("multiply", 2, Kind.ELEMENTWISE, np.multiply, by_ufunc(np.multiply), text=_wrapping("*") | {"bool": "({a} & {b})"},
-       commutes=True, doc="Product of two numbers.")
+    Op("multiply", 2, Kind.ELEMENTWISE, np.multiply, by_ufunc(np.multiply),
+       text=_wrapping("*") | {"bool": "({a} & {b})"}, commutes=True, doc="Product of two numbers.")
 )  # fmt: skip
 divide = Function(
     Op("divide", 2, Kind.ELEMENTWISE, np.divide, by_ufunc(np.divide), text={"float": "({a} / {b})"}, cost=8,
@@ -124,7 +124,8 @@ POW = Op(
     text={"float": "pow({a}, {b})", "any": "{F}({a}, {b})"},
     helper={
         "int": _INTEGER_POWER + """
-    {T} inverse = a == ({T})(1) ? ({T})(1) : (a == ({T})(-1) ? ((b & ({T})(1)) != ({T})(0) ? ({T})(-1) : ({T})(1)) : ({T})(0));
+    {T} sign = (b & ({T})(1)) != ({T})(0) ? ({T})(-1) : ({T})(1);
+    {T} inverse = a == ({T})(1) ? ({T})(1) : (a == ({T})(-1) ? sign : ({T})(0));
     return b < ({T})(0) ? inverse : as_{T}(result);""",
         "uint": _INTEGER_POWER + """
     return result;""",
@@ -145,7 +146,9 @@ positive = Function(
 )  # fmt: skip
 abs = Function(
     Op("abs", 1, Kind.ELEMENTWISE, np.abs, by_ufunc(np.absolute),
-       text={"float": "fabs({a})", "int": "({a} < ({T})(0) ? as_{T}(({U})(({U})(0) - as_{U}({a}))) : {a})", "uint": "{a}", "bool": "{a}"}, doc="The absolute value.")
+       text={"float": "fabs({a})",
+             "int": "({a} < ({T})(0) ? as_{T}(({U})(({U})(0) - as_{U}({a}))) : {a})",
+             "uint": "{a}", "bool": "{a}"}, doc="The absolute value.")
 )  # fmt: skip
 sign = Function(
     Op(

@@ -31,7 +31,7 @@ class Constant(Element):
             raise SpecError(f"cannot make a constant: {error}", element=name or "constant", site=user_site()) from error
         array.setflags(write=False)
         super().__init__(Spec(array.dtype, array.shape), name=name)
-        self._freeze(value=array)
+        self.freeze_fields(value=array)
 
     @property
     def label(self) -> str:
@@ -49,7 +49,7 @@ class Compute(Element):
         self, op: Op, inputs: tuple[Element, ...], spec: Spec, attrs: Attrs | None = None, name: str | None = None
     ) -> None:
         super().__init__(spec, inputs, name)
-        self._freeze(op=op, attrs=dict(attrs or {}))
+        self.freeze_fields(op=op, attrs=dict(attrs or {}))
 
     @property
     def label(self) -> str:
@@ -66,6 +66,7 @@ class Function:
         self.__doc__ = f"{op.doc} Element-wise; operands broadcast and promote as NumPy's."
 
     def __call__(self, *operands: Operand) -> Compute:
+        """Build the Compute; raises SpecError when operands do not fit."""
         if len(operands) != self.op.arity:
             raise SpecError(
                 f"takes {self.op.arity} operand{'s' if self.op.arity > 1 else ''}",
@@ -241,7 +242,7 @@ def _align_resident(op: str, resident: Element, stream: Element, length: int | N
         "a resident operand does not fit the stream",
         element=op,
         site=user_site(),
-        expected=f"a shape that broadcasts with items {format_shape(stream.spec.shape)} of {format_shape(stream.shape)}",
+        expected=f"a shape that broadcasts with items {format_shape(stream.spec.shape)}",
         got=format_shape(shape),
     )
 

@@ -29,7 +29,7 @@ class Writer(ABC):
             DestinationError: if it cannot be written.
         """
 
-    def buffer(self, start: int, stop: int) -> np.ndarray | None:
+    def buffer(self, start: int, stop: int) -> np.ndarray | None:  # noqa: ARG002 - for those that lend memory
         """Memory for records `start` to `stop` that `write` would copy to, or None.
 
         When the producer fills it, `write` is called with the very same array and copies nothing.
@@ -74,7 +74,7 @@ class Destination(Element):
     def bind(self, element: Element) -> Destination:
         """A copy of this destination with `element` as its input."""
         bound = self._copy()
-        bound._freeze(inputs=(element,), spec=element.spec)
+        bound.freeze_fields(inputs=(element,), spec=element.spec)
         self.accept(element.spec, element)
         return bound
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from abc import ABC
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,21 +18,16 @@ if TYPE_CHECKING:
     from flowcompute.elements.compute import Compute
 
 
-class Verbs(Protocol):
+@dataclass(frozen=True)
+class VerbSlot:
     """What can be done with elements. Elements know nothing of running: the top level fills this in once."""
 
-    def resolve(self, *elements: Element, **options: Any) -> Any: ...
-    def run(self, *elements: Element, **options: Any) -> Any: ...
-    def plan(self, *elements: Element, **options: Any) -> Any: ...
-    def start(self, *elements: Element, **options: Any) -> Any: ...
-    def draw(self, *elements: Element) -> str: ...
-    def hash(self, *elements: Element) -> str: ...
-
-
-class Apply(Protocol):
-    """Builds a Compute from an op's name and operands."""
-
-    def __call__(self, name: str, *operands: Any, **attrs: Any) -> Compute: ...
+    resolve: Callable[..., Any]
+    run: Callable[..., Any]
+    plan: Callable[..., Any]
+    start: Callable[..., Any]
+    draw: Callable[..., str]
+    hash: Callable[..., str]
 
 
 class Element(ABC):
@@ -41,9 +37,9 @@ class Element(ABC):
     elements; nothing runs before `resolve`, `run` or `start`.
     """
 
-    verbs: Verbs
+    verbs: VerbSlot
     """Filled once by the top level."""
-    apply: Apply
+    apply: Callable[..., Compute]
     """Filled once by `elements.compute`."""
 
     spec: Spec
@@ -54,11 +50,11 @@ class Element(ABC):
     def __init__(self, spec: Spec, inputs: tuple[Element, ...] = (), name: str | None = None) -> None:
         if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
             raise SpecError(f"name must be printable text, got {name!r}", site=user_site())
-        self._freeze(spec=spec, inputs=inputs, name=name, site=user_site())
+        self.freeze_fields(spec=spec, inputs=inputs, name=name, site=user_site())
 
     # -- frozen ---------------------------------------------------------------------------
 
-    def _freeze(self, **fields: Any) -> None:
+    def freeze_fields(self, **fields: Any) -> None:
         """Set fields while the element is being made."""
         for field, value in fields.items():
             object.__setattr__(self, field, value)
@@ -72,7 +68,7 @@ class Element(ABC):
     def _copy(self) -> Self:
         """A shallow copy made at the user's present line."""
         twin = copy.copy(self)
-        twin._freeze(site=user_site())
+        twin.freeze_fields(site=user_site())
         return twin
 
     # -- what it is -----------------------------------------------------------------------

@@ -68,5 +68,5 @@ def host(
         raise SpecError(str(error), element=name or "host", site=user_site()) from error
     item = first.shape if shape is None else tuple(shape)
     element = HostFunction(HOST, tuple(elements), Spec(result, item, stream), name=name)
-    element._freeze(function=function)
+    element.freeze_fields(function=function)
     return element

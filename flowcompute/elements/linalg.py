@@ -22,9 +22,7 @@ from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape
 
 _VECDOT = Op("vecdot", 2, Kind.REDUCE, np.vecdot, by_ufunc(np.vecdot))
-MATMUL = Op(
-    "matmul", 2, Kind.CONTRACT, np.matmul, by_ufunc(np.matmul), cost=1000, doc="Product of matrices."
-)
+MATMUL = Op("matmul", 2, Kind.CONTRACT, np.matmul, by_ufunc(np.matmul), cost=1000, doc="Product of matrices.")
 
 
 def _operands(op: Op, x1: Operand, x2: Operand) -> tuple[Any, Any, np.dtype]:
@@ -96,7 +94,7 @@ def _matmul_shape(left: Any, right: Any) -> tuple[tuple[int, ...], Stream | None
     if left.ndim == 0 or right.ndim == 0:
         raise SpecError("needs matrices or vectors, not numbers", element="matmul", site=user_site(), got=both)
     left_stream, right_stream = left.spec.is_stream, right.spec.is_stream
-    if right_stream and right.ndim < 3 or left_stream and left.ndim == 1:
+    if (right_stream and right.ndim < 3) or (left_stream and left.ndim == 1):
         raise SpecError(
             "the product would contract the stream axis, which is not supported",
             element="matmul",

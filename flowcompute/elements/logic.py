@@ -31,6 +31,7 @@ class Comparison(Function):
     """A comparison; integers compare by value whatever their dtypes, as in NumPy 2."""
 
     def __call__(self, *operands: Operand) -> Compute:
+        """Build the Compute."""
         if len(operands) == 2:
             left, right = (_comparable(self.op, *pair) for pair in (operands, operands[::-1]))
             if {getattr(left, "dtype", None), getattr(right, "dtype", None)} == {INT64, UINT64}:
@@ -75,7 +76,9 @@ not_equal = _comparison("not_equal", np.not_equal, "!=", "({a} ^ {b})", "Whether
 less = _comparison("less", np.less, "<", "((!{a}) & {b})", "Whether the first number is smaller.")
 less_equal = _comparison("less_equal", np.less_equal, "<=", "((!{a}) | {b})", "Whether the first number is not larger.")
 greater = _comparison("greater", np.greater, ">", "({a} & (!{b}))", "Whether the first number is larger.")
-greater_equal = _comparison("greater_equal", np.greater_equal, ">=", "({a} | (!{b}))", "Whether the first is not smaller.")
+greater_equal = _comparison(
+    "greater_equal", np.greater_equal, ">=", "({a} | (!{b}))", "Whether the first is not smaller."
+)
 LESS = less.op
 
 
@@ -99,6 +102,7 @@ class Logical(Function):
     """A logical function: operands count as true where they are not zero."""
 
     def __call__(self, *operands: Operand) -> Compute:
+        """Build the Compute."""
         return super().__call__(*(truth(as_element(operand, self.op.name)) for operand in operands))
 
 
@@ -133,7 +137,8 @@ bitwise_left_shift = Function(
     Op(
         "bitwise_left_shift", 2, Kind.ELEMENTWISE, np.left_shift, by_ufunc(np.left_shift),
         text={
-            "any": "(as_{U}({b}) < ({U})({W}) ? as_{T}(({U})(as_{U}({a}) << (as_{U}({b}) & ({U})({W} - 1)))) : ({T})(0))"
+            "any": "(as_{U}({b}) < ({U})({W})"
+            " ? as_{T}(({U})(as_{U}({a}) << (as_{U}({b}) & ({U})({W} - 1)))) : ({T})(0))"
         },
         cost=3, doc="The integer shifted left; 0 for shifts by the width or more.",
     )
@@ -181,8 +186,11 @@ def where(condition: Operand, x1: Operand, x2: Operand) -> Compute:
     if all(is_weak(operand) for operand in pair):
         dtype = np.result_type(*(np.asarray(operand) for operand in pair))
     else:
-        dtype = by_ufunc(np.maximum)(*(type(value) if is_weak(value) else value.dtype for value in pair))[-1]
-    values = [_value_constant(value, dtype) if is_weak(value) else cast(as_element(value, "where"), dtype) for value in pair]
+        keys = (type(value) if is_weak(value) else as_element(value, "where").dtype for value in pair)
+        dtype = by_ufunc(np.maximum)(*keys)[-1]
+    values = [
+        _value_constant(value, dtype) if is_weak(value) else cast(as_element(value, "where"), dtype) for value in pair
+    ]
     inputs, shape, stream = broadcast("where", [chosen, *values])
     return Compute(WHERE, tuple(inputs), Spec(dtype, shape, stream))
 

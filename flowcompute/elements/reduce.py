@@ -55,14 +55,18 @@ def normalise_axes(op: str, element: Any, axis: Axis) -> tuple[int, ...]:
     try:
         axes = tuple(range(ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(int(a) for a in axis)
     except TypeError as error:
-        raise SpecError("axis must be an int, a tuple of ints or None", element=op, site=user_site(), got=repr(axis)) from error
+        raise SpecError(
+            "axis must be an int, a tuple of ints or None", element=op, site=user_site(), got=repr(axis)
+        ) from error
     for one in axes:
         if not -ndim <= one < ndim:
             raise SpecError(
                 f"axis {one} is out of range",
                 element=op,
                 site=user_site(),
-                expected=f"-{ndim} to {ndim - 1} for shape {element.spec}" if ndim else "no axis: the operand is a number",
+                expected=f"-{ndim} to {ndim - 1} for shape {element.spec}"
+                if ndim
+                else "no axis: the operand is a number",
                 got=str(one),
             )
     normal = tuple(sorted(one % ndim for one in axes))
@@ -78,16 +82,18 @@ def split_axes(element: Any, axes: tuple[int, ...]) -> tuple[bool, tuple[int, ..
     return 0 in axes, tuple(axis - 1 for axis in axes if axis > 0)
 
 
-def reduce_items(op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype, keepdims: bool) -> Compute:
+def reduce_items(
+    op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype, keepdims: bool
+) -> Compute:
     """The primitive over item axes (over axes of the whole value when resident)."""
-    kept = tuple(
-        1 if axis in axes else size for axis, size in enumerate(shape) if keepdims or axis not in axes
-    )
+    kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape) if keepdims or axis not in axes)
     attrs: Attrs = {"axes": axes, "keepdims": keepdims}
     return Compute(op, inputs, Spec(dtype, kept, inputs[0].spec.stream), attrs)
 
 
-def fold_stream(op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], dtype: np.dtype, keepdims: bool, **attrs: Any) -> Compute:
+def fold_stream(
+    op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], dtype: np.dtype, keepdims: bool, **attrs: Any
+) -> Compute:
     """The primitive over the stream axis."""
     return Compute(op, inputs, Spec(dtype, (1, *shape) if keepdims else shape), {**attrs, "keepdims": keepdims})
 

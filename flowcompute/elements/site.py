@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-import sys
+from types import FrameType
 
 from flowcompute.errors import Site
 
@@ -14,10 +15,10 @@ _USERS = tuple(os.path.join(_PACKAGE, room) + os.sep for room in ("testing",))
 
 def user_site() -> Site | None:
     """The innermost frame outside the package, or None when there is none."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = inspect.currentframe()
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_PACKAGE) or file.startswith(_USERS):
             return Site(file, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None

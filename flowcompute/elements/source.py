@@ -31,7 +31,7 @@ class Reader(ABC):
             SourceError: if the data cannot be read or is not what was declared.
         """
 
-    def view(self, items: int) -> np.ndarray | None:
+    def view(self, items: int) -> np.ndarray | None:  # noqa: ARG002 - for those that give views
         """The next records, at most `items`, without a copy; fewer only at the end of the stream.
 
         None when this reader cannot give views (the caller then uses `read`); a reader
@@ -40,7 +40,7 @@ class Reader(ABC):
         """
         return None
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 - most sources cannot change
         """Raise SourceError if what is being read has changed since it was opened."""
 
     def snapshot(self) -> dict[str, Any]:

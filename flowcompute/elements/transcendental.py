@@ -38,8 +38,8 @@ acosh = _unary("acosh", np.arccosh, 5, 40, "The inverse hyperbolic cosine.")
 atanh = _unary("atanh", np.arctanh, 6, 40, "The inverse hyperbolic tangent.")
 
 atan2 = Function(
-    Op("atan2", 2, Kind.ELEMENTWISE, np.arctan2, by_ufunc(np.arctan2), text={"float": "atan2({a}, {b})"}, ulp=7, cost=40,
-       doc="The angle of the point (second, first) in radians, in [-pi, pi].")
+    Op("atan2", 2, Kind.ELEMENTWISE, np.arctan2, by_ufunc(np.arctan2), text={"float": "atan2({a}, {b})"}, ulp=7,
+       cost=40, doc="The angle of the point (second, first) in radians, in [-pi, pi].")
 )  # fmt: skip
 hypot = Function(
     Op("hypot", 2, Kind.ELEMENTWISE, np.hypot, by_ufunc(np.hypot), text={"float": "hypot({a}, {b})"}, ulp=5, cost=20,

@@ -1,1 +1,1 @@
-
+"""OpenCL devices: discovery, rendering of kernels, programs, launching."""

@@ -1,4 +1,47 @@
-"""The one import of pyopencl."""
+"""The one import of pyopencl. Without it the package still imports; the first use of a device says what to install."""
+
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING, NoReturn
+
+from flowcompute.errors import PlanError
+
+# pyopencl's own cache unpickles what it finds and waits for locks that a killed process left behind.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
-import pyopencl as cl
+
+INSTALL_HINT = (
+    'install a driver: the vendor\'s for a GPU, or PoCL for the CPU ("pip install pocl-binary-distribution" on '
+    "Linux x86-64, the system's package elsewhere); if OCL_ICD_VENDORS is set it must name the folder of the "
+    'drivers\' .icd files; device="numpy" needs none'
+)
+"""What to do where there is no OpenCL device."""
+
+
+class _Missing:
+    """Stands for pyopencl where it cannot be imported."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise PlanError(
+            "OpenCL is not available: pyopencl cannot be imported",
+            element="device",
+            expected="pyopencl and an OpenCL loader",
+            got=f"{type(self._error).__name__}: {self._error}",
+            hint=f'"pip install pyopencl"; {INSTALL_HINT}',
+        ) from self._error
+
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+else:
+    try:
+        import pyopencl as cl
+    except (ImportError, OSError) as error:
+        cl = _Missing(error)
+
+__all__ = ["INSTALL_HINT", "cl"]

@@ -42,8 +42,7 @@ class OpenCLExecutor(StepExecutor):
         self._padded: dict[int, np.ndarray] = {}
         self._scalars: dict[int, Any] = {}
         self._downloads = self._needed_on_host()
-        streams = [*plan.graph.nodes]
-        self._streamed = {node.id for node in streams if node.spec.is_stream}
+        self._streamed = {node.id for node in plan.graph.nodes if node.spec.is_stream}
 
     def _needed_on_host(self) -> set[int]:
         """Values that destinations, host functions and host folds read."""
@@ -199,14 +198,14 @@ class OpenCLExecutor(StepExecutor):
             # Neighbouring blocks to one work-item, but enough work-items for all compute units to end together.
             chunk = max(1, units // (self.device.traits.units * GROUPS_PER_UNIT))
             return items, chunk, -(-units // chunk)
-        chunk = self._chunk(kernel, count)
+        chunk = self._chunk(kernel)
         return count, chunk, max(1, -(-count // chunk))
 
     def _tiles(self, kernel: Kernel) -> int:
         fold = next(argument.value for argument in kernel.arguments if argument.kind == "partial")
         return -(-self.plan.folds[fold].numbers // kernel.columns)
 
-    def _chunk(self, kernel: Kernel, count: int) -> int:
+    def _chunk(self, kernel: Kernel) -> int:
         """Numbers or rows for one work-item: a fair share, but not much less than `CHUNK_BYTES`."""
         if kernel.work == "matmul":
             return ROWS_PER_ITEM

@@ -10,7 +10,16 @@ from flowcompute.elements.arithmetic import add, maximum, minimum, multiply
 from flowcompute.elements.op import Op
 from flowcompute.gpu.functions import CPU_FUNCTIONS, CPU_TEXTS, FMA
 from flowcompute.gpu.prelude import HELPERS
-from flowcompute.gpu.types import dtype_class, mask_type, memory_type, scalar_type, type_names, type_of, var_type, vector
+from flowcompute.gpu.types import (
+    dtype_class,
+    mask_type,
+    memory_type,
+    scalar_type,
+    type_names,
+    type_of,
+    var_type,
+    vector,
+)
 from flowcompute.planner import kernel as ir
 from flowcompute.planner.kernel import Argument, Kernel, Stmt, Var, register_dtype
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT64, INT64, is_float
@@ -240,7 +249,7 @@ class _Renderer:
                 return self._apply(expr, var)
             case ir.Convert():
                 return self._convert(expr, var)
-            case ir.Literal_(value):
+            case ir.Number(value):
                 return literal(value, var)
             case ir.ScalarArgument(argument):
                 return f"({var_type(var)})({argument.name})"

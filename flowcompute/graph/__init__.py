@@ -1,1 +1,1 @@
-
+"""The graph, found by walking back from what is resolved: merged, hashed, drawn."""

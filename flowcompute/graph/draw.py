@@ -84,26 +84,29 @@ def draw_svg(graph: Graph, groups: Mapping[str, tuple[int, ...]] | None = None) 
     colours = {i: number for number, nodes in enumerate((groups or {}).values()) for i in nodes}
     places, width, height = _layout(graph)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">'
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">'
+        )
     ]
     for node in graph.nodes:
         x, y, box = places[node.id]
         for source in node.inputs:
             sx, sy, sbox = places[source]
             start, end = (sx + sbox / 2, sy + _BOX_HEIGHT), (x + box / 2, y)
-            middle = (start[1] + end[1]) / 2
+            half = (start[1] + end[1]) / 2
             parts.append(
-                f'<path d="M{start[0]:.0f},{start[1]} C{start[0]:.0f},{middle:.0f} {end[0]:.0f},{middle:.0f} '
+                f'<path d="M{start[0]:.0f},{start[1]} C{start[0]:.0f},{half:.0f} {end[0]:.0f},{half:.0f} '
                 f'{end[0]:.0f},{end[1]}" fill="none" stroke="#888"/>'
             )
     for node in graph.nodes:
         x, y, box = places[node.id]
         fill = f"hsl({colours[node.id] * 67 % 360},60%,88%)" if node.id in colours else "#fff"
+        middle = f"{x + box / 2:.0f}"
         parts.append(
             f'<rect x="{x}" y="{y}" width="{box}" height="{_BOX_HEIGHT}" rx="6" fill="{fill}" stroke="#444"/>'
-            f'<text x="{x + box / 2:.0f}" y="{y + 17}" text-anchor="middle">{escape(title(node) + details(node))}</text>'
-            f'<text x="{x + box / 2:.0f}" y="{y + 32}" text-anchor="middle" fill="#666">{escape(str(node.spec))}</text>'
+            f'<text x="{middle}" y="{y + 17}" text-anchor="middle">{escape(title(node) + details(node))}</text>'
+            f'<text x="{middle}" y="{y + 32}" text-anchor="middle" fill="#666">{escape(str(node.spec))}</text>'
         )
     return "\n".join([*parts, "</svg>"]) + "\n"
 

@@ -69,15 +69,15 @@ def identity(op: str, dtype: np.dtype) -> Any:
 
 
 def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """NumPy's maximum with maximum(+0, -0) = +0 in either order."""
+    """The larger number, NaN if either is; of two zeros +0 whatever their order."""
     result = np.maximum(a, b)
-    return np.where((a == 0) & (b == 0), a + b, result) if is_float(result.dtype) else result
+    return np.asarray(np.where((a == 0) & (b == 0), a + b, result) if is_float(result.dtype) else result)
 
 
 def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """NumPy's minimum with minimum(+0, -0) = -0 in either order."""
+    """The smaller number, NaN if either is; of two zeros -0 whatever their order."""
     result = np.minimum(a, b)
-    return np.where((a == 0) & (b == 0), -(-a + -b), result) if is_float(result.dtype) else result
+    return np.asarray(np.where((a == 0) & (b == 0), -(-a + -b), result) if is_float(result.dtype) else result)
 
 
 def first_wins(op: str, a: Parts, b: Parts) -> Parts:

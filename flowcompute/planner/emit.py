@@ -18,8 +18,8 @@ from flowcompute.planner.kernel import (
     Convert,
     Expr,
     Let,
-    Literal_,
     Load,
+    Number,
     ScalarArgument,
     SetInteger,
     Splat,
@@ -63,7 +63,8 @@ class Scope:
     def __init__(self, names: itertools.count[int], parent: Scope | None = None, lanes: int | None = None) -> None:
         self.names = names
         self.parent = parent
-        self.lanes = lanes if lanes is not None else parent.lanes if parent is not None else 1
+        inherited = 1 if parent is None else parent.lanes
+        self.lanes: int = inherited if lanes is None else lanes
         self.statements: list[Stmt] = []
         self.known: dict[Key, Var] = {}
 
@@ -156,7 +157,7 @@ class Point:
     def _scalar(self, value: int, element: Constant) -> Var:
         dtype = register_dtype(element.dtype)
         if is_literal(element.value) or element.dtype == BOOL:
-            return self.scope.let(Literal_(element.value[()].item()), dtype, mask_bytes=1)
+            return self.scope.let(Number(element.value[()].item()), dtype, mask_bytes=1)
         return self.scope.let(ScalarArgument(self.arguments.get("scalar", element.dtype, value)), dtype)
 
     def _apply(self, node: Node, operands: tuple[Var, ...]) -> Var:

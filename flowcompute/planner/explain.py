@@ -64,7 +64,7 @@ def describe_run(plan: Plan, progress: Any, metrics: Mapping[str, Any]) -> str:
     for node in plan.graph.nodes:
         if not isinstance(node.element, Compute | Destination) and not node.spec.is_stream:
             continue
-        row = metrics[node.name] if node.name in metrics else None
+        row = metrics.get(node.name)
         if row is None or not node.spec.is_stream:
             notes[node.id] = state if isinstance(node.element, Compute | Destination) else ""
         else:

@@ -90,7 +90,7 @@ class Convert:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal_:
+class Number:
     """A number in all lanes."""
 
     value: Any
@@ -173,7 +173,7 @@ Expr = (
     Load
     | Apply
     | Convert
-    | Literal_
+    | Number
     | ScalarArgument
     | Splat
     | Half

@@ -38,9 +38,10 @@ def _fits(graph: Graph, region: Region, access: Access) -> bool:
 def is_suffix(shape: tuple[int, ...], access: Access, region: Region) -> bool:
     """Whether a resident value repeats with its own size as period."""
     core = [size for size in shape if size != 1]
-    return core == [size for size in region.domain if size != 1][len(_wide(region)) - len(core) :] and [
-        axis for axis in access.layout if axis is not None
-    ] == _wide(region)[len(_wide(region)) - len(core) :]
+    return (
+        core == [size for size in region.domain if size != 1][len(_wide(region)) - len(core) :]
+        and [axis for axis in access.layout if axis is not None] == _wide(region)[len(_wide(region)) - len(core) :]
+    )
 
 
 def _wide(region: Region) -> list[int]:
@@ -57,6 +58,7 @@ class FlatPoint(Point):
         self.count = count
 
     def load(self, access: Access) -> Var:
+        """Load from the flat index, or cyclically."""
         spec = self.graph.nodes[access.value].spec
         dense = spec.item_numbers == self.region.numbers and (spec.is_stream or not self.region.stream)
         if dense:

@@ -18,9 +18,9 @@ from flowcompute.planner.kernel import (
     For,
     If,
     Kernel,
-    Literal_,
     Load,
     MultiplyAdd,
+    Number,
     SetInteger,
     Splat,
     Stmt,
@@ -154,7 +154,7 @@ class MatmulLowering:
         return [*self._offsets(), *scope.statements]
 
     def _zero(self, scope: Scope) -> Var:
-        return scope.let(Literal_(-0.0 if is_float(self.spec.dtype) and self.inner else 0), self.spec.dtype)
+        return scope.let(Number(-0.0 if is_float(self.spec.dtype) and self.inner else 0), self.spec.dtype)
 
     def _add_panel(self, scope: Scope, total: Var, index: str, count: str | None) -> None:
         """The first panel is stored, later ones are added to what is there."""
@@ -188,5 +188,3 @@ class MatmulLowering:
             For("panel", "0", str(max(self.inner, 1)), str(PANEL), tuple(panel.statements)),
         ]
         return [For("u", "wid", f"n * {self.columns}", "wsize", tuple(body))]
-
-

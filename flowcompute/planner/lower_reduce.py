@@ -23,8 +23,8 @@ from flowcompute.planner.kernel import (
     If,
     Integer,
     Item,
-    Literal_,
     MultiplyAdd,
+    Number,
     Put,
     Select,
     SetInteger,
@@ -67,7 +67,8 @@ class Reduction:
     def start(self, scope: Scope, lanes: int) -> Parts:
         """Declare accumulators that hold the identity."""
         return tuple(
-            scope.let(Literal_(self.identity(part)), dtype, lanes, dtype.itemsize) for part, dtype in enumerate(self.dtypes)
+            scope.let(Number(self.identity(part)), dtype, lanes, dtype.itemsize)
+            for part, dtype in enumerate(self.dtypes)
         )
 
     def step(self, scope: Scope, total: Parts, column: str, count: str | None) -> None:
@@ -86,10 +87,11 @@ class Reduction:
     def combined(self, scope: Scope, left: Parts, right: Parts, fused: bool = False) -> Parts:
         """A step as new values; `fused` when `right` is the two operands of a dot product."""
         if self.op == "vecdot" and fused:
-            return (scope.let(MultiplyAdd(*right, left[0]), left[0].dtype, left[0].lanes),)
+            return (scope.let(MultiplyAdd(right[0], right[1], left[0]), left[0].dtype, left[0].lanes),)
         op = "sum" if self.op in ("vecdot", "var", "mean") else self.op
         return tuple(
-            scope.let(Combine(op, left, right, part), old.dtype, old.lanes, old.mask_bytes) for part, old in enumerate(left)
+            scope.let(Combine(op, left, right, part), old.dtype, old.lanes, old.mask_bytes)
+            for part, old in enumerate(left)
         )
 
 
@@ -121,7 +123,7 @@ class VectorBlocks:
 
     def _empty(self, scope: Scope, reduction: Reduction) -> Parts:
         value = 0 if reduction.op in ("sum", "vecdot") else reduction.identity(0)
-        return (scope.let(Literal_(value), reduction.dtypes[0], 1, reduction.dtypes[0].itemsize),)
+        return (scope.let(Number(value), reduction.dtypes[0], 1, reduction.dtypes[0].itemsize),)
 
     def block(self, scope: Scope, base: str, length: int, lanes: int) -> list[Parts]:
         """Reduce `length` columns from `base` in `lanes` lanes; `length` is known now."""
@@ -154,7 +156,9 @@ class VectorBlocks:
         """Statements that one vector takes, found by emitting one into nowhere."""
         scope = self.scope.inner(self.lanes)
         for reduction in self.reductions:
-            reduction.combined(scope, reduction.start(scope, self.lanes), reduction.operands(scope, base, None), fused=True)
+            reduction.combined(
+                scope, reduction.start(scope, self.lanes), reduction.operands(scope, base, None), fused=True
+            )
         return len(scope.statements)
 
     def _unrolled(self, scope: Scope, base: str, length: int, lanes: int, group: int, apart: int) -> list[Parts]:
@@ -369,7 +373,14 @@ class GroupBlocks:
         scope = self.scope
         if length == 0:
             return [
-                (scope.let(Literal_(0 if r.op in ("sum", "vecdot") else r.identity(0)), r.dtypes[0], 1, r.dtypes[0].itemsize),)
+                (
+                    scope.let(
+                        Number(0 if r.op in ("sum", "vecdot") else r.identity(0)),
+                        r.dtypes[0],
+                        1,
+                        r.dtypes[0].itemsize,
+                    ),
+                )
                 for r in self.reductions
             ]
         if length <= BLOCK:
@@ -420,5 +431,3 @@ class GroupBlocks:
         ]
         scope.add(Barrier())
         return results
-
-

@@ -27,8 +27,8 @@ from flowcompute.planner.kernel import (
     Integer,
     Item,
     Kernel,
-    Literal_,
     Load,
+    Number,
     Put,
     SetInteger,
     Splat,
@@ -78,7 +78,7 @@ class RowLowering:
         self.columns = math.prod(region.domain[axis] for axis in self.column_axes)
         self.rows = math.prod(region.domain[axis] for axis in self.row_axes)
         self.phase_of = self._phases()
-        self.depth = max([0, *(phase + 1 for i, phase in self.phase_of.items() if self._kind(i) is Kind.REDUCE)])
+        self.depth = max([0, *(phase + 1 for i, phase in self.phase_of.items() if self.kind(i) is Kind.REDUCE)])
         self.kept = self._kept() if self.cpu and self.columns <= KEPT_NUMBERS else {}
 
     # -- shape of the walk --------------------------------------------------------------------
@@ -110,14 +110,16 @@ class RowLowering:
             return False
         return first not in wide or wide.index(second) == wide.index(first) + 1
 
-    def _kind(self, node: int) -> Kind | None:
+    def kind(self, node: int) -> Kind | None:
+        """Kind of a node."""
         return self.graph.nodes[node].kind
 
     def is_full(self, layout: Layout, shape: tuple[int, ...]) -> bool:
         """Whether a value differs from column to column."""
         return any(axis in self.column_axes and size != 1 for axis, size in zip(layout, shape, strict=True))
 
-    def _full_key(self, key: Key) -> bool:
+    def full_key(self, key: Key) -> bool:
+        """Whether a node or access differs from column to column."""
         if isinstance(key, Access):
             return self.is_full(key.layout, self.graph.nodes[key.value].spec.shape)
         return self.is_full(self.region.layouts[key], self.graph.nodes[key].spec.shape)
@@ -143,25 +145,25 @@ class RowLowering:
         phases: dict[int, int] = {}
         for i in self.region.nodes:
             inside = [o for o in self.region.reads[i] if isinstance(o, int)]
-            phases[i] = max([0, *(phases[o] + (self._kind(o) is Kind.REDUCE) for o in inside)])
+            phases[i] = max([0, *(phases[o] + (self.kind(o) is Kind.REDUCE) for o in inside)])
         return phases
 
-    def _targets(self, phase: int) -> list[int]:
+    def targets(self, phase: int) -> list[int]:
         """Nodes that sweep number `phase` exists for; the last sweep makes outputs and folds."""
         if phase < self.depth:
-            return [i for i in self.region.nodes if self._kind(i) is Kind.REDUCE and self.phase_of[i] == phase]
-        return [i for i in self.region.outputs if self._full_key(i)] + list(self.region.folds)
+            return [i for i in self.region.nodes if self.kind(i) is Kind.REDUCE and self.phase_of[i] == phase]
+        return [i for i in self.region.outputs if self.full_key(i)] + list(self.region.folds)
 
     def _needs(self, phase: int) -> set[int]:
         """Full-level element-wise nodes that a sweep evaluates."""
         needed: set[int] = set()
-        todo = list(self._targets(phase))
+        todo = list(self.targets(phase))
         while todo:
             node = todo.pop()
-            operands = [node] if node in self.region.outputs and self._kind(node) is Kind.ELEMENTWISE else []
+            operands = [node] if node in self.region.outputs and self.kind(node) is Kind.ELEMENTWISE else []
             operands += [o for o in self.region.reads[node] if isinstance(o, int)]
             for operand in operands:
-                if operand not in needed and self._kind(operand) is Kind.ELEMENTWISE and self._full_key(operand):
+                if operand not in needed and self.kind(operand) is Kind.ELEMENTWISE and self.full_key(operand):
                     needed.add(operand)
                     todo.append(operand)
         return needed
@@ -180,7 +182,7 @@ class RowLowering:
             if len(phases) < 2 or self._subtree_cost(node) < KEPT_COST:
                 continue
             users = [u for u in self.region.nodes if node in self.region.reads[u]]
-            later = [u for u in users if any(u in needs[phase] or u in self._targets(phase) for phase in phases[1:])]
+            later = [u for u in users if any(u in needs[phase] or u in self.targets(phase) for phase in phases[1:])]
             stored = node in self.region.outputs and self.depth in phases[1:]
             if stored or any(kept.get(user) != phases[0] for user in later):
                 kept[node] = phases[0]
@@ -192,7 +194,7 @@ class RowLowering:
         todo, cost = [node], 0
         while todo:
             i = todo.pop()
-            if i in seen or self._kind(i) is not Kind.ELEMENTWISE or not self._full_key(i):
+            if i in seen or self.kind(i) is not Kind.ELEMENTWISE or not self.full_key(i):
                 continue
             seen.add(i)
             cost += self._cost(i)
@@ -235,6 +237,7 @@ class RowPoint(Point):
         self.walk = walk
 
     def load(self, access: Access) -> Var:
+        """Load the row's one number."""
         argument, base, _ = self.walk.locate(access)
         return loaded(self.scope, Load(argument, base, 0))
 
@@ -254,14 +257,17 @@ class ColumnPoint(Point):
         self.phase = phase
 
     def home(self, key: Key) -> Point:
-        return self if self.walk.lowering._full_key(key) else self.row  # noqa: SLF001 - one lowering in two classes
+        """The row for what is constant along it."""
+        return self if self.walk.lowering.full_key(key) else self.row
 
     def load(self, access: Access) -> Var:
+        """Load a vector of the row."""
         argument, base, place = self.walk.locate(access)
         index, stride, each = self.walk.address(base, place, self.column)
         return loaded(self.scope, Load(argument, index, stride, self.count, each))
 
     def compute(self, key: Key) -> Var:
+        """As everywhere, but what an earlier sweep has kept is fetched, and what is to be kept is put away."""
         kept = self.walk.lowering.kept
         if isinstance(key, Access) or key not in kept:
             return super().compute(key)
@@ -322,9 +328,7 @@ class RowWalk:
         if len(sizes) == 1:
             stride = place.columns[0]
             return (f"{base} + {column}" if stride == 1 else f"{base} + ({column}) * {stride}"), stride, None
-        dense = all(
-            stride == math.prod(sizes[position + 1 :]) for position, stride in enumerate(place.columns)
-        )
+        dense = all(stride == math.prod(sizes[position + 1 :]) for position, stride in enumerate(place.columns))
         if dense:
             return f"{base} + {column}", 1, None
         terms = []
@@ -354,12 +358,12 @@ class RowWalk:
             self._reduce(phase)
         self._finish(lowering.depth)
         for output in lowering.region.outputs:
-            if not lowering._full_key(output):  # noqa: SLF001 - one lowering in two classes
+            if not lowering.full_key(output):
                 self._store_row_value(output)
 
     def _reduce(self, phase: int) -> None:
         lowering = self.lowering
-        nodes = lowering._targets(phase)  # noqa: SLF001 - one lowering in two classes
+        nodes = lowering.targets(phase)
         self._keep(phase)
         reductions = [self._reduction(node, phase) for node in nodes]
         scope = self.scope.inner(lowering.lanes)
@@ -411,7 +415,7 @@ class RowWalk:
     def _finish(self, phase: int) -> None:
         """The sweep that stores full-level outputs and accumulates columns."""
         lowering = self.lowering
-        targets = lowering._targets(phase)  # noqa: SLF001 - one lowering in two classes
+        targets = lowering.targets(phase)
         if not targets:
             return
         lanes, columns = lowering.lanes, lowering.columns
@@ -442,7 +446,7 @@ class RowWalk:
     def _at(self, point: ColumnPoint) -> None:
         lowering = self.lowering
         for output in lowering.region.outputs:
-            if lowering._full_key(output):  # noqa: SLF001 - one lowering in two classes
+            if lowering.full_key(output):
                 spec = lowering.graph.nodes[output].spec
                 place = lowering.place(lowering.region.layouts[output], spec.shape, True)
                 argument = lowering.arguments.get("output", spec.dtype, output)
@@ -470,9 +474,7 @@ class RowWalk:
         place = lowering.place(layout, spec.item, False)
         scope, count = point.scope, point.count
         index, stride, each = self.address(self.base(f"part{fold}", place), place, point.column)
-        arguments = [
-            lowering.arguments.get("partial", dtype, fold, part) for part, dtype in enumerate(spec.parts())
-        ]
+        arguments = [lowering.arguments.get("partial", dtype, fold, part) for part, dtype in enumerate(spec.parts())]
         values = tuple(point.value(key) for key in lowering.region.reads[fold])
         start = f"block * {spec.numbers} + {index}"
         lanes_each = None if each is None else f"block * {spec.numbers} + {each}"
@@ -512,7 +514,7 @@ class RowWalk:
                     fresh = self._first_record(inner, fold)
                 else:
                     value = _start(spec.op, dtype, part)
-                    fresh = inner.let(Literal_(value), dtype, mask_bytes=1)
+                    fresh = inner.let(Number(value), dtype, mask_bytes=1)
                 inner.add(Store(target, f"block * {spec.numbers} + j", fresh, 1, "1"))
                 load = scope.inner(1)
                 old = loaded(load, Load(carry, "j", 1))
@@ -539,7 +541,7 @@ class RowWalk:
 
     def _first_record(self, scope: Scope, fold: int) -> Var:
         """A variance's shift starts as zero; the first record of the block replaces it (see `columns_body`)."""
-        return scope.let(Literal_(0), self.lowering.folds[fold].parts()[0])
+        return scope.let(Number(0), self.lowering.folds[fold].parts()[0])
 
     # -- bodies -------------------------------------------------------------------------------
 
@@ -618,7 +620,14 @@ class RowWalk:
                 value = point.value(lowering.region.reads[fold][0])
                 offset = f"block * {spec.numbers} + "
                 point.scope.add(
-                    Store(argument, offset + index, value, stride, point.count, each=None if each is None else offset + each)
+                    Store(
+                        argument,
+                        offset + index,
+                        value,
+                        stride,
+                        point.count,
+                        each=None if each is None else offset + each,
+                    )
                 )
 
         main = self.scope.inner(lanes)
@@ -647,4 +656,3 @@ def _start(op: str, dtype: np.dtype, part: int) -> object:
         return int(np.iinfo(np.int64).max)
     value = identity("sum" if op == "var" else op, dtype)
     return value.item() if isinstance(value, np.generic) else value
-

@@ -77,14 +77,18 @@ def plan_memory(
             got=f"memory={config.memory_bytes}",
             hint="raise memory=",
         )
-    batch_items = _batch_items(one_pass, edges, strategy, traits, granule, room // per_record if per_record else 1 << 62)
+    batch_items = _batch_items(
+        one_pass, edges, strategy, traits, granule, room // per_record if per_record else 1 << 62
+    )
     items = (*fixed, *((f"{edge.what} x {edge.count}", edge.item_bytes * edge.count * batch_items) for edge in edges))
     host_bytes = sum(size for _, size in items)
     device_bytes = 0 if traits.host_memory else host_bytes
     return MemoryPlan(config.memory_bytes, host_bytes, device_bytes, items), batch_items, depth
 
 
-def _batch_items(one_pass: Pass, edges: list[_Edge], strategy: Strategy, traits: Traits, granule: int, most: int) -> int:
+def _batch_items(
+    one_pass: Pass, edges: list[_Edge], strategy: Strategy, traits: Traits, granule: int, most: int
+) -> int:
     """As many records as the knob asks for, the budget allows and the stream has."""
     widest = max([edge.item_bytes for edge in edges] + [source.spec.item_bytes for source in one_pass.sources] + [1])
     wanted = (strategy.batch_bytes or DEFAULT_BATCH_BYTES[traits.code_shape]) // widest
@@ -103,7 +107,7 @@ def _results(one_pass: Pass, config: Config) -> list[tuple[str, int]]:
     """
     lines = []
     for sink in one_pass.sinks:
-        if not sink.element.in_memory or sink.spec.is_stream and sink.spec.length is None:
+        if not sink.element.in_memory or (sink.spec.is_stream and sink.spec.length is None):
             continue
         size = sink.spec.item_bytes * (sink.spec.length if sink.spec.length is not None else 1)
         lines.append((sink.name, size))
@@ -127,11 +131,11 @@ def _residents(graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec]) -> list
     for step in (*one_pass.before, *one_pass.after):
         values = step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
         lines += [(graph.nodes[i].name, graph.nodes[i].spec.item_bytes) for i in values]
-    for fold, spec in folds.items():
-        width = sum(max(8, dtype.itemsize) for dtype in spec.parts())
-        levels = min(FOLD_LEVELS, _levels(one_pass.length, spec.block))
+    for fold, what in folds.items():
+        width = sum(max(8, dtype.itemsize) for dtype in what.parts())
+        levels = min(FOLD_LEVELS, _levels(one_pass.length, what.block))
         # Beside the counter's levels: the tail of records, and two blocks that a batch cuts through.
-        lines.append((f"{graph.nodes[fold].name} (fold)", spec.numbers * width * (levels + 4)))
+        lines.append((f"{graph.nodes[fold].name} (fold)", what.numbers * width * (levels + 4)))
     return lines
 
 
@@ -144,7 +148,10 @@ def _granule(one_pass: Pass) -> int:
     blocks = [
         step.kernel.block if step.kernel is not None else 1
         for step in one_pass.steps
-        if isinstance(step, RegionStep) and step.region.folds and step.kernel is not None and step.kernel.work == "records"
+        if isinstance(step, RegionStep)
+        and step.region.folds
+        and step.kernel is not None
+        and step.kernel.work == "records"
     ]
     return max(blocks, default=1)
 
@@ -163,7 +170,9 @@ def _edges(graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec], depth: int)
     for step in one_pass.steps:
         if isinstance(step, RegionStep):
             inner = [i for i in step.region.outputs if i not in takers]
-            edges += [_Edge(f"{graph.nodes[i].name} (between kernels)", graph.nodes[i].spec.item_bytes, 1) for i in inner]
+            edges += [
+                _Edge(f"{graph.nodes[i].name} (between kernels)", graph.nodes[i].spec.item_bytes, 1) for i in inner
+            ]
             for fold in step.region.folds:
                 edges.append(_Edge(f"{graph.nodes[fold].name} (blocks)", _partial_bytes(folds[fold]), 1))
         elif isinstance(step, NodeStep) and step.node.spec.is_stream and step.node.id not in takers:

@@ -12,7 +12,7 @@ from flowcompute.planner.explain import describe_plan, plan_dot, plan_svg
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.reason import Reason
-from flowcompute.planner.steps import NodeStep, RegionStep, Step
+from flowcompute.planner.steps import RegionStep, Step
 from flowcompute.spec import Spec
 from flowcompute.strategy import Config, Strategy
 

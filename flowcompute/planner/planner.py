@@ -33,7 +33,7 @@ def make_plan(graph: Graph, config: Config, strategy: Strategy, backend: Backend
     regions, host_folds, reasons = build_regions(graph, levels, fused, _taken(graph))
     regions += [_single(graph, node, levels) for node in graph.nodes if node.kind is Kind.CONTRACT]
     _check_dtypes(graph, backend)
-    steps = _ordered(graph, _steps(graph, regions, host_folds, folds, backend))
+    steps = _ordered(_steps(graph, regions, host_folds, folds, backend))
     one_pass = _pass(graph, steps, levels)
     reasons.append(Reason("device", backend.traits.name, backend.traits.reason))
     memory, batch_items, depth = plan_memory(graph, one_pass, folds, config, strategy, backend.traits, reasons)
@@ -161,7 +161,7 @@ def outputs_of(step: Step) -> tuple[int, ...]:
     return (*step.region.outputs, *step.region.folds) if isinstance(step, RegionStep) else (step.node.id,)
 
 
-def _ordered(graph: Graph, steps: list[Step]) -> list[Step]:
+def _ordered(steps: list[Step]) -> list[Step]:
     """Steps so that each comes after those that make what it reads; otherwise as the graph runs."""
     maker = {value: position for position, step in enumerate(steps) for value in outputs_of(step)}
     first = [min(outputs_of(step)) for step in steps]
@@ -179,7 +179,6 @@ def _ordered(graph: Graph, steps: list[Step]) -> list[Step]:
             else:
                 done.add(stack.pop())
                 order.append(steps[position])
-    del graph
     return order
 
 
@@ -221,5 +220,3 @@ def _refuse_lengths(sources: Iterable[Node]) -> None:
         got=lines,
         hint="resolve them one after the other",
     )
-
-

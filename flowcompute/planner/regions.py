@@ -98,7 +98,9 @@ class _Group:
         return math.prod(self.domain) == 1 and not self.reduced and not self.folds
 
     def pointers(self) -> int:
-        values = {operand.value for operands in self.reads.values() for operand in operands if isinstance(operand, Access)}
+        values = {
+            operand.value for operands in self.reads.values() for operand in operands if isinstance(operand, Access)
+        }
         return len(values) + len(self.folds) + 1
 
 
@@ -162,7 +164,7 @@ class _Builder:
         while group.id in self.groups:
             group.id += 1
         self.groups[group.id] = group
-        self._place(group, node, tuple(range(len(shape))))
+        self._place(group, node, _own_axes(shape))
 
     def _join(self, node: Node, ids: list[int]) -> None:
         """Put the node into the union of these regions.
@@ -176,9 +178,11 @@ class _Builder:
         main = max(range(len(groups)), key=lambda i: (not groups[i].trivial, len(groups[i].nodes)))
         target = groups[main]
         if target.trivial:
-            domain, axes = shape, tuple(range(len(shape)))
+            domain, axes = shape, _own_axes(shape)
         else:
-            domain, axes = target.domain, self._complete(node, placed[main], target, shape)
+            domain, axes = target.domain, placed[main]
+            if any(axis is None and size != 1 for axis, size in zip(axes, shape, strict=True)):
+                raise _Refusal(f"it is broadcast to items {shape}, which its operands in the kernel do not span")
         for position, other in enumerate(groups):
             if position == main or other.trivial:
                 continue
@@ -219,15 +223,6 @@ class _Builder:
         if len(set(named)) != len(named):
             raise _Refusal("two of its axes are one axis of its operands")
         return tuple(axes)
-
-    @staticmethod
-    def _complete(node: Node, axes: Layout, group: _Group, shape: tuple[int, ...]) -> Layout:
-        """Fill in axes that only operands outside the region have."""
-        for axis, size in zip(axes, shape, strict=True):
-            if axis is None and size != 1:
-                raise _Refusal(f"it is broadcast to items {shape}, which {node.name}'s operands in the kernel are not")
-        del group
-        return axes
 
     @staticmethod
     def _check_node(node: Node, target: _Group, groups: list[_Group], axes: Layout, shape: tuple[int, ...]) -> None:
@@ -317,7 +312,9 @@ class _Builder:
                 continue
             shape = self.graph.nodes[i].spec.shape
             own = axes[len(axes) - len(shape) :] if shape else ()
-            operands.append(Access(i, tuple(axis if size != 1 else None for axis, size in zip(own, shape, strict=True))))
+            operands.append(
+                Access(i, tuple(axis if size != 1 else None for axis, size in zip(own, shape, strict=True)))
+            )
         group.reads[node.id] = tuple(operands)
         self.group_of[node.id] = group.id
         if node.kind is Kind.FOLD:
@@ -401,6 +398,11 @@ class _Builder:
         ]
 
 
+def _own_axes(shape: tuple[int, ...]) -> Layout:
+    """The layout of what spans the domain."""
+    return tuple(range(len(shape)))
+
+
 def _flattened(operands: tuple[int | Access, ...]) -> tuple[int | Access, ...]:
     return tuple(
         Access(operand.value, (None,) * len(operand.layout)) if isinstance(operand, Access) else operand
@@ -408,7 +410,9 @@ def _flattened(operands: tuple[int | Access, ...]) -> tuple[int | Access, ...]:
     )
 
 
-def build_regions(graph: Graph, levels: Sequence[int], fused: Iterable[int], wanted: set[int]) -> tuple[list[Region], list[int], list[Reason]]:
+def build_regions(
+    graph: Graph, levels: Sequence[int], fused: Iterable[int], wanted: set[int]
+) -> tuple[list[Region], list[int], list[Reason]]:
     """Group the nodes `fused` (topological order) into regions.
 
     Args:

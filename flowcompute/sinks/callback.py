@@ -46,7 +46,7 @@ class CallbackSink(Destination):
                 got="a coroutine function" if callable(function) else type(function).__name__,
             )
         super().__init__(UNBOUND, name=name)
-        self._freeze(function=function)
+        self.freeze_fields(function=function)
 
     @property
     def label(self) -> str:

@@ -35,7 +35,7 @@ class StoredSink(Destination):
     def __init__(self, path: str | os.PathLike[str], *, name: str | None = None, files: Files = FILES) -> None:
         text = file_path(path, name)
         super().__init__(UNBOUND, name=name)
-        self._freeze(path=text, target=os.path.abspath(text), files=files)
+        self.freeze_fields(path=text, target=os.path.abspath(text), files=files)
 
     @property
     def label(self) -> str:
@@ -82,7 +82,7 @@ class StoredWriter(Writer):
         """Write records at their place; see `Writer.write`."""
         resident = self._spec.stream is None
         records = None if resident else (start, start + len(array))
-        data = np.ascontiguousarray(array, self._spec.dtype).reshape(-1).view(np.uint8)
+        data = array.astype(self._spec.dtype, order="C", casting="equiv", copy=False).reshape(-1).view(np.uint8)
         with self._errors("write to", records):
             self._open_draft().write(data.data, self._offset + start * self._spec.item_bytes)
         self._written = 1 if resident else start + len(array)
@@ -94,22 +94,9 @@ class StoredWriter(Writer):
             DestinationError: if any of that fails. Then there is no new file under that name,
                 except where an older file was replaced and only its folder could not be synced.
         """
-        spec = self._spec
-        if spec.length is not None and self._written != spec.length:
-            raise DestinationError(
-                f"{shown(self._target)} is not complete",
-                element=self.element,
-                site=self._site,
-                expected=f"{spec.length} records",
-                got=f"{self._written}",
-            )
-        # Written last: a temporary file that a killed process leaves behind has no header to be mistaken for whole.
-        header = self._header(spec, None if spec.stream is None else self._written)
         try:
-            with self._errors("complete"):
-                draft = self._open_draft()
-                draft.write(header, 0)
-                draft.commit()
+            self._require_complete()
+            self._complete()
         except DestinationError:
             self.abort()
             raise
@@ -130,6 +117,25 @@ class StoredWriter(Writer):
     def snapshot(self) -> dict[str, Any]:
         """How many records were written."""
         return {"written": self._written}
+
+    def _require_complete(self) -> None:
+        length = self._spec.length
+        if length is not None and self._written != length:
+            raise DestinationError(
+                f"{shown(self._target)} is not complete",
+                element=self.element,
+                site=self._site,
+                expected=f"{length} records",
+                got=f"{self._written}",
+            )
+
+    def _complete(self) -> None:
+        # The header comes last: a temporary file that a killed process leaves behind has none and looks like nothing.
+        header = self._header(self._spec, None if self._spec.stream is None else self._written)
+        with self._errors("complete"):
+            draft = self._open_draft()
+            draft.write(header, 0)
+            draft.commit()
 
     def _open_draft(self) -> Draft:
         if self._draft is None:

@@ -3,7 +3,7 @@
 from flowcompute.sources.iterate import IterateSource, iterate
 from flowcompute.sources.memory import MemorySource, source
 from flowcompute.sources.npy import NpySource
-from flowcompute.sources.open import open  # noqa: A004
+from flowcompute.sources.open import open
 from flowcompute.sources.raw import RawSource
 from flowcompute.sources.several import SeveralSource
 from flowcompute.sources.stored import StoredSource

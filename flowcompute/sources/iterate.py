@@ -83,7 +83,7 @@ class IterateSource(Source):
         super().__init__(Spec(parsed, item_shape, Stream(None)), name=name)
         # Asked of the type and not by calling `iter`, which may start the workers of a data loader.
         rereadable = not (hasattr(iterable, "__next__") or hasattr(iterable, "__anext__"))
-        self._freeze(iterable=iterable, items=bool(items), rereadable=rereadable, _last=[None])
+        self.freeze_fields(iterable=iterable, items=bool(items), rereadable=rereadable, _last=[None])
 
     @property
     def label(self) -> str:

@@ -50,7 +50,7 @@ class MemorySource(Source):
                 hint="fc.constant(value)",
             )
         super().__init__(Spec(dtype, referred.shape[1:], Stream(referred.shape[0])), name=name)
-        self._freeze(array=referred)
+        self.freeze_fields(array=referred)
 
     @property
     def label(self) -> str:

@@ -46,7 +46,7 @@ class SeveralSource(Source):
                 )
         length = sum(source.layout.length for source in sources)
         super().__init__(Spec(first.spec.dtype, first.spec.shape, Stream(length)), name=name)
-        self._freeze(sources=tuple(sources))
+        self.freeze_fields(sources=tuple(sources))
 
     @property
     def label(self) -> str:

@@ -43,7 +43,7 @@ class StoredSource(Source):
         self, path: str | os.PathLike[str], layout: Layout, fingerprint: Fingerprint, *, name: str | None, files: Files
     ) -> None:
         super().__init__(layout.spec, name=name)
-        self._freeze(path=os.path.abspath(path), layout=layout, fingerprint=fingerprint, files=files)
+        self.freeze_fields(path=os.path.abspath(path), layout=layout, fingerprint=fingerprint, files=files)
 
     @property
     def label(self) -> str:

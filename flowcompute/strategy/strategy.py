@@ -67,7 +67,9 @@ class Strategy:
         except (ValueError, TypeError) as error:
             raise PlanError(f"not a strategy: {error}", element="strategy") from error
         if not isinstance(knobs, dict) or unknown:
-            raise PlanError("not a strategy", element="strategy", got=f"unknown knobs {unknown}" if unknown else text[:80])
+            raise PlanError(
+                "not a strategy", element="strategy", got=f"unknown knobs {unknown}" if unknown else text[:80]
+            )
         return cls(**knobs)
 
     def __str__(self) -> str:

@@ -329,8 +329,9 @@ class DestinationContract(ABC):
         writer.write(array, 0)
         assert_same(np.asarray(self.load(writer.commit(), spec, tmp_path)), array)
 
-    def test_what_was_written_is_not_looked_at_again(self, tmp_path: Path) -> None:
-        spec = Spec(FLOAT32, (3,), Stream(20))
+    @pytest.mark.parametrize("known", [True, False], ids=["known length", "unknown length"])
+    def test_what_was_written_is_not_looked_at_again(self, known: bool, tmp_path: Path) -> None:
+        spec = Spec(FLOAT32, (3,), Stream(20 if known else None))
         array = sample(FLOAT32, (20, 3))
         writer = self.make(tmp_path).open(spec)
         batch = np.empty((5, 3), FLOAT32)

@@ -46,6 +46,15 @@ def test_a_buffer_of_another_place_is_copied() -> None:
     np.testing.assert_array_equal(writer.commit(), [7, 8, 1, 2])
 
 
+def test_a_buffer_seen_in_another_order_is_copied() -> None:
+    writer = to_array().open(Spec(FLOAT32, (2, 2), Stream(1)))
+    buffer = writer.buffer(0, 1)
+    assert buffer is not None
+    buffer[0] = [[1, 2], [3, 4]]
+    writer.write(buffer.transpose(0, 2, 1), 0)
+    np.testing.assert_array_equal(writer.commit(), [[[1, 3], [2, 4]]])
+
+
 def test_an_unknown_length_and_a_resident_have_no_buffer() -> None:
     assert to_array().open(Spec(FLOAT32, (3,), Stream(None))).buffer(0, 5) is None
     assert to_array().open(Spec(FLOAT32, (3,))).buffer(0, 5) is None

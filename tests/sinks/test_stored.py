@@ -102,6 +102,17 @@ def test_a_fault_at_any_step_leaves_the_folder_as_it_was(
             assert left == ({} if old is None else {name: old})
 
 
+@pytest.mark.parametrize("step", ["write", "fsync", "close", "replace", "fsync_folder"])
+def test_a_commit_that_fails_cleans_up_by_itself(tmp_path: Path, step: str) -> None:
+    files = FaultyFiles(fail_at=0, only=frozenset({step}))
+    writer = save(tmp_path / "y.npy", files=files).open(OPEN_SPEC)
+    with pytest.raises(DestinationError):
+        writer.commit()
+    assert not os.listdir(tmp_path)
+    assert not files.handles
+    writer.abort()
+
+
 def test_a_file_is_never_synced_again_after_its_sync_failed(tmp_path: Path) -> None:
     files = FaultyFiles(fail_at=0, only=frozenset({"fsync"}))
     with pytest.raises(DestinationError):
@@ -225,7 +236,6 @@ def test_an_incomplete_stream_is_not_committed(tmp_path: Path, records: int) -> 
     with pytest.raises(DestinationError, match="not complete") as caught:
         writer.commit()
     assert caught.value.expected == "20 records"
-    writer.abort()
     assert not os.listdir(tmp_path)
 
 
@@ -248,6 +258,13 @@ def test_records_carry_into_the_error(tmp_path: Path) -> None:
         writer.write(ARRAY[6:12], 6)
     assert caught.value.records == (6, 12)
     assert caught.value.element == "save_2"
+    writer.abort()
+
+
+def test_another_dtype_is_never_cast(tmp_path: Path) -> None:
+    writer = save(tmp_path / "y.npy").open(SPEC)
+    with pytest.raises(TypeError, match="cast"):
+        writer.write(ARRAY.astype("f8"), 0)
     writer.abort()
 
 

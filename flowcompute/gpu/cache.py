@@ -1,0 +1,247 @@
+"""Where compiled programs are kept between runs: hash-named, checksummed files in a folder of the user's own."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import stat
+import struct
+import sys
+import tempfile
+from collections.abc import Iterator
+
+if sys.platform != "win32":
+    import fcntl
+
+_LOG = logging.getLogger(__name__)
+_HEADER = struct.Struct("<8sQ32s")
+_MAGIC = b"fcprog1\n"
+
+LIMIT_BYTES = 256 << 20
+"""What stored programs may take together; the longest unused go first."""
+
+
+def cache_folder() -> str:
+    """FLOWCOMPUTE_CACHE, or `flowcompute` in the user's cache folder. Read when used; nothing is created."""
+    own = os.environ.get("FLOWCOMPUTE_CACHE")
+    if own:
+        return os.path.abspath(own)
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification tells programs to ignore relative paths.
+    if not os.path.isabs(shared):
+        shared = os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(shared, "flowcompute")
+
+
+def private_folder(*names: str) -> tuple[str | None, str]:
+    """A folder inside `cache_folder()` that nobody else can write to, made where it is missing.
+
+    What drivers load from it is machine code, so a folder in which others could plant files is not used.
+
+    Args:
+        names: path components below `cache_folder()`.
+
+    Returns:
+        The folder, or None and why it is not used.
+    """
+    folder = cache_folder()
+    for name in (None, *names):
+        folder = folder if name is None else os.path.join(folder, name)
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            status = os.lstat(folder)
+        except OSError as error:
+            return None, f"{folder} cannot be made: {error.strerror}"
+        if not stat.S_ISDIR(status.st_mode) and name is not None:
+            return None, f"{folder} is not a folder"
+        problem = _foreign(os.stat(folder) if name is None else status)
+        if problem:
+            return None, f"{folder} {problem}"
+    return folder, ""
+
+
+def _foreign(status: os.stat_result) -> str:
+    """Why a file or folder cannot be trusted; empty if it can."""
+    if sys.platform == "win32":
+        return ""
+    if status.st_uid != os.geteuid():
+        return "belongs to another user"
+    return "can be written by others (chmod go-w)" if status.st_mode & 0o022 else ""
+
+
+class ProgramStore:
+    """Programs on disk, by key. Never raises: what cannot be read or written is compiled again.
+
+    A file is a header (magic, length, SHA-256 of key and content) and the content; anything else
+    under that name is removed and counts as missing.
+
+    Attributes:
+        folder: where the files are; None if nothing is kept.
+        reason: why nothing is kept; empty otherwise.
+    """
+
+    def __init__(self) -> None:
+        self.folder, self.reason = private_folder("programs")
+        if self.folder is None:
+            _LOG.warning("compiled programs are not kept: %s", self.reason)
+
+    def _path(self, key: str) -> str | None:
+        return None if self.folder is None else os.path.join(self.folder, f"{key}.bin")
+
+    def load(self, key: str) -> bytes | None:
+        """The stored program, if there is one and it is whole."""
+        path = self._path(key)
+        if path is None:
+            return None
+        try:
+            with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode) or _foreign(status) or status.st_size > LIMIT_BYTES:
+                    return None
+                content = _unsealed(key, file.read())
+            if content is not None:
+                os.utime(path)
+                return content
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            _LOG.info("%s is not used: %s", path, error)
+            return None
+        _LOG.info("%s is damaged and is made again", path)
+        self.remove(key)
+        return None
+
+    def store(self, key: str, content: bytes) -> None:
+        """Keep a program: complete under its name, or not at all."""
+        path = self._path(key)
+        if path is None or self.folder is None:
+            return
+        header = _HEADER.pack(_MAGIC, len(content), _digest(key, content))
+        temporary = None
+        try:
+            handle, temporary = tempfile.mkstemp(prefix="new-", dir=self.folder)
+            with open(handle, "wb") as file:
+                file.write(header + content)
+            os.replace(temporary, path)
+            temporary = None
+            self._trim()
+        except OSError as error:
+            _LOG.info("%s is not kept: %s", path, error)
+        finally:
+            if temporary is not None:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+
+    def remove(self, key: str) -> None:
+        """Forget a program."""
+        path = self._path(key)
+        if path is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+    def _trim(self) -> None:
+        assert self.folder is not None
+        with os.scandir(self.folder) as entries:
+            files = sorted(
+                (entry.stat(follow_symlinks=False).st_mtime, entry.path, entry.stat().st_size)
+                for entry in entries
+                if entry.name.endswith(".bin")
+            )
+        total = sum(size for _, _, size in files)
+        for _, path, size in files:
+            if total <= LIMIT_BYTES:
+                break
+            os.unlink(path)
+            total -= size
+
+
+def _digest(key: str, content: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + b"\n" + content).digest()
+
+
+def _unsealed(key: str, data: bytes) -> bytes | None:
+    """The content of a stored file, if it is what `store` wrote for this key."""
+    if len(data) < _HEADER.size:
+        return None
+    magic, length, digest = _HEADER.unpack_from(data)
+    content = data[_HEADER.size :]
+    whole = magic == _MAGIC and length == len(content) and digest == _digest(key, content)
+    return content if whole else None
+
+
+# -- drivers' own caches ------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def drivers_confined() -> Iterator[None]:
+    """While drivers start, point the caches they keep into ours, unless the user has set them.
+
+    PoCL keeps shared objects that it loads without a check: a truncated one kills the process, and
+    concurrent processes have crashed on one folder. So its cache is off, and its working files
+    go to a folder of this process. It reads its settings once, when its devices are listed; they
+    are withdrawn afterwards because child processes must not share the folder.
+    """
+    if "CUDA_CACHE_PATH" not in os.environ:
+        folder, _ = private_folder("nvidia")
+        if folder is not None:
+            os.environ["CUDA_CACHE_PATH"] = folder
+    names = ("POCL_KERNEL_CACHE", "POCL_CACHE_DIR")
+    if any(name in os.environ for name in names):
+        yield
+        return
+    os.environ.update(zip(names, ("0", _working_folder()), strict=True))
+    try:
+        yield
+    finally:
+        for name in names:
+            del os.environ[name]
+
+
+def _working_folder() -> str:
+    """A new folder for the driver's files of this process; removed at exit, or by a later process if this one dies."""
+    parent, _ = private_folder("work")
+    if parent is not None:
+        _sweep(parent)
+    folder = tempfile.mkdtemp(prefix="flowcompute-", dir=parent)
+    owner = os.getpid()
+    lock = _lock(folder, os.O_CREAT)
+
+    def remove() -> None:
+        # A forked child inherits this function, but not the folder.
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+            if lock is not None:
+                os.close(lock)
+
+    atexit.register(remove)
+    return folder
+
+
+def _lock(folder: str, flags: int = 0) -> int | None:
+    """An open descriptor that holds the folder's lock; None if another process holds it."""
+    if sys.platform == "win32":
+        return None
+    handle = os.open(os.path.join(folder, "lock"), os.O_RDWR | flags, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _sweep(parent: str) -> None:
+    """Remove the folders of processes that died: nobody holds their lock."""
+    for name in os.listdir(parent):
+        folder = os.path.join(parent, name)
+        try:
+            lock = _lock(folder)
+        except OSError:
+            continue
+        if lock is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
