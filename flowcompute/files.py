@@ -193,10 +193,15 @@ class Draft:
     """A file being written under a temporary name beside its target: committed whole, or gone.
 
     The permission bits of a file that is replaced are kept; its owner is whoever runs this.
+
+    Args:
+        durable: whether committing waits until the disk has it (fsync). Without, a power cut
+            soon after may leave an empty file under the name.
     """
 
-    def __init__(self, files: Files, target: str, mode: int = 0o666) -> None:
+    def __init__(self, files: Files, target: str, mode: int = 0o666, *, durable: bool = True) -> None:
         self._files = files
+        self._durable = durable
         self._target = target
         self._handle: int | None = None
         self._path: str | None = None
@@ -231,12 +236,14 @@ class Draft:
         """Make what was written durable and give it its name; on an error call `discard`."""
         if self._handle is None or self._path is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
-        self._files.fsync(self._handle)
+        if self._durable:
+            self._files.fsync(self._handle)
         self._close()
         self._files.replace(self._path, self._target)
         self._path = None
         self._committed = True
-        self._files.fsync_folder(os.path.dirname(self._target))
+        if self._durable:
+            self._files.fsync_folder(os.path.dirname(self._target))
         # From here on `discard` leaves the target alone.
         self._replaces = True
 

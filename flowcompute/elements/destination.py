@@ -19,6 +19,9 @@ class Writer(ABC):
     `write` in record order without gaps, then exactly one of `commit` and `abort`.
     """
 
+    immediate: bool = False
+    """Whether `write` returns at once, so that it needs no worker thread."""
+
     @abstractmethod
     def write(self, array: np.ndarray, start: int) -> None:
         """Take records `start` to `start + len(array)`; a resident value arrives whole with start 0.

@@ -20,6 +20,8 @@ class Reader(ABC):
     position: int = 0
     element: str | None = None
     """Name of the element in the plan, for errors; set by the runtime after opening."""
+    immediate: bool = False
+    """Whether `view` returns at once, so that it needs no worker thread."""
 
     @abstractmethod
     def read(self, out: np.ndarray) -> int:
@@ -74,6 +76,10 @@ class Source(Element):
 
     rereadable: bool = True
     seekable: bool = True
+
+    def must_read(self) -> str | None:
+        """Why the source cannot be mapped, in words; None where it can, or where the question does not arise."""
+        return None
 
     @property
     def identity(self) -> tuple[object, ...]:

@@ -20,6 +20,7 @@ if sys.platform != "win32":
 _LOG = logging.getLogger(__name__)
 _HEADER = struct.Struct("<8sQ32s")
 _MAGIC = b"fcprog1\n"
+_TOLD: set[str] = set()
 
 LIMIT_BYTES = 256 << 20
 """What stored programs may take together; the longest unused go first."""
@@ -49,23 +50,25 @@ def private_folder(*names: str) -> tuple[str | None, str]:
         The folder, or None and why it is not used.
     """
     folder = cache_folder()
-    for name in (None, *names):
-        folder = folder if name is None else os.path.join(folder, name)
-        try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            status = os.lstat(folder)
-        except OSError as error:
-            return None, f"{folder} cannot be made: {error.strerror}"
-        if not stat.S_ISDIR(status.st_mode) and name is not None:
-            return None, f"{folder} is not a folder"
-        problem = _foreign(os.stat(folder) if name is None else status)
-        if problem:
-            return None, f"{folder} {problem}"
-    return folder, ""
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        problem = _distrust(os.stat(folder))
+        for name in names:
+            if problem:
+                break
+            folder = os.path.join(folder, name)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder, mode=0o700)
+            problem = _distrust(os.lstat(folder))
+    except OSError as error:
+        return None, f"{error.filename or folder}: {error.strerror}"
+    return (None, f"{folder} {problem}") if problem else (folder, "")
 
 
-def _foreign(status: os.stat_result) -> str:
-    """Why a file or folder cannot be trusted; empty if it can."""
+def _distrust(status: os.stat_result, wanted: int = stat.S_IFDIR) -> str:
+    """Why a folder or file is not used; empty if it can be trusted."""
+    if stat.S_IFMT(status.st_mode) != wanted:
+        return "is a link or no folder" if wanted == stat.S_IFDIR else "is no regular file"
     if sys.platform == "win32":
         return ""
     if status.st_uid != os.geteuid():
@@ -86,7 +89,8 @@ class ProgramStore:
 
     def __init__(self) -> None:
         self.folder, self.reason = private_folder("programs")
-        if self.folder is None:
+        if self.folder is None and self.reason not in _TOLD:
+            _TOLD.add(self.reason)
             _LOG.warning("compiled programs are not kept: %s", self.reason)
 
     def _path(self, key: str) -> str | None:
@@ -99,10 +103,11 @@ class ProgramStore:
             return None
         try:
             with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
-                status = os.fstat(file.fileno())
-                if not stat.S_ISREG(status.st_mode) or _foreign(status) or status.st_size > LIMIT_BYTES:
+                problem = _distrust(os.fstat(file.fileno()), stat.S_IFREG)
+                if problem:
+                    _LOG.info("%s is not used: it %s", path, problem)
                     return None
-                content = _unsealed(key, file.read())
+                content = _unsealed(key, file.read(LIMIT_BYTES))
             if content is not None:
                 os.utime(path)
                 return content
@@ -208,30 +213,30 @@ def _working_folder() -> str:
         _sweep(parent)
     folder = tempfile.mkdtemp(prefix="flowcompute-", dir=parent)
     owner = os.getpid()
-    lock = _lock(folder, os.O_CREAT)
+    handle = os.open(os.path.join(folder, "new"), os.O_RDWR | os.O_CREAT, 0o600)
+    _try_lock(handle)
+    # Under its name the lock is held from the first moment, so nobody takes this folder for a dead process's.
+    os.rename(os.path.join(folder, "new"), os.path.join(folder, "lock"))
 
     def remove() -> None:
         # A forked child inherits this function, but not the folder.
         if os.getpid() == owner:
+            os.close(handle)
             shutil.rmtree(folder, ignore_errors=True)
-            if lock is not None:
-                os.close(lock)
 
     atexit.register(remove)
     return folder
 
 
-def _lock(folder: str, flags: int = 0) -> int | None:
-    """An open descriptor that holds the folder's lock; None if another process holds it."""
+def _try_lock(handle: int) -> bool:
+    """Lock an open file; False if another process holds it, or where there are no such locks."""
     if sys.platform == "win32":
-        return None
-    handle = os.open(os.path.join(folder, "lock"), os.O_RDWR | flags, 0o600)
+        return False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        os.close(handle)
-        return None
-    return handle
+        return False
+    return True
 
 
 def _sweep(parent: str) -> None:
@@ -239,9 +244,9 @@ def _sweep(parent: str) -> None:
     for name in os.listdir(parent):
         folder = os.path.join(parent, name)
         try:
-            lock = _lock(folder)
+            handle = os.open(os.path.join(folder, "lock"), os.O_RDWR)
         except OSError:
             continue
-        if lock is not None:
+        if _try_lock(handle):
             shutil.rmtree(folder, ignore_errors=True)
-            os.close(lock)
+        os.close(handle)

@@ -1,21 +1,370 @@
-"""Placeholder until the device module lands."""
+"""OpenCL devices: finding them, choosing one, and what a chosen one holds."""
 
-from flowcompute.gpu._cl import cl
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from flowcompute.errors import PlanError, RunError
+from flowcompute.gpu._cl import INSTALL_HINT, cl
+from flowcompute.gpu.cache import drivers_confined
 from flowcompute.planner.backend import Traits
+
+_Made = TypeVar("_Made")
+
+_WHEEL_POCL = (3, 0)
+"""The release of PoCL that its wheel carries."""
 
 
 class Device:
-    def __init__(self):
-        dev = cl.get_platforms()[0].get_devices()[0]
-        self.context = cl.Context([dev])
-        self.queue = cl.CommandQueue(self.context)
-        self.traits = Traits(dev.name, "k", "cpu", True, True, 1 << 34, 1 << 33, 1 << 15, 2, lanes=16)
+    """One OpenCL device; context and queue are made when first asked for.
+
+    Attributes:
+        handle: the pyopencl device.
+        platform: name of its platform.
+        version: version text of its platform.
+        kind: "cpu", "gpu" or "other".
+        unified: whether it shares the host's memory.
+        traits: what the planner knows of it.
+        programs: programs built for its context in this process, by key.
+    """
+
+    def __init__(self, handle: Any, platform: Any) -> None:
+        self.handle = handle
+        self.platform = platform.name.strip()
+        self.version = platform.version.strip()
+        self.kind: Literal["cpu", "gpu", "other"] = "other"
+        if handle.type & cl.device_type.CPU:
+            self.kind = "cpu"
+        elif handle.type & cl.device_type.GPU:
+            self.kind = "gpu"
+        self.unified = bool(handle.host_unified_memory)
+        self.traits = _traits(handle, self.platform, self.kind == "cpu")
+        self.programs: dict[str, cl.Program] = {}
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._made: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<Device {self.platform} / {self.traits.name}>"
+
+    def because(self, reason: str) -> Device:
+        """The same device, sharing context and queue, with `traits.reason` set."""
+        chosen = Device.__new__(Device)
+        chosen.__dict__.update(self.__dict__)
+        chosen.traits = replace(self.traits, reason=reason)
+        return chosen
+
+    @property
+    def context(self) -> cl.Context:
+        """The device's context."""
+        return self._once("context", lambda: cl.Context([self.handle]))
+
+    @property
+    def queue(self) -> cl.CommandQueue:
+        """The queue for kernels and copies (in order, without profiling)."""
+        return self._once("queue", lambda: cl.CommandQueue(self.context, self.handle))
+
+    def _once(self, name: str, make: Callable[[], _Made]) -> _Made:
+        if self._process != os.getpid():
+            raise forked()
+        with self._lock:
+            if name not in self._made:
+                try:
+                    self._made[name] = make()
+                except cl.Error as error:
+                    raise RunError(
+                        f"device {self.traits.name} does not start: {error}",
+                        hint="look at `flowcompute devices`, or choose another with device=",
+                    ) from error
+            made: _Made = self._made[name]
+            return made
 
 
-_dev = []
+def forked() -> RunError:
+    """The error of using devices in a process forked off one that had started them."""
+    return RunError(
+        "OpenCL devices do not survive a fork",
+        expected="a process that starts its own devices",
+        got=f"process {os.getpid()}, forked off one that had used a device",
+        hint='start workers with multiprocessing.get_context("spawn"), or fork before the first use of a device',
+    )
 
 
-def select_device(spec, needs_float64):
-    if not _dev:
-        _dev.append(Device())
-    return _dev[0]
+def _traits(handle: Any, platform: str, cpu: bool) -> Traits:
+    name = " ".join(handle.name.split())
+    # PoCL names the processor's model, but not the instruction set that it compiles for.
+    target = re.search(r"HSTR: (\S+)", handle.version)
+    kind = [platform, handle.driver_version.strip(), name, *([target[1]] if target else [])]
+    memory = int(handle.global_mem_size)
+    if cpu and hasattr(os, "sysconf"):
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    rounding = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    return Traits(
+        name=name,
+        kind=" | ".join(kind),
+        code_shape="cpu" if cpu else "gpu",
+        host_memory=cpu,
+        float64=bool(handle.double_fp_config),
+        memory_bytes=memory,
+        max_buffer_bytes=int(handle.max_mem_alloc_size),
+        local_bytes=int(handle.local_mem_size),
+        units=int(handle.max_compute_units),
+        correct_division=bool(handle.single_fp_config & rounding),
+    )
+
+
+# -- finding ------------------------------------------------------------------------------------
+
+
+class _Inventory:
+    """The devices of this process, listed once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._devices: tuple[Device, ...] | None = None
+        self._process = 0
+
+    def devices(self) -> tuple[Device, ...]:
+        with self._lock:
+            if self._devices is None:
+                self._devices = _listed()
+                self._process = os.getpid()
+            if self._process != os.getpid():
+                raise forked()
+            return self._devices
+
+
+_INVENTORY = _Inventory()
+
+
+def _listed() -> tuple[Device, ...]:
+    with drivers_confined():
+        try:
+            platforms = cl.get_platforms()
+        except cl.Error as error:
+            if error.code == cl.status_code.PLATFORM_NOT_FOUND_KHR:
+                return ()
+            raise PlanError(
+                f"the OpenCL loader does not start: {error}", element="device", hint=INSTALL_HINT
+            ) from error
+        found = []
+        for platform in platforms:
+            try:
+                handles = platform.get_devices()
+            except cl.Error:  # a driver without its hardware
+                continue
+            found += [Device(handle, platform) for handle in handles]
+    return tuple(found)
+
+
+def all_devices() -> tuple[Device, ...]:
+    """All OpenCL devices, best first within each of "gpu", "cpu" and the rest.
+
+    Raises:
+        PlanError: without pyopencl.
+        RunError: in a process forked off one that had used a device.
+    """
+    return ordered(_INVENTORY.devices())
+
+
+def ordered(devices: Sequence[Device]) -> tuple[Device, ...]:
+    """Devices as `device="auto"` prefers them; equal ones stay in the drivers' order."""
+    return tuple(sorted(devices, key=_preference))
+
+
+# -- choosing -----------------------------------------------------------------------------------
+
+
+def _pocl(device: Device) -> tuple[int, int] | None:
+    """The version of a PoCL device."""
+    match = re.search(r"PoCL (\d+)\.(\d+)", device.version, re.IGNORECASE)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _preference(device: Device) -> tuple[int, ...]:
+    pocl = _pocl(device)
+    if device.kind == "gpu":
+        # A vendor's own driver before PoCL's on the same hardware.
+        return (5 if device.unified else 0, pocl is not None, -device.traits.memory_bytes)
+    if device.kind == "cpu":
+        if pocl is not None:
+            return (2, -pocl[0], -pocl[1])
+        return (1,) if "intel" in device.platform.lower() else (3,)
+    return (6,)
+
+
+def _description(device: Device) -> str:
+    pocl = _pocl(device)
+    if device.kind == "gpu":
+        return "a GPU that shares the host's memory" if device.unified else "a discrete GPU"
+    if device.kind == "cpu" and pocl is not None:
+        version = f"PoCL {pocl[0]}.{pocl[1]}"
+        if pocl == _WHEEL_POCL:
+            return f"the CPU through {version}, which comes with the package"
+        return f"the CPU through {version}" + (", newer than the package's" if pocl > _WHEEL_POCL else "")
+    if device.kind == "cpu":
+        return f"the CPU through {device.platform}"
+    return "neither a CPU nor a GPU"
+
+
+def select_device(spec: str, needs_float64: bool) -> Device:
+    """The device that `device=` names.
+
+    Args:
+        spec: "auto", "cpu", "cpu:1", "gpu", "gpu:1", or text that is part of the platform's or
+            the device's name and fits exactly one. "auto" takes a discrete GPU, else Intel's CPU runtime, else
+            the newest PoCL.
+        needs_float64: whether the job computes in float64.
+
+    Returns:
+        The device; `traits.reason` says in words why it was taken.
+
+    Raises:
+        PlanError: if no device, or more than one, fits, or it has no float64 where that is needed.
+        RunError: in a process forked off one that had used a device.
+    """
+    return choose(all_devices(), spec, needs_float64)
+
+
+def choose(devices: Sequence[Device], spec: str, needs_float64: bool) -> Device:
+    """`select_device` among given devices, best first."""
+    if not devices:
+        raise PlanError("no OpenCL device was found", element="device", got=f"device={spec!r}", hint=INSTALL_HINT)
+    if spec == "auto":
+        return _automatic(devices, needs_float64)
+    device = _named(devices, spec)
+    if needs_float64 and not device.traits.float64:
+        raise PlanError(
+            f"device {device.traits.name} has no float64",
+            element="device",
+            expected="a device with double precision",
+            got=f"device={spec!r}: {device.platform} / {device.traits.name}",
+            hint='cast to float32 with .astype("float32"), or take another device:\n' + _candidates(devices),
+        )
+    return device.because(f"device={spec!r} names it")
+
+
+def _automatic(devices: Sequence[Device], needs_float64: bool) -> Device:
+    skipped = []
+    for device in devices:
+        if needs_float64 and not device.traits.float64:
+            skipped.append(f"{device.traits.name} has no float64")
+            continue
+        reason = f"auto: the best of {len(devices)} is {_description(device)}"
+        if len(devices) == 1:
+            reason = f"auto: the only OpenCL device is {_description(device)}"
+        return device.because("; ".join([reason, *(f"skipped: {text}" for text in skipped)]))
+    raise PlanError(
+        "no OpenCL device has float64",
+        element="device",
+        expected="a device with double precision",
+        got="; ".join(skipped),
+        hint='cast to float32 with .astype("float32"), or use device="numpy"',
+    )
+
+
+def _named(devices: Sequence[Device], spec: str) -> Device:
+    match = re.fullmatch(r"(cpu|gpu)(?::(\d+))?", spec)
+    if match is not None:
+        same = [device for device in devices if device.kind == match[1]]
+        position = int(match[2] or 0)
+        if position < len(same):
+            return same[position]
+        counted = f"{len(same)} {match[1].upper()} device{'' if len(same) == 1 else 's'}"
+        raise _no_fit(devices, spec, f"device={spec!r} does not exist: there {_is(len(same))} {counted}")
+    text = spec.strip().lower()
+    fitting = [d for d in devices if text and text in f"{d.platform} {d.version} / {d.traits.name}".lower()]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise _no_fit(fitting, spec, f"device={spec!r} fits {len(fitting)} devices", all_devices=devices)
+    raise _no_fit(devices, spec, f"device={spec!r} fits no device")
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _no_fit(shown: Sequence[Device], spec: str, message: str, all_devices: Sequence[Device] = ()) -> PlanError:
+    return PlanError(
+        message,
+        element="device",
+        expected='"auto", "numpy", "cpu", "gpu", "cpu:1", or text that fits exactly one device',
+        got=repr(spec),
+        hint="one of\n" + _candidates(all_devices or shown, shown),
+    )
+
+
+def _candidates(devices: Sequence[Device], shown: Sequence[Device] | None = None) -> str:
+    rows = [row for row, device in zip(describe(devices), devices, strict=True) if shown is None or device in shown]
+    return "\n".join(f"    {row.spec:<8} {row.platform} / {row.name}" for row in rows)
+
+
+# -- describing ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DeviceRow:
+    """What people want to know of a device.
+
+    Attributes:
+        spec: what to give as `device=`.
+        platform, version, name, driver: as the driver states them.
+        type: "cpu", "gpu" or "other".
+        memory_bytes: its memory; for a host device the machine's.
+        units: compute units.
+        float64: whether it has double precision.
+        summary: what it is, in words.
+    """
+
+    spec: str
+    platform: str
+    version: str
+    name: str
+    driver: str
+    type: str
+    memory_bytes: int
+    units: int
+    float64: bool
+    summary: str
+
+
+def describe_devices() -> tuple[DeviceRow, ...]:
+    """A row for each OpenCL device, in the order in which `device="auto"` prefers them.
+
+    Raises:
+        PlanError: without pyopencl.
+        RunError: in a process forked off one that had used a device.
+    """
+    return describe(all_devices())
+
+
+def describe(devices: Sequence[Device]) -> tuple[DeviceRow, ...]:
+    """`describe_devices` for given devices, best first."""
+    counts = {"cpu": 0, "gpu": 0}
+    rows = []
+    for device in devices:
+        spec = device.traits.name
+        if device.kind != "other":
+            spec = f"{device.kind}:{counts[device.kind]}"
+            counts[device.kind] += 1
+        rows.append(
+            DeviceRow(
+                spec=spec,
+                platform=device.platform,
+                version=device.version,
+                name=device.traits.name,
+                driver=device.handle.driver_version.strip(),
+                type=device.kind,
+                memory_bytes=device.traits.memory_bytes,
+                units=device.traits.units,
+                float64=device.traits.float64,
+                summary=_description(device),
+            )
+        )
+    return tuple(rows)

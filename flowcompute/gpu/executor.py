@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,8 @@ from flowcompute.elements import Constant
 from flowcompute.errors import KernelError
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.device import Device
-from flowcompute.gpu.memory import DeviceMemory, HostMemory
-from flowcompute.gpu.programs import build
+from flowcompute.gpu.memory import Memory, memory_of
+from flowcompute.gpu.programs import build, save_new_programs
 from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
@@ -23,6 +23,9 @@ from flowcompute.planner.steps import NodeStep, RegionStep
 
 CHUNK_BYTES = 64 << 10
 """What one work-item of a CPU takes: launching smaller ones costs more than it balances."""
+
+SAVING_LIMIT_S = 2.0
+"""How long the end of a run may be held up by keeping new programs."""
 
 GROUPS_PER_UNIT = 16
 """Work-groups for each compute unit of a GPU, when there is so much work."""
@@ -36,13 +39,14 @@ class OpenCLExecutor(StepExecutor):
         self.device = device
         self.cpu = device.traits.code_shape == "cpu"
         self._kernels: dict[str, Any] = {}
-        self._memory: HostMemory | DeviceMemory | None = None
+        self._memory: Memory | None = None
+        self._written: list[cl.Buffer] = []
         self._partials: dict[tuple[int, int], np.ndarray] = {}
         self._carries: dict[tuple[int, int], np.ndarray] = {}
         self._padded: dict[int, np.ndarray] = {}
         self._scalars: dict[int, Any] = {}
         self._downloads = self._needed_on_host()
-        self._streamed = {node.id for node in plan.graph.nodes if node.spec.is_stream}
+        self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
 
     def _needed_on_host(self) -> set[int]:
         """Values that destinations, host functions and host folds read."""
@@ -61,15 +65,14 @@ class OpenCLExecutor(StepExecutor):
                 # Typed once, scalars cost nothing to set; untyped ones 10 microseconds each.
                 compiled.set_scalar_arg_dtypes(_argument_types(step.kernel))
                 self._kernels[step.kernel.name] = compiled
-        context, queue = self.device.context, self.device.queue
-        self._memory = HostMemory(context, queue) if self.device.traits.host_memory else DeviceMemory(context, queue)
+        self._memory = memory_of(self.device)
         super().open()
 
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> None:
         """Run the steps of a batch."""
         super().process(batch, outputs)
-        if isinstance(self._memory, DeviceMemory):
-            self._memory.forget(set(self._streamed))
+        if self._memory is not None:
+            self._memory.forget(self._streamed)
 
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         """Launch a region's kernel and bring its results to the host where they are needed there."""
@@ -82,6 +85,7 @@ class OpenCLExecutor(StepExecutor):
         phase = start % kernel.block if kernel.block else 0
         blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
         self._make_partials(step, kernel, blocks)
+        self._written = []
         values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = self._division(kernel, items, blocks)
         if count:
@@ -97,17 +101,16 @@ class OpenCLExecutor(StepExecutor):
             compiled.set_args(*values)
             size = (groups * kernel.work_group,)
             cl.enqueue_nd_range_kernel(self.device.queue, compiled, size, (kernel.work_group,))
-            self.device.queue.finish()
+            assert self._memory is not None
+            self._memory.finish(self._written)
         except cl.Error as error:
             raise KernelError(f"a launch on {self.device.traits.name} failed: {error}", element=step.name) from error
         self.launches += 1
 
     def _bring(self, value: int, array: np.ndarray) -> None:
-        memory = self._memory
-        if isinstance(memory, DeviceMemory):
-            memory.keep(value)
-            if value in self._downloads or value not in self._streamed:
-                memory.fetch(value, array)
+        assert self._memory is not None
+        if value in self._downloads or value not in self._streamed:
+            self._memory.fetch(value, array)
 
     # -- arguments --------------------------------------------------------------------------------
 
@@ -117,15 +120,21 @@ class OpenCLExecutor(StepExecutor):
         if argument.kind == "scalar":
             return self._scalar(value)
         if argument.kind == "output":
-            return self._memory.output(value, outputs[value])
+            return self._output(value, outputs[value])
         if argument.kind == "partial":
-            return self._memory.output(("partial", value, argument.part), self._partials[value, argument.part])
+            return self._output(("partial", value, argument.part), self._partials[value, argument.part])
         if argument.kind == "carry":
-            return self._memory.input(("carry", value, argument.part), self._carry(argument), True)
+            return self._memory.input(("carry", value, argument.part), self._carry(argument), fresh=True)
         if argument.period:
-            return self._memory.input(("cyclic", value), self._cyclic(value), False)
+            return self._memory.input(("cyclic", value), self._cyclic(value), fresh=False)
         fresh = stream and value in self._streamed
-        return self._memory.input(value, self.array(value), fresh)
+        return self._memory.input(value, self.array(value), fresh=fresh)
+
+    def _output(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
+        assert self._memory is not None
+        buffer = self._memory.output(key, array)
+        self._written.append(buffer)
+        return buffer
 
     def _scalar(self, value: int) -> Any:
         if value not in self._scalars:
@@ -165,8 +174,8 @@ class OpenCLExecutor(StepExecutor):
         parts = []
         for part in range(len(spec.parts())):
             array = self._partials[fold, part]
-            if isinstance(self._memory, DeviceMemory):
-                self._memory.fetch(("partial", fold, part), array[:blocks])
+            assert self._memory is not None
+            self._memory.fetch(("partial", fold, part), array[:blocks])
             parts.append(array[:blocks])
         if kernel.work == "records":
             self.folds[fold].push_blocks(parts, items)
@@ -225,6 +234,8 @@ class OpenCLExecutor(StepExecutor):
         """Release buffers and kernels."""
         if self._memory is not None:
             self._memory.close()
+            # Nobody waits for a first result any more: keep what was compiled for the next process.
+            save_new_programs(SAVING_LIMIT_S)
         self._memory = None
         self._kernels.clear()
         self._partials.clear()

@@ -1,120 +1,135 @@
-"""Where kernels find their arrays: in place on host devices, in buffers of their own on discrete ones."""
+"""Where kernels find the arrays of a pass: in place on host devices, in buffers of their own on discrete ones."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from flowcompute.gpu._cl import cl
+from flowcompute.gpu.buffers import DeviceArena, HostBuffers
+from flowcompute.gpu.device import Device
 
 
-class Memory(Protocol):
-    """Gives kernels the buffers of arrays in host memory."""
+class Memory(ABC):
+    """Gives kernels the buffers of arrays in host memory. Keys name values."""
 
-    def input(self, key: object, array: np.ndarray, fresh: bool) -> Any:
-        """A buffer with the content of `array`; `fresh` says that it may have changed since last asked."""
+    @abstractmethod
+    def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
+        """A buffer with the content of `array`; `fresh` says that the array may be another one than last time."""
 
-    def output(self, key: object, array: np.ndarray) -> Any:
-        """A buffer that a kernel fills and `fetch` brings back to `array`."""
+    @abstractmethod
+    def output(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
+        """A buffer that a kernel fills."""
 
-    def fetch(self, key: object, array: np.ndarray) -> None:
-        """After the kernel has finished: make its results visible in `array`."""
+    @abstractmethod
+    def finish(self, outputs: Sequence[cl.Buffer]) -> None:
+        """Wait for the kernels so far, which filled `outputs`."""
 
+    @abstractmethod
+    def fetch(self, key: Hashable, array: np.ndarray) -> None:
+        """Make an output visible in its array."""
+
+    @abstractmethod
+    def forget(self, keys: set[Hashable]) -> None:
+        """These values belong to a batch that is over."""
+
+    @abstractmethod
     def close(self) -> None:
         """Release every buffer."""
 
 
-def _usable(array: np.ndarray) -> bool:
-    return array.flags.c_contiguous and array.ctypes.data % max(1, array.itemsize) == 0
+def memory_of(device: Device) -> Memory:
+    """The memory that kernels of a device work on."""
+    return HostMemory(device) if device.traits.host_memory else DeviceMemory(device)
 
 
-class HostMemory:
+class HostMemory(Memory):
     """Buffers that are the arrays themselves: nothing is uploaded or downloaded."""
 
-    def __init__(self, context: Any, queue: Any) -> None:
-        self._context = context
-        self._queue = queue
-        self._nothing = cl.Buffer(context, cl.mem_flags.READ_WRITE, 128)
-        self._kept: dict[object, Any] = {}
+    def __init__(self, device: Device) -> None:
+        self._buffers = HostBuffers(device)
+        self._kept: dict[Hashable, cl.Buffer] = {}
 
-    def input(self, key: object, array: np.ndarray, fresh: bool) -> Any:
-        """The array itself; a misaligned or strided one is copied first."""
-        if not array.nbytes:
-            return self._nothing
+    def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
+        """The array itself; a strided or misaligned one is copied first."""
         if not fresh and key in self._kept:
             return self._kept[key]
-        usable = array if _usable(array) else np.array(array, order="C")
-        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR
-        buffer = cl.Buffer(self._context, flags, hostbuf=usable)
+        in_place = array.flags.c_contiguous and array.flags.aligned
+        buffer = self._buffers.input(array if in_place else np.array(array, order="C"))
         if not fresh:
             self._kept[key] = buffer
         return buffer
 
-    def output(self, key: object, array: np.ndarray) -> Any:
+    def output(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
         """The array itself."""
         del key
-        if not array.nbytes:
-            return self._nothing
-        return cl.Buffer(self._context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
+        return self._buffers.output(array)
 
-    def fetch(self, key: object, array: np.ndarray) -> None:
+    def finish(self, outputs: Sequence[cl.Buffer]) -> None:
+        """Wait, and make what was written visible in the arrays."""
+        self._buffers.finish(outputs)
+
+    def fetch(self, key: Hashable, array: np.ndarray) -> None:
         """Nothing to do: the array was computed in place."""
+
+    def forget(self, keys: set[Hashable]) -> None:
+        """Nothing to do: batches are always fresh."""
 
     def close(self) -> None:
         """Release the buffers."""
         self._kept.clear()
 
 
-class DeviceMemory:
-    """Buffers on a discrete device, one for each value, made once at the largest size seen."""
+class DeviceMemory(Memory):
+    """Buffers on a discrete device, one for each value, kept for the next batch."""
 
-    def __init__(self, context: Any, queue: Any) -> None:
-        self._context = context
-        self._queue = queue
-        self._buffers: dict[object, Any] = {}
-        self._current: set[object] = set()
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._arena = DeviceArena(device)
+        self._buffers: dict[Hashable, cl.Buffer] = {}
+        self._current: set[Hashable] = set()
 
-    def _room(self, key: object, size_bytes: int) -> Any:
+    def _room(self, key: Hashable, size_bytes: int) -> cl.Buffer:
         buffer = self._buffers.get(key)
         if buffer is None or buffer.size < size_bytes:
             if buffer is not None:
-                buffer.release()
-            buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(size_bytes, 128))
-            self._buffers[key] = buffer
+                self._arena.give(buffer)
+            buffer = self._buffers[key] = self._arena.take(size_bytes)
         return buffer
 
-    def input(self, key: object, array: np.ndarray, fresh: bool) -> Any:
-        """Upload the array, unless an earlier kernel left the value on the device."""
+    def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
+        """Upload the array, unless the value is on the device already."""
         if key in self._current:
             return self._buffers[key]
         buffer = self._room(key, array.nbytes)
-        if array.nbytes:
-            cl.enqueue_copy(self._queue, buffer, np.ascontiguousarray(array), is_blocking=True)
-        if not fresh:
+        self._arena.upload(np.ascontiguousarray(array), buffer, self._device.queue)
+        # What a batch has uploaded stays for its later kernels, until `forget`.
+        if not fresh or isinstance(key, int):
             self._current.add(key)
         return buffer
 
-    def output(self, key: object, array: np.ndarray) -> Any:
-        """Room on the device."""
-        return self._room(key, array.nbytes)
-
-    def fetch(self, key: object, array: np.ndarray) -> None:
-        """Download the value."""
-        if array.nbytes:
-            cl.enqueue_copy(self._queue, array, self._buffers[key], is_blocking=True)
-
-    def keep(self, key: object) -> None:
-        """The value is on the device: later kernels of this batch need no upload."""
+    def output(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
+        """Room on the device; later kernels of this batch find the value there."""
+        buffer = self._room(key, array.nbytes)
         self._current.add(key)
+        return buffer
 
-    def forget(self, keys: set[object]) -> None:
-        """These values belong to a batch that is over."""
+    def finish(self, outputs: Sequence[cl.Buffer]) -> None:
+        """Wait."""
+        self._device.queue.finish()
+
+    def fetch(self, key: Hashable, array: np.ndarray) -> None:
+        """Download the value."""
+        self._arena.download(self._buffers[key], array)
+
+    def forget(self, keys: set[Hashable]) -> None:
+        """Upload these anew when they are asked for again."""
         self._current -= keys
 
     def close(self) -> None:
         """Release the buffers."""
-        for buffer in self._buffers.values():
-            buffer.release()
+        self._arena.close()
         self._buffers.clear()
         self._current.clear()

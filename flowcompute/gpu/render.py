@@ -50,7 +50,7 @@ class _Renderer:
         self._block(self.kernel.body)
         doubles = any("double" in line for line in [*self.lines, *self.helpers.values(), self._signature()])
         head = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if doubles else []
-        head.append("#pragma OPENCL FP_CONTRACT OFF")
+        head.append(f"#pragma OPENCL FP_CONTRACT {'ON' if self.kernel.contract else 'OFF'}")
         parts = [*head, "", *self.helpers.values(), self._signature() + " {", *self.lines, "}"]
         return "\n".join(parts) + "\n"
 

@@ -300,6 +300,8 @@ class Kernel:
         block: records in a canonical block, for kernels with folds.
         columns: for folds of columns, columns that one work-item takes (0: all).
         units: numbers or rows in one record, by which work is divided.
+        lanes: numbers in a vector.
+        contract: whether multiplications and additions may be fused (`precision="fast"`).
     """
 
     name: str
@@ -312,4 +314,5 @@ class Kernel:
     columns: int = 0
     units: int = 1
     lanes: int = 1
+    contract: bool = False
     notes: dict[str, Any] = field(default_factory=dict, compare=False)

@@ -58,11 +58,16 @@ def plan_memory(
             got=f"memory={config.memory_bytes}, and {what} alone takes {size} bytes",
             hint="raise memory=, or make the resident value smaller",
         )
+    for source in one_pass.sources:
+        why = "asked for by the strategy" if strategy.input == "read" else source.element.must_read()
+        if why is not None:
+            reasons.append(Reason("input", source.name, f"read into buffers: {why}"))
+    reasons += [Reason("knob", name, "accepted, not applied on this device") for name in _unused(strategy, traits)]
     granule = _granule(one_pass)
     depth = strategy.depth or DEFAULT_DEPTH
     room = config.memory_bytes - fixed_bytes
     while True:
-        edges = _edges(graph, one_pass, folds, depth)
+        edges = _edges(graph, one_pass, folds, strategy, depth)
         per_record = sum(edge.item_bytes * edge.count for edge in edges)
         if granule * per_record <= room or depth == 1 or strategy.depth is not None:
             break
@@ -84,6 +89,12 @@ def plan_memory(
     host_bytes = sum(size for _, size in items)
     device_bytes = 0 if traits.host_memory else host_bytes
     return MemoryPlan(config.memory_bytes, host_bytes, device_bytes, items), batch_items, depth
+
+
+def _unused(strategy: Strategy, traits: Traits) -> list[str]:
+    """Knobs that are set but that the device's code shape does not have."""
+    unused = ["unroll", "work_group"] + (["items_per_work_item"] if traits.code_shape != "cpu" else [])
+    return [name for name in unused if getattr(strategy, name) is not None]
 
 
 def _batch_items(
@@ -156,8 +167,9 @@ def _granule(one_pass: Pass) -> int:
     return max(blocks, default=1)
 
 
-def _edges(graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec], depth: int) -> list[_Edge]:
-    edges = [_Edge(f"{source.name} (read)", source.spec.item_bytes, depth) for source in one_pass.sources]
+def _edges(graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec], strategy: Strategy, depth: int) -> list[_Edge]:
+    read = [source for source in one_pass.sources if strategy.input == "read" or source.element.must_read() is not None]
+    edges = [_Edge(f"{source.name} (read)", source.spec.item_bytes, depth) for source in read]
     takers: dict[int, list[SinkStage]] = {}
     for sink in one_pass.sinks:
         if sink.spec.is_stream:

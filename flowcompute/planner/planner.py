@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from flowcompute.elements import Destination, Source
 from flowcompute.elements.op import Kind
@@ -33,7 +34,7 @@ def make_plan(graph: Graph, config: Config, strategy: Strategy, backend: Backend
     regions, host_folds, reasons = build_regions(graph, levels, fused, _taken(graph))
     regions += [_single(graph, node, levels) for node in graph.nodes if node.kind is Kind.CONTRACT]
     _check_dtypes(graph, backend)
-    steps = _ordered(_steps(graph, regions, host_folds, folds, backend))
+    steps = _ordered(_steps(graph, regions, host_folds, folds, backend, config))
     one_pass = _pass(graph, steps, levels)
     reasons.append(Reason("device", backend.traits.name, backend.traits.reason))
     memory, batch_items, depth = plan_memory(graph, one_pass, folds, config, strategy, backend.traits, reasons)
@@ -132,13 +133,19 @@ def _check_dtypes(graph: Graph, backend: Backend) -> None:
 
 
 def _steps(
-    graph: Graph, regions: list[Region], host_folds: list[int], folds: dict[int, FoldSpec], backend: Backend
+    graph: Graph,
+    regions: list[Region],
+    host_folds: list[int],
+    folds: dict[int, FoldSpec],
+    backend: Backend,
+    config: Config,
 ) -> list[Step]:
     steps: list[Step] = []
     for number, region in enumerate(regions):
         kernel = None
         if backend.traits.code_shape != "numpy" and not _launches_nothing(graph, region):
             kernel = lower(graph, region, backend.traits, folds, f"k{number}")
+            kernel = replace(kernel, contract=config.precision == "fast")
         steps.append(RegionStep(region.name, region, kernel))
     alone = [graph.nodes[i] for i in host_folds]
     alone += [node for node in graph.nodes if node.kind in (Kind.HOST, Kind.ALONG)]
@@ -182,7 +189,7 @@ def _ordered(steps: list[Step]) -> list[Step]:
     return order
 
 
-def _streams(graph: Graph, step: Step) -> bool:
+def _streams(step: Step) -> bool:
     if isinstance(step, RegionStep):
         return step.region.stream
     return step.node.spec.is_stream or step.node.kind is Kind.FOLD
@@ -204,9 +211,9 @@ def _pass(graph: Graph, steps: list[Step], levels: list[int]) -> Pass:
         _refuse_lengths(sources)
     return Pass(
         sources=tuple(SourceStage(n.id, n.name, n.element, n.spec) for n in sources if isinstance(n.element, Source)),
-        before=tuple(s for s in steps if not _streams(graph, s) and _level(s, levels) == 0),
-        steps=tuple(s for s in steps if _streams(graph, s)),
-        after=tuple(s for s in steps if not _streams(graph, s) and _level(s, levels) > 0),
+        before=tuple(s for s in steps if not _streams(s) and _level(s, levels) == 0),
+        steps=tuple(s for s in steps if _streams(s)),
+        after=tuple(s for s in steps if not _streams(s) and _level(s, levels) > 0),
         sinks=tuple(sinks),
         length=next(iter(lengths), None),
     )

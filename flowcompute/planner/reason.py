@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reason:
-    """Why the planner decided something; `kind` is "cut", "device", "merge" or "knob"."""
+    """Why the planner decided something; `kind` is "cut", "device", "input" or "knob"."""
 
     kind: str
     element: str

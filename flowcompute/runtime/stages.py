@@ -54,7 +54,7 @@ class SourceTask:
         self._workers = workers
         self._batch_items = batch_items
         self._gives_views = not isinstance(reader, AsyncReader)
-        self._immediate = bool(getattr(reader, "immediate", False))
+        self._immediate = reader.immediate
 
     async def run(self) -> None:
         """Read to the end of the stream, then say so."""
@@ -166,7 +166,10 @@ class SinkTask:
                 self.record.enter(State.BUSY, "writing", (parcel.start, parcel.stop))
                 self.reserve(len(parcel.array))
                 with self._attributed(parcel.start, parcel.stop):
-                    await self._workers.call(self._writer.write, parcel.array, parcel.start)
+                    if self._writer.immediate:
+                        self._writer.write(parcel.array, parcel.start)
+                    else:
+                        await self._workers.call(self._writer.write, parcel.array, parcel.start)
                 self.record.passed(parcel.stop - parcel.start, parcel.array.nbytes, 0)
             finally:
                 parcel.release()

@@ -37,6 +37,8 @@ class DiscardSink(Destination):
 class DiscardWriter(Writer):
     """Writes nothing; its value is None."""
 
+    immediate = True
+
     def write(self, array: np.ndarray, start: int) -> None:
         """Drop the records."""
 

@@ -18,6 +18,7 @@ def save(
     *,
     format: Literal["npy", "raw"] | None = None,
     name: str | None = None,
+    durable: bool = True,
     files: Files = FILES,
 ) -> StoredSink:
     """Write the result to a file; the value of the root is the path.
@@ -31,6 +32,8 @@ def save(
         path: the file; its folder must exist when the job runs.
         format: "npy" or "raw"; by default what the extension says (.npy; .raw, .bin or .dat).
         name: what plans and errors call it.
+        durable: wait until the disk has the file before it gets its name. With False the run
+            ends sooner, and a power cut soon after may leave a file without its content.
         files: the file layer.
 
     Raises:
@@ -39,9 +42,9 @@ def save(
     text = file_path(path, name)
     chosen = format_of(text) if format is None else format
     if chosen == "npy":
-        return NpySink(path, name=name, files=files)
+        return NpySink(path, name=name, files=files, durable=durable)
     if chosen == "raw":
-        return RawSink(path, name=name, files=files)
+        return RawSink(path, name=name, files=files, durable=durable)
     raise SpecError(
         f"the format of {shown(text)} is not known",
         element=name,

@@ -26,16 +26,20 @@ class StoredSink(Destination):
         path: the file as it was named; also the value of the root.
         target: its absolute path, settled when composed.
         files: the file layer.
+        durable: whether committing waits until the disk has it.
     """
 
     path: str
     target: str
     files: Files
+    durable: bool
 
-    def __init__(self, path: str | os.PathLike[str], *, name: str | None = None, files: Files = FILES) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, name: str | None = None, files: Files = FILES, durable: bool = True
+    ) -> None:
         text = file_path(path, name)
         super().__init__(UNBOUND, name=name)
-        self.freeze_fields(path=text, target=os.path.abspath(text), files=files)
+        self.freeze_fields(path=text, target=os.path.abspath(text), files=files, durable=durable)
 
     @property
     def label(self) -> str:
@@ -76,7 +80,7 @@ class StoredWriter(Writer):
         self._refuse_special(sink.files)
         folder = os.path.dirname(self._target)
         with self._errors(f"create a file in the folder {shown(folder)} for"):
-            self._draft = Draft(sink.files, self._target)
+            self._draft = Draft(sink.files, self._target, durable=sink.durable)
 
     def write(self, array: np.ndarray, start: int) -> None:
         """Write records at their place; see `Writer.write`."""

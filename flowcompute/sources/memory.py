@@ -81,6 +81,8 @@ class MemorySource(Source):
 class MemoryReader(Reader):
     """Reads an array, or gives views of it."""
 
+    immediate = True
+
     def __init__(self, source: MemorySource, position: int) -> None:
         self.element = source.name or source.label
         check_position(position, len(source.array), element=self.element, site=source.site)

@@ -78,7 +78,7 @@ class FakeSource(Source):
 
     def __init__(self, scene: Scene, data: np.ndarray, *, views: bool, length: int | None, name: str) -> None:
         super().__init__(Spec(data.dtype, data.shape[1:], Stream(length)), name=name)
-        self._freeze(scene=scene, data=data, views=views)
+        self.freeze_fields(scene=scene, data=data, views=views)
 
     def open(self, *, position: int = 0, mapped: bool = True) -> FakeReader:
         self.scene.step("open source")
@@ -122,7 +122,7 @@ class FakeAsyncSource(Source):
 
     def __init__(self, scene: Scene, read: Callable[[np.ndarray], Any], *, name: str) -> None:
         super().__init__(STREAM, name=name)
-        self._freeze(scene=scene, read=read)
+        self.freeze_fields(scene=scene, read=read)
 
     def open(self, *, position: int = 0, mapped: bool = True) -> FakeAsyncReader:
         reader = FakeAsyncReader(self.read)
@@ -149,7 +149,7 @@ class FakeSink(Destination):
         self, scene: Scene, *, name: str, place: int | None = None, in_memory: bool = False, spec: Spec = STREAM
     ) -> None:
         super().__init__(spec, name=name)
-        self._freeze(scene=scene, place=place, in_memory=in_memory)
+        self.freeze_fields(scene=scene, place=place, in_memory=in_memory)
 
     def open(self, spec: Spec) -> FakeWriter:
         self.scene.step("open sink")

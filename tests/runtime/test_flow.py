@@ -103,9 +103,11 @@ async def test_a_stopped_sink_stops_the_source(depth, views, mock_clock):
         opened.set()
 
     async def watch():
-        # Once both wait for something in this thread while the sink is held, nothing can move any more.
-        while not record.passes or [stage.state in WAITING for stage in record.passes[0].stages] != [True, True, False]:
+        # Once all tasks wait and only the held sink is at work, nothing else can move any more.
+        waiting = []
+        while waiting != [True, True, False]:
             await trio.testing.wait_all_tasks_blocked()
+            waiting = [stage.state in WAITING for each in record.passes for stage in each.stages]
         # `depth` batches on each edge; where there are views one more is in the source's hands.
         assert scene.counts["read a"] == 2 * depth + views
         mock_clock.jump(5)
@@ -123,22 +125,26 @@ async def test_a_stopped_sink_stops_the_source(depth, views, mock_clock):
     scene.assert_put_away(committed=False)
 
 
-def test_several_sources_of_different_length_name_both():
-    for first, second, words in (
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
         (10, 9, ("'b' and 'a'", "got       9", ": 10")),
         (10, 7, ("'b' and 'a'", "got       7", "at least 8")),
-        (8, 12, ("'a' and 'b'", "8", "12")),
-        (4, 40, ("'a' and 'b'", "4", "at least 8")),
-    ):
-        job = Job(Scene())
-        a, b = job.source("a", records(first)), job.source("b", records(second), views=True)
-        job.functions = {10: lambda x: x[a] + x[b]}
-        job.sink("y", 10)
-        with pytest.raises(RunError) as caught:
-            run(job)
-        for word in words:
-            assert word in str(caught.value)
-        job.scene.assert_put_away(committed=False)
+        (8, 12, ("'a' and 'b'", "got       8", "at least 12")),
+        (4, 40, ("'a' and 'b'", "got       4", "at least 8")),
+        (0, 1, ("'a' and 'b'", "got       0", ": 1")),
+    ],
+)
+def test_several_sources_of_different_length_name_both(first, second, words):
+    job = Job(Scene())
+    a, b = job.source("a", records(first)), job.source("b", records(second), views=True)
+    job.functions = {10: lambda x: x[a] + x[b]}
+    job.sink("y", 10)
+    with pytest.raises(RunError) as caught:
+        run(job)
+    for word in words:
+        assert word in str(caught.value)
+    job.scene.assert_put_away(committed=False)
 
 
 @pytest.mark.parametrize("views", [False, True])
@@ -227,7 +233,7 @@ def test_an_immediate_reader_is_asked_without_a_thread():
         reader.immediate = True
         return reader
 
-    job.sources[1].element._freeze(open=open_immediate)
+    job.sources[1].element.freeze_fields(open=open_immediate)
     start(job.plan(), progress=False).wait(30)
     assert names == {"flowcompute-run"}
 
@@ -241,23 +247,23 @@ def test_the_strategy_says_whether_files_are_mapped(input, mapped):
     assert [reader.element for reader in job.scene.readers] == ["a", "b"]
 
 
-def test_a_result_of_unknown_length_stays_in_the_budget():
-    for place in (None, 10):
-        job = Job(Scene())
-        a = job.source("a", records(10))
-        job.functions = {10: lambda x: x[a]}
-        job.sink("y", 10, in_memory=True, place=place)
-        job.room_bytes = 10 * 24
-        done = run(job)
-        np.testing.assert_array_equal(done.value, records(10))
-        assert done.peak_bytes >= 10 * 24
-        job.room_bytes -= 1
-        with pytest.raises(RunError, match="outgrows") as caught:
-            run(job)
-        assert caught.value.element == "y"
-        assert caught.value.records == (8, 10)
-        assert "fc.save" in caught.value.hint
-        assert [writer.ends for writer in job.scene.writers] == [["commit"], ["abort"]]
+@pytest.mark.parametrize("place", [None, 10])
+def test_a_result_of_unknown_length_stays_in_the_budget(place):
+    job = Job(Scene())
+    a = job.source("a", records(10))
+    job.functions = {10: lambda x: x[a]}
+    job.sink("y", 10, in_memory=True, place=place)
+    job.room_bytes = 10 * 24
+    done = run(job)
+    np.testing.assert_array_equal(done.value, records(10))
+    assert done.peak_bytes >= 10 * 24
+    job.room_bytes -= 1
+    with pytest.raises(RunError, match="outgrows") as caught:
+        run(job)
+    assert caught.value.element == "y"
+    assert caught.value.records == (8, 10)
+    assert "fc.save" in caught.value.hint
+    assert [writer.ends for writer in job.scene.writers] == [["commit"], ["abort"]]
 
 
 def test_memory_of_the_destination_that_is_too_small_is_refused():

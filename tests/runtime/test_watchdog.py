@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import trio
+import trio.testing
 
 from flowcompute.errors import RunError
 from flowcompute.runtime.driver import Driver
@@ -92,14 +93,18 @@ async def test_a_busy_stage_is_named_before_its_thread_returns(operation, elemen
 
     async def time_passes():
         await trio.to_thread.run_sync(reached.wait)
-        while not any(stage.state is State.INPUT for stage in record.passes[0].stages):
+        # Once all tasks wait and only the held stage is at work, nothing else can move any more.
+        busy = []
+        while busy != [element]:
             await trio.testing.wait_all_tasks_blocked()
+            busy = [stage.label for stage in record.passes[0].stages if stage.state is State.BUSY]
         mock_clock.jump(500)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(time_passes)
+        conduct = Conduct(stall_timeout_s=60, on_stuck_thread=on_stuck_thread)
         with pytest.raises(RunError, match="stalled") as caught:
-            await Driver(full_job(scene).plan(), record, Conduct(60, None, 60, on_stuck_thread)).run()
+            await Driver(full_job(scene).plan(), record, conduct).run()
     assert told == [caught.value]
     scene.assert_put_away(committed=False)
 
@@ -118,7 +123,7 @@ def test_whoever_waits_is_told_although_the_thread_is_stuck():
     assert run.progress.done
     scene.assert_put_away(committed=False)
     with pytest.raises(RunError, match="step: the run stalled"):
-        run.values
+        _ = run.values
 
 
 async def test_time_counts_only_while_somebody_waits(autojump_clock):
