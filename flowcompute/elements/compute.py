@@ -209,7 +209,7 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
                 hint="reduce with keepdims=True (or index s[:, None]) so that item axes line up",
             )
     length = common_length(op, streams)
-    aligned = [element if element.spec.is_stream else _align_resident(op, element, first, length) for element in inputs]
+    aligned = [element if element.spec.is_stream else align_resident(op, element, first, length) for element in inputs]
     shapes = [element.spec.shape for element in aligned]
     return aligned, _broadcast_shapes(op, aligned, shapes), Stream(length)
 
@@ -229,7 +229,7 @@ def common_length(op: str, streams: list[Element]) -> int | None:
     return known[0].spec.length if known else None
 
 
-def _align_resident(op: str, resident: Element, stream: Element, length: int | None) -> Element:
+def align_resident(op: str, resident: Element, stream: Element, length: int | None) -> Element:
     """A resident operand as something that broadcasts with items of the stream."""
     shape = resident.spec.shape
     if len(shape) < stream.ndim:

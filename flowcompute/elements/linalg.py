@@ -9,6 +9,7 @@ import numpy as np
 from flowcompute.elements.compute import (
     Compute,
     Operand,
+    align_resident,
     as_element,
     broadcast,
     cast,
@@ -81,11 +82,21 @@ def matmul(x1: Operand, x2: Operand) -> Compute:
         SpecError: if inner sizes differ, or the product would contract the stream axis.
     """
     left, right, result = _operands(MATMUL, x1, x2)
+    left, right = _along_stream(left, right)
     shape, stream = _matmul_shape(left, right)
     if right.ndim == 1:
         return vecdot(x1, x2)
     product = Compute(MATMUL, (left, right), Spec(left.dtype, shape, stream))
     return cast(product, result)  # type: ignore[return-value]
+
+
+def _along_stream(left: Any, right: Any) -> tuple[Any, Any]:
+    """A resident stack of matrices as long as a stream of matrices is cut along it."""
+    for stream, resident in ((left, right), (right, left)):
+        if stream.spec.is_stream and not resident.spec.is_stream and stream.ndim > 2 and resident.ndim >= stream.ndim:
+            aligned = align_resident("matmul", resident, stream, stream.spec.length)
+            return (aligned, right) if resident is left else (left, aligned)
+    return left, right
 
 
 def _matmul_shape(left: Any, right: Any) -> tuple[tuple[int, ...], Stream | None]:

@@ -72,7 +72,7 @@ def _bytes(array: np.ndarray) -> np.ndarray:
 
 
 def size_class(size_bytes: int) -> int:
-    """Bytes that `DeviceArena` allocates for a buffer of this size: at most an eighth more."""
+    """Bytes that `DeviceArena` allocates for a buffer of this size: an eighth more at most, or 256 bytes."""
     if size_bytes <= SMALLEST_BYTES:
         return SMALLEST_BYTES
     step = 1 << max(8, (size_bytes - 1).bit_length() - 4)
@@ -148,10 +148,8 @@ class DeviceArena:
         )
 
     def _release_waiting(self) -> None:
-        for size, buffers in self._waiting.items():
-            for buffer in buffers:
-                buffer.release()
-            self.allocated_bytes -= size * len(buffers)
+        # Dropped, not released: asking a released buffer for anything ends the process.
+        self.allocated_bytes -= sum(size * len(buffers) for size, buffers in self._waiting.items())
         self._waiting.clear()
 
     def upload(self, array: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue | None = None) -> None:
@@ -170,8 +168,6 @@ class DeviceArena:
         """Release every buffer; harmless when called twice."""
         with self._lock:
             self._release_waiting()
-            for buffer in self._lent.values():
-                self.allocated_bytes -= buffer.size
-                buffer.release()
             self._lent.clear()
+            self.allocated_bytes -= self.lent_bytes
             self.lent_bytes = 0

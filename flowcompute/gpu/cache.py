@@ -151,11 +151,9 @@ class ProgramStore:
     def _trim(self) -> None:
         assert self.folder is not None
         with os.scandir(self.folder) as entries:
-            files = sorted(
-                (entry.stat(follow_symlinks=False).st_mtime, entry.path, entry.stat().st_size)
-                for entry in entries
-                if entry.name.endswith(".bin")
-            )
+            found = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]
+        # Temporary files that a killed process left behind age like the others.
+        files = sorted((status.st_mtime, path, status.st_size) for status, path in found)
         total = sum(size for _, _, size in files)
         for _, path, size in files:
             if total <= LIMIT_BYTES:

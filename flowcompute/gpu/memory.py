@@ -116,7 +116,7 @@ class DeviceMemory(Memory):
         self._current.add(key)
         return buffer
 
-    def finish(self, outputs: Sequence[cl.Buffer]) -> None:
+    def finish(self, outputs: Sequence[cl.Buffer]) -> None:  # noqa: ARG002 - nothing to map
         """Wait."""
         self._device.queue.finish()
 

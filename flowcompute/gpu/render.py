@@ -114,7 +114,7 @@ class _Renderer:
                 if otherwise:
                     self._nest("} else {", otherwise)
             case ir.Barrier():
-                self._line("barrier(CLK_LOCAL_MEM_FENCE);")
+                self._line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
 
     def _nest(self, head: str, body: Iterable[Stmt], more: bool = False) -> None:
         self._line(head)
@@ -136,7 +136,7 @@ class _Renderer:
         argument, lanes = load.argument, var.lanes
         name, dtype = argument.name, argument.dtype
         if load.stride == 0 or lanes == 1:
-            one = self._read(name, dtype, load.index)
+            one = self._read(name, dtype, load.index if load.each is None else load.each.format(lane=0))
             if lanes == 1:
                 return one
             return f"({var_type(var)})({one} ? -1 : 0)" if dtype == BOOL else f"({var_type(var)})({one})"
@@ -190,7 +190,8 @@ class _Renderer:
         if dtype == BOOL:
             value = self._bits(value, var, lanes)
         if lanes == 1:
-            self._line(self._write(name, dtype, store.index, value) + ";")
+            index = store.index if store.each is None else store.each.format(lane=0)
+            self._line(self._write(name, dtype, index, value) + ";")
         elif store.each is not None:
             self._store_each(store, value)
         elif store.count is None and store.stride == 1:
@@ -311,7 +312,8 @@ class _Renderer:
         names = type_names(expr.dtype, operands[-1].lanes)
         if op.name == "where":
             width = var.mask_bytes if expr.dtype == BOOL else expr.dtype.itemsize
-            words = [self._mask(operands[0], width), *(self._mask(o, width) for o in operands[1:])]
+            masks = expr.dtype == BOOL
+            words = [self._mask(o, width) if masks or not i else o.name for i, o in enumerate(operands)]
         elif expr.dtype == BOOL:
             words = [self._mask(operand, var.mask_bytes) for operand in operands]
         else:

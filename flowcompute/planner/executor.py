@@ -125,7 +125,8 @@ class StepExecutor(Executor):
             return
         node = step.node
         if node.kind is Kind.FOLD:
-            self.folds[node.id].push_records([self.values[i] for i in node.inputs])
+            shape = (batch.items, *self.plan.folds[node.id].item)
+            self.folds[node.id].push_records([np.broadcast_to(self.array(i), shape) for i in node.inputs])
             return
         if node.kind is Kind.ALONG:
             self.values[node.id] = self.resident[node.inputs[0]][batch.start : batch.stop]

@@ -142,7 +142,7 @@ class Fold:
         """Records `(n, numbers)` to block partials `(blocks, numbers)`; only the last block may be short."""
         spec = self.spec
         block = min(spec.block, len(flat[0]))
-        blocks = tuple(part.reshape(-1, block, spec.numbers) for part in flat)
+        blocks = tuple(part.reshape(len(part) // block, block, spec.numbers) for part in flat)
         if spec.op in ("argmin", "argmax"):
             records = (start + np.arange(len(flat[0]), dtype=np.int64)).reshape(-1, block, 1) * spec.inner
             index = records + blocks[1] if len(blocks) > 1 else np.broadcast_to(records, blocks[0].shape)

@@ -281,7 +281,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """All work-items of a work-group meet; local memory is visible after it."""
+    """All work-items of a work-group meet; what they wrote is visible to each other after it."""
 
 
 Stmt = Let | Assign | SetInteger | Store | Array | Put | For | While | If | Barrier

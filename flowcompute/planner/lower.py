@@ -9,7 +9,7 @@ from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.lower_flat import FlatLowering, is_flat
 from flowcompute.planner.lower_matmul import MatmulLowering
-from flowcompute.planner.lower_rows import RowLowering
+from flowcompute.planner.lower_rows import lower_rows
 from flowcompute.planner.regions import Region
 
 
@@ -19,4 +19,4 @@ def lower(graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpe
         return MatmulLowering(graph, region, traits).lower(name)
     if is_flat(graph, region):
         return FlatLowering(graph, region, traits, folds).lower(name)
-    return RowLowering(graph, region, traits, folds).lower(name)
+    return lower_rows(graph, region, traits, folds, name)

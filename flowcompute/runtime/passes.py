@@ -14,11 +14,13 @@ from flowcompute.errors import RunError
 from flowcompute.planner.plan import Plan, SinkStage, SourceStage
 from flowcompute.runtime.buffers import Pool
 from flowcompute.runtime.channel import Channel
+from flowcompute.runtime.computing import ComputeTask, Output
 from flowcompute.runtime.failure import attributed, first_failure
+from flowcompute.runtime.reading import SourceTask
 from flowcompute.runtime.record import ComputeRecord, PassRecord, RunRecord, StageRecord, State
-from flowcompute.runtime.stages import ComputeTask, Output, SinkTask, SourceTask
 from flowcompute.runtime.watchdog import watch
 from flowcompute.runtime.workers import Workers
+from flowcompute.runtime.writing import SinkTask
 from flowcompute.spec import Spec
 
 OpenWriters = list[tuple[SinkStage, Writer]]

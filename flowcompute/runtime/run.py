@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import math
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
@@ -26,6 +28,11 @@ from flowcompute.runtime.record import RunRecord
 
 # Waiting for a lock cannot be interrupted by Ctrl-C on Windows.
 _LONGEST_WAIT_S = 0.2 if sys.platform == "win32" else threading.TIMEOUT_MAX
+
+_FAREWELL_S = 5.0
+
+_begun: weakref.WeakSet[Run] = weakref.WeakSet()
+"""Runs that this process started, to be put away if it exits before they end."""
 
 _working_for: ContextVar[Run | None] = ContextVar("flowcompute_run", default=None)
 """The run that the current worker thread works for; trio hands it on to the threads of its tasks."""
@@ -89,6 +96,18 @@ def refuse_in_trio_task(doing: str) -> None:
         )
 
 
+def _stop_all() -> None:
+    """Leave no temporary file behind when the process exits without waiting for its runs."""
+    running = [run for run in tuple(_begun) if run.is_running]
+    for run in running:
+        run.stop()
+    for run in running:
+        run.join(_FAREWELL_S)
+
+
+atexit.register(_stop_all)
+
+
 def _bad_option(name: str, expected: str, got: object) -> PlanError:
     return PlanError(f"{name}= is not what it should be", element=name, expected=expected, got=repr(got))
 
@@ -145,8 +164,18 @@ class Run:
 
     def begin(self, progress: bool | None) -> None:
         """Start the threads; called once, by `start`."""
+        _begun.add(self)
         self._display = Display.start(self._record, progress)
         self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is still at work in this process."""
+        return self._pid == os.getpid() and self._thread.is_alive()
+
+    def join(self, timeout_s: float) -> None:
+        """Let it end, for at most that long, whatever comes out."""
+        self._thread.join(timeout_s)
 
     def wait(self, timeout_s: float | None = None) -> Self:
         """Wait until the run has ended; returns the run.

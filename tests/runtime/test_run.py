@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pathlib
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -16,6 +19,8 @@ from flowcompute.metrics import Metrics, NodeMetrics
 from flowcompute.runtime.interrupt import Interrupts
 from flowcompute.runtime.run import start
 from tests.runtime.fakes import Boom, FakeAsyncSource, Job, Scene, full_job, full_values
+
+ROOT = pathlib.Path(__file__).absolute().parents[2]
 
 
 def endless_job(scene: Scene) -> Job:
@@ -326,6 +331,24 @@ def test_after_a_fork_the_run_is_refused_in_the_child():
     with pytest.raises(RunError):
         run.wait(30)
     scene.assert_put_away(committed=False)
+
+
+def test_a_process_that_exits_puts_its_run_away():
+    program = """
+import threading
+from flowcompute.runtime.run import start
+from tests.runtime.fakes import Scene
+from tests.runtime.test_run import endless_job
+
+scene, moving = Scene(), threading.Event()
+scene.hooks["abort"] = lambda _: print("aborted", flush=True)
+run = start(endless_job(scene).plan(), progress=False, on_batch=lambda _: moving.set())
+assert moving.wait(20)
+raise SystemExit(3)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "aborted\n", "")
 
 
 @pytest.mark.parametrize(

@@ -1,211 +1,23 @@
-"""The three kinds of stages: each is one task, and together they are a pass that runs."""
+"""The stage that computes, between the sources and the destinations of a pass."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import numpy as np
 import trio
 
 from flowcompute.batch import Batch
-from flowcompute.elements.destination import Writer
-from flowcompute.elements.source import AsyncReader, Reader
-from flowcompute.errors import RunError, SourceError
+from flowcompute.errors import RunError
 from flowcompute.planner.backend import Executor
-from flowcompute.planner.plan import SinkStage, SourceStage
-from flowcompute.runtime.buffers import Lease, Ledger, Pool
+from flowcompute.planner.plan import SourceStage
+from flowcompute.runtime.buffers import Lease, Pool
 from flowcompute.runtime.channel import Channel, Parcel
 from flowcompute.runtime.failure import attributed
-from flowcompute.runtime.record import ComputeRecord, StageRecord, State
+from flowcompute.runtime.record import ComputeRecord, State
 from flowcompute.runtime.workers import Workers
-
-
-class SourceTask:
-    """Reads one source, batch by batch.
-
-    Args:
-        stage: what the plan says of it.
-        reader: the opened source.
-        record: its live record.
-        channel: towards the compute stage.
-        pool: buffers to read into; not touched when the reader gives views.
-        workers: threads to read in.
-        batch_items: records in a batch.
-    """
-
-    def __init__(
-        self,
-        stage: SourceStage,
-        reader: Reader,
-        record: StageRecord,
-        channel: Channel,
-        pool: Pool,
-        *,
-        workers: Workers,
-        batch_items: int,
-    ) -> None:
-        self._stage = stage
-        self._reader = reader
-        self._record = record
-        self._pool = pool
-        self._channel = channel
-        self._workers = workers
-        self._batch_items = batch_items
-        self._gives_views = not isinstance(reader, AsyncReader)
-        self._immediate = reader.immediate
-
-    async def run(self) -> None:
-        """Read to the end of the stream, then say so."""
-        start, length = 0, self._stage.spec.length
-        while length is None or start < length:
-            stop = start + self._batch_items if length is None else min(start + self._batch_items, length)
-            parcel = await self._next(start, stop)
-            items = 0 if parcel is None else parcel.stop - start
-            if parcel is not None:
-                await self._send(parcel)
-                start = parcel.stop
-            if items < self._batch_items and start != length:
-                if length is not None:
-                    raise self._too_short(start, length)
-                break
-        self._channel.finish()
-        self._record.enter(State.DONE)
-
-    async def _next(self, start: int, stop: int) -> Parcel | None:
-        """Records `start` to at most `stop`, or None when there are no more."""
-        if self._gives_views:
-            array = await self._view(start, stop)
-            if array is not None:
-                return Parcel(start, start + len(array), array, None) if len(array) else None
-            self._gives_views = False
-        lease = self._pool.acquire_nowait()
-        if lease is None:
-            self._record.enter(State.CREDIT, "compute")
-            lease = await self._pool.acquire()
-        try:
-            items = await self._read(lease.array[: stop - start], start, stop)
-        except BaseException:
-            lease.release()
-            raise
-        if not items:
-            lease.release()
-            return None
-        return Parcel(start, start + items, lease.array[:items], lease)
-
-    async def _view(self, start: int, stop: int) -> np.ndarray | None:
-        self._record.enter(State.BUSY, "reading", (start, stop))
-        with attributed(self._stage.name, self._stage.element.site, (start, stop)):
-            if self._immediate:
-                return self._reader.view(stop - start)
-            return await self._workers.call(self._reader.view, stop - start)
-
-    async def _read(self, out: np.ndarray, start: int, stop: int) -> int:
-        with attributed(self._stage.name, self._stage.element.site, (start, stop)):
-            if isinstance(self._reader, AsyncReader):
-                self._record.enter(State.INPUT, "what it iterates over,", (start, stop))
-                return await self._reader.read_async(out)
-            self._record.enter(State.BUSY, "reading", (start, stop))
-            return await self._workers.call(self._reader.read, out)
-
-    async def _send(self, parcel: Parcel) -> None:
-        items, size_bytes = parcel.stop - parcel.start, parcel.array.nbytes
-        try:
-            await self._channel.send(parcel)
-        except BaseException:
-            parcel.release()
-            raise
-        self._record.passed(items, 0, size_bytes)
-
-    def _too_short(self, got: int, length: int) -> SourceError:
-        return SourceError(
-            "the source ended early",
-            element=self._stage.name,
-            site=self._stage.element.site,
-            expected=f"{length} records",
-            got=f"{got}",
-            hint="see whether what it reads was cut short since the job was composed",
-        )
-
-
-class SinkTask:
-    """Writes one stream destination, batch by batch.
-
-    Args:
-        stage: what the plan says of it.
-        writer: the opened destination.
-        record: its live record.
-        channel: from the compute stage.
-        workers: threads to write in.
-        ledger: counts results that grow in memory.
-    """
-
-    def __init__(
-        self,
-        stage: SinkStage,
-        writer: Writer,
-        record: StageRecord,
-        channel: Channel,
-        *,
-        workers: Workers,
-        ledger: Ledger,
-    ) -> None:
-        self.stage = stage
-        self.record = record
-        self.channel = channel
-        self._writer = writer
-        self._workers = workers
-        self._ledger = ledger
-        self._grows = stage.element.in_memory and stage.spec.length is None
-
-    async def run(self) -> None:
-        """Write to the end of the stream."""
-        while (parcel := await self.channel.receive()) is not None:
-            try:
-                self.record.enter(State.BUSY, "writing", (parcel.start, parcel.stop))
-                self.reserve(len(parcel.array))
-                with self._attributed(parcel.start, parcel.stop):
-                    if self._writer.immediate:
-                        self._writer.write(parcel.array, parcel.start)
-                    else:
-                        await self._workers.call(self._writer.write, parcel.array, parcel.start)
-                self.record.passed(parcel.stop - parcel.start, parcel.array.nbytes, 0)
-            finally:
-                parcel.release()
-        self.record.enter(State.DONE)
-
-    def reserve(self, items: int) -> None:
-        """Count the memory of a result that grows.
-
-        Raises:
-            RunError: if it outgrows the budget.
-        """
-        if self._grows:
-            with self._attributed(self.record.items, self.record.items + items):
-                self._ledger.keep(items * self.stage.spec.item_bytes)
-
-    def place(self, start: int, stop: int) -> np.ndarray | None:
-        """The destination's own memory for these records, if it has some; may block.
-
-        Raises:
-            RunError: if it is not as large as the records.
-        """
-        with self._attributed(start, stop):
-            array = self._writer.buffer(start, stop)
-            if array is not None and len(array) != stop - start:
-                raise RunError("more records came than were declared", got=f"{stop} or more")
-            return array
-
-    def written_in_place(self, array: np.ndarray, start: int) -> None:
-        """Tell the destination that its own memory was filled; may block."""
-        stop = start + len(array)
-        with self._attributed(start, stop):
-            self._writer.write(array, start)
-        self.record.passed(stop - start, array.nbytes, 0)
-
-    def _attributed(self, start: int, stop: int) -> AbstractContextManager[None]:
-        return attributed(self.stage.name, self.stage.element.site, (start, stop))
+from flowcompute.runtime.writing import SinkTask
 
 
 class Output(NamedTuple):

@@ -1,0 +1,272 @@
+"""The sweeps over one row: reductions phase by phase, then outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from flowcompute.planner.canonical import LANES
+from flowcompute.planner.emit import Arguments, Key, Point, Scope, loaded
+from flowcompute.planner.kernel import (
+    Argument,
+    Array,
+    For,
+    If,
+    Item,
+    Load,
+    Put,
+    SetInteger,
+    Splat,
+    Stmt,
+    Var,
+    register_dtype,
+)
+from flowcompute.planner.lower_reduce import GroupBlocks, Parts, Reduction, VectorBlocks, index_operand
+from flowcompute.planner.regions import Access
+from flowcompute.planner.row_shape import Place, RowShape
+from flowcompute.spec import INT64
+
+Accumulate = Callable[["ColumnPoint"], None]
+"""Adds a record's columns to the folds of the region."""
+
+
+class RowPoint(Point):
+    """A row: what is constant along its columns."""
+
+    def __init__(self, walk: RowWalk, scope: Scope) -> None:
+        super().__init__(walk.shape.graph, walk.shape.region, walk.arguments, scope)
+        self.walk = walk
+
+    def load(self, access: Access) -> Var:
+        """Load the row's one number."""
+        argument, base, _ = self.walk.locate(access)
+        return loaded(self.scope, Load(argument, base, 0))
+
+
+class ColumnPoint(Point):
+    """Columns `column` to `column + lanes` of the row, of which `count` exist.
+
+    `phase` is twice the number of the sweep, and one more once what the sweep keeps is kept.
+    """
+
+    def __init__(self, row: RowPoint, scope: Scope, column: str, count: str | None, phase: int) -> None:
+        super().__init__(row.graph, row.region, row.arguments, scope)
+        self.row = row
+        self.walk = row.walk
+        self.column = column
+        self.count = count
+        self.phase = phase
+
+    def home(self, key: Key) -> Point:
+        """The row for what is constant along it."""
+        return self if self.walk.shape.full_key(key) else self.row
+
+    def load(self, access: Access) -> Var:
+        """Load a vector of the row."""
+        argument, base, place = self.walk.locate(access)
+        index, stride, each = self.walk.address(base, place, self.column)
+        return loaded(self.scope, Load(argument, index, stride, self.count, each))
+
+    def compute(self, key: Key) -> Var:
+        """As everywhere, but what an earlier sweep has kept is fetched, and what is to be kept is put away."""
+        kept = self.walk.shape.kept
+        if isinstance(key, Access) or key not in kept:
+            return super().compute(key)
+        shape = self.walk.shape
+        array, slot = self.walk.kept_array(key), f"({self.column}) / {shape.lanes}"
+        if 2 * kept[key] < self.phase:
+            dtype = register_dtype(self.graph.nodes[key].spec.dtype)
+            return self.scope.let(Item(array, slot), dtype, mask_bytes=self.walk.kept_masks[key])
+        var = super().compute(key)
+        self.walk.kept_masks[key] = var.mask_bytes
+        self.scope.add(Put(array, slot, var))
+        return var
+
+
+class RowWalk:
+    """Emits the sweeps over one row."""
+
+    def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, folds: Accumulate | None) -> None:
+        self.shape = shape
+        self.arguments = arguments
+        self.scope = scope
+        self.folds = folds
+        self.row = RowPoint(self, scope)
+        self.bases: dict[tuple[str, Place], str] = {}
+        self.arrays: dict[int, str] = {}
+        self.kept_masks: dict[int, int] = {}
+        self.declared: list[Array] = []
+
+    # -- addresses ----------------------------------------------------------------------------
+
+    def locate(self, access: Access) -> tuple[Argument, str, Place]:
+        """The argument of an access, the integer that holds its row's first number, and its strides."""
+        shape = self.shape
+        spec = shape.graph.nodes[access.value].spec
+        argument = self.arguments.get("input", spec.dtype, access.value)
+        place = shape.place(access.layout, spec.shape, spec.is_stream)
+        return argument, self.base(argument.name, place), place
+
+    def base(self, name: str, place: Place) -> str:
+        """An integer with the offset of the row in an argument."""
+        if (name, place) not in self.bases:
+            terms = [f"record * {place.record}"] if place.record else []
+            for position, stride in enumerate(place.rows):
+                if stride:
+                    terms.append(f"{self._row_index(position)} * {stride}")
+            text = " + ".join(terms) or "0"
+            self.bases[name, place] = self.scope.integer(f"({text})" if text == "0" else text)
+        return self.bases[name, place]
+
+    def _row_index(self, position: int) -> str:
+        sizes = [self.shape.region.domain[axis] for axis in self.shape.row_axes]
+        below = math.prod(sizes[position + 1 :])
+        text = "outer" if below == 1 else f"(outer / {below})"
+        return text if position == 0 else f"({text} % {sizes[position]})"
+
+    def address(self, base: str, place: Place, column: str) -> tuple[str, int, str | None]:
+        """Index, stride and, where there is no single stride, the index of each lane."""
+        sizes = [self.shape.region.domain[axis] for axis in self.shape.column_axes]
+        if len(sizes) == 1:
+            stride = place.columns[0]
+            return (f"{base} + {column}" if stride == 1 else f"{base} + ({column}) * {stride}"), stride, None
+        dense = all(stride == math.prod(sizes[position + 1 :]) for position, stride in enumerate(place.columns))
+        if dense:
+            return f"{base} + {column}", 1, None
+        terms = []
+        for position, stride in enumerate(place.columns):
+            if stride:
+                below = math.prod(sizes[position + 1 :])
+                terms.append(f"(({column} + {{lane}}) / {below} % {sizes[position]}) * {stride}")
+        return base, 1, f"{base} + {' + '.join(terms)}"
+
+    # -- sweeps -------------------------------------------------------------------------------
+
+    def kept_array(self, node: int) -> str:
+        """The private array that keeps a node's row."""
+        if node not in self.arrays:
+            shape = self.shape
+            name = f"row{len(self.arrays)}"
+            dtype = register_dtype(shape.graph.nodes[node].spec.dtype)
+            self.arrays[node] = name
+            size = -(-shape.columns // shape.lanes)
+            self.declared.append(Array(name, dtype, shape.lanes, size, mask_bytes=dtype.itemsize))
+        return self.arrays[node]
+
+    def emit(self) -> None:
+        """All sweeps, then the row's own outputs."""
+        shape = self.shape
+        for phase in range(shape.depth):
+            self.reduce(phase)
+        self._finish(shape.depth)
+        for output in shape.region.outputs:
+            if not shape.full_key(output):
+                self._store_row_value(output)
+
+    def reduce(self, phase: int) -> None:
+        """The reductions of one sweep; their results are known in the row from then on."""
+        shape = self.shape
+        nodes = shape.targets(phase)
+        self._keep(phase)
+        reductions = [self._reduction(node, phase) for node in nodes]
+        scope = self.scope.inner(shape.lanes)
+        if shape.cpu:
+            results = VectorBlocks(scope, reductions, shape.lanes).row(shape.columns)
+        else:
+            results = GroupBlocks(scope, reductions).row(shape.columns)
+        self.scope.add(*scope.statements)
+        for node, parts in zip(nodes, results, strict=True):
+            result = shape.graph.nodes[node]
+            self.scope.known[node] = self.scope.let(
+                Splat(parts[-1]), register_dtype(result.spec.dtype), mask_bytes=parts[-1].mask_bytes
+            )
+
+    def _reduction(self, node: int, phase: int) -> Reduction:
+        shape = self.shape
+        graph_node = shape.graph.nodes[node]
+        assert graph_node.op is not None
+        op = graph_node.op.name
+        reads = shape.region.reads[node]
+        source = register_dtype(shape.graph.nodes[graph_node.inputs[0]].spec.dtype)
+
+        def operands(scope: Scope, column: str, count: str | None) -> Parts:
+            point = ColumnPoint(self.row, scope, column, count, 2 * phase + 1)
+            values = tuple(point.value(key) for key in reads)
+            return (values[0], index_operand(scope, column)) if op in ("argmin", "argmax") else values
+
+        dtypes = (source, INT64) if op in ("argmin", "argmax") else (source,)
+        return Reduction(f"n{node}", op, dtypes, operands)
+
+    def again(self) -> RowWalk:
+        """Another walk over the rows, which keeps what it keeps in the same arrays."""
+        walk = RowWalk(self.shape, self.arguments, Scope(self.scope.names, lanes=self.scope.lanes), None)
+        walk.arrays, walk.kept_masks, walk.declared = self.arrays, self.kept_masks, self.declared
+        return walk
+
+    def all_columns(self, body: Callable[[str, str | None], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+        """A loop over the row's columns (or over the tile of them): `body(column, count)` for each vector."""
+        shape = self.shape
+        lanes, columns = shape.lanes, shape.columns
+        if not shape.cpu:
+            return (For("c", "lid", str(columns), str(LANES), body("c", None)),)
+        if shape.tiled:
+            return (
+                SetInteger("whole", f"till - (till - from) % {lanes}"),
+                For("c", "from", "whole", str(lanes), body("c", None)),
+                If("whole < till", (SetInteger("left", "till - whole"), *body("whole", "left"))),
+            )
+        whole = columns - columns % lanes
+        statements: tuple[Stmt, ...] = ()
+        if whole:
+            statements += (For("c", "0", str(whole), str(lanes), body("c", None)),)
+        if columns % lanes:
+            statements += (If("1", body(str(whole), str(columns % lanes))),)
+        return statements
+
+    def _keep(self, phase: int) -> None:
+        """A loop of its own for what this sweep computes and later ones need again."""
+        nodes = [node for node, first in self.shape.kept.items() if first == phase]
+        if not nodes:
+            return
+
+        def keep(column: str, count: str | None) -> tuple[Stmt, ...]:
+            point = ColumnPoint(self.row, self.scope.inner(self.shape.lanes), column, count, 2 * phase)
+            for node in nodes:
+                point.value(node)
+            return tuple(point.scope.statements)
+
+        self.scope.add(*self.all_columns(keep))
+
+    def _finish(self, phase: int) -> None:
+        """The sweep that stores full-level outputs and accumulates columns."""
+        if not self.shape.targets(phase):
+            return
+
+        def store(column: str, count: str | None) -> tuple[Stmt, ...]:
+            point = ColumnPoint(self.row, self.scope.inner(self.shape.lanes), column, count, 2 * phase)
+            self._at(point)
+            return tuple(point.scope.statements)
+
+        # Emitted before the loop is added: what the body needs of the row comes to stand before it.
+        self.scope.add(*self.all_columns(store))
+
+    def _at(self, point: ColumnPoint) -> None:
+        shape = self.shape
+        for output in shape.region.outputs:
+            if shape.full_key(output):
+                spec = shape.graph.nodes[output].spec
+                place = shape.place(shape.region.layouts[output], spec.shape, True)
+                argument = self.arguments.get("output", spec.dtype, output)
+                index, stride, each = self.address(self.base(argument.name, place), place, point.column)
+                point.store(output, index, stride, point.count, each)
+        if self.folds is not None:
+            self.folds(point)
+
+    def _store_row_value(self, output: int) -> None:
+        shape = self.shape
+        spec = shape.graph.nodes[output].spec
+        place = shape.place(shape.region.layouts[output], spec.shape, True)
+        argument = self.arguments.get("output", spec.dtype, output)
+        scope = self.scope.inner(self.scope.lanes)
+        RowPoint(self, scope).store(output, self.base(argument.name, place), 1, "1")
+        self.scope.add(*scope.statements if shape.cpu else (If("lid == 0", tuple(scope.statements)),))

@@ -1,0 +1,410 @@
+"""Building programs and keeping them: whatever happens to the files, the next build works."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from flowcompute.errors import KernelError
+from flowcompute.gpu import cache, programs
+from flowcompute.gpu._cl import cl
+from flowcompute.gpu.cache import ProgramStore, cache_folder
+from flowcompute.gpu.device import Device, select_device
+from flowcompute.gpu.programs import build, complete_options, program_key, save_new_programs
+
+TEXT = """
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void scale(__global float *x, const float by) { x[get_global_id(0)] *= by + %d.0f; }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own."""
+    monkeypatch.setenv("FLOWCOMPUTE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "programs"
+
+
+@pytest.fixture
+def device(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Device:
+    """The CPU, as if nothing had been built in this process yet."""
+    device = select_device("cpu", needs_float64=False)
+    monkeypatch.setattr(device, "programs", {})
+    monkeypatch.setattr(programs, "_UNSAVED", {})
+    return device
+
+
+def result(device: Device, program: cl.Program) -> list[float]:
+    kernel = cl.Kernel(program, "scale")
+    x = np.arange(4, dtype=np.float32)
+    buffer = cl.Buffer(device.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=x)
+    kernel.set_args(buffer, np.float32(1))
+    cl.enqueue_nd_range_kernel(device.queue, kernel, (4,), (1,))
+    cl.enqueue_copy(device.queue, x, buffer)
+    return x.tolist()
+
+
+def compiled_anew(device: Device, text: str, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Build as a new process would; whether that needed the compiler. The result must be right either way."""
+    calls = []
+    compile_text = programs._compiled
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "programs", {})
+        patch.setattr(programs, "_compiled", lambda *a: calls.append(a) or compile_text(*a))
+        assert result(device, build(device, text)) == [0, 3, 6, 9]
+    return bool(calls)
+
+
+def test_equal_text_is_built_once_in_a_process(device: Device) -> None:
+    first = build(device, TEXT % 1)
+    assert build(device, TEXT % 1) is first
+    assert build(device, TEXT % 2) is not first
+    assert build(device, TEXT % 1, ["-DX=1"]) is not first
+    assert result(device, first) == [0, 2, 4, 6]
+
+
+def test_a_process_keeps_so_many_programs(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "_KEPT_IN_PROCESS", 2)
+    a, b = build(device, TEXT % 1), build(device, TEXT % 2)
+    assert build(device, TEXT % 1) is a
+    build(device, TEXT % 3)
+    assert build(device, TEXT % 1) is a, "the longest unused goes first"
+    assert build(device, TEXT % 2) is not b
+    assert len(device.programs) == len(programs._UNSAVED) == 2
+
+
+def test_keys_tell_apart_what_matters(device: Device) -> None:
+    options = complete_options(device, ())
+    key = program_key(device, "text", options)
+    assert key == program_key(device, "text", list(options))
+    others = {program_key(device, "Text", options), program_key(device, "text", (*options, "-DX"))}
+    assert len(others | {key}) == 3
+
+
+def test_options() -> None:
+    device = select_device("cpu", needs_float64=False)
+    assert complete_options(device, ["-DX", "-DX"]) == (
+        "-DX",
+        "-cl-std=CL1.2",
+        "-cl-fp32-correctly-rounded-divide-sqrt",
+        "-w",
+    )
+    assert complete_options(device, ["-cl-std=CL3.0"])[0] == "-cl-std=CL3.0"
+    assert "-cl-std=CL1.2" not in complete_options(device, ["-cl-std=CL3.0"])
+    assert not [option for option in complete_options(device, ()) if "fast" in option or "unsafe" in option]
+
+
+def test_a_text_that_warns_warns_nobody(device: Device, capfd: pytest.CaptureFixture[str]) -> None:
+    build(device, "__kernel void k(__global float *x) { int unused = 1.5; float16 a = x[0]; }")
+    assert capfd.readouterr() == ("", "")
+
+
+# -- keeping --------------------------------------------------------------------------------------
+
+
+def test_kept_programs_need_no_compiler(device: Device, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compiled_anew(device, TEXT % 2, monkeypatch)
+    build(device, TEXT % 2)
+    assert save_new_programs() == 1
+    assert save_new_programs() == 0
+    assert not compiled_anew(device, TEXT % 2, monkeypatch)
+    (file,) = folder.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_program_is_kept_whether_it_was_launched_or_not(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(device, TEXT % 2)
+    save_new_programs()
+    assert not compiled_anew(device, TEXT % 2, monkeypatch)
+
+
+def test_saving_stops_at_its_limit(device: Device) -> None:
+    build(device, TEXT % 2)
+    assert save_new_programs(limit_s=0.0) == 0
+    assert save_new_programs() == 1
+
+
+def test_damaged_files_are_made_again(device: Device, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(device, TEXT % 2)
+    save_new_programs()
+    (file,) = folder.iterdir()
+    whole = file.read_bytes()
+    damaged = [whole[:cut] for cut in (0, 1, 47, 48, 49, 1000, len(whole) // 2, len(whole) - 1)]
+    damaged += [whole + b"\0", pickle.dumps(ValueError), b"\0" * len(whole), os.urandom(4096)]
+    for place in (0, 8, 15, 16, 40, 48, 60, len(whole) // 3, len(whole) - 1):
+        damaged.append(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+    key = file.name.removesuffix(".bin")
+    for content in damaged:
+        file.write_bytes(content)
+        assert ProgramStore().load(key) is None
+        assert not file.exists()
+    file.write_bytes(damaged[6])
+    assert compiled_anew(device, TEXT % 2, monkeypatch)
+    save_new_programs()
+    assert not compiled_anew(device, TEXT % 2, monkeypatch)
+
+
+def test_a_whole_file_that_the_driver_refuses_is_made_again(
+    device: Device, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = program_key(device, TEXT % 2, complete_options(device, ()))
+    ProgramStore().store(key, b"of another driver")
+    assert compiled_anew(device, TEXT % 2, monkeypatch)
+    assert list(folder.iterdir()) == []
+
+
+@given(content=st.binary(max_size=300), other=st.binary(max_size=300), data=st.data())
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_store_gives_back_what_was_kept_or_nothing(
+    folder: Path, content: bytes, other: bytes, data: st.DataObject
+) -> None:
+    store = ProgramStore()
+    store.store("a", content)
+    store.store("b", other)
+    assert (store.load("a"), store.load("b"), store.load("c")) == (content, other, None)
+    file = folder / "a.bin"
+    whole = file.read_bytes()
+    place = data.draw(st.integers(0, len(whole) - 1))
+    bit = data.draw(st.integers(0, 7))
+    file.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << bit)]) + whole[place + 1 :])
+    assert store.load("a") is None
+    file.write_bytes(whole[:place])
+    assert store.load("a") is None
+    os.replace(folder / "b.bin", file)
+    assert store.load("a") is None, "a program under another's name"
+
+
+def test_the_longest_unused_files_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ProgramStore()
+    for age, key in enumerate("abc"):
+        store.store(key, b"x" * 1000)
+        os.utime(folder / f"{key}.bin", (age, age))
+    (folder / "new-left").write_bytes(b"of a killed process")
+    os.utime(folder / "new-left", (0, 0))
+    assert store.load("a") == b"x" * 1000  # now the latest used
+    monkeypatch.setattr(cache, "LIMIT_BYTES", 3200)
+    store.store("d", b"x" * 1000)
+    assert {file.name for file in folder.iterdir()} == {"a.bin", "c.bin", "d.bin"}
+
+
+# -- folders that are not ours --------------------------------------------------------------------
+
+
+def test_the_folder_is_read_when_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FLOWCOMPUTE_CACHE", str(tmp_path))
+    assert cache_folder() == str(tmp_path)
+    monkeypatch.delenv("FLOWCOMPUTE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    assert cache_folder() == str(tmp_path / "x" / "flowcompute")
+    for relative in ("", "here"):
+        monkeypatch.setenv("XDG_CACHE_HOME", relative)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        assert cache_folder() == str(tmp_path / ".cache" / "flowcompute")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("level", ["cache", "programs"])
+@pytest.mark.parametrize("wrong", ["group", "world", "owner", "link", "file"])
+def test_a_folder_that_others_can_change_is_not_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, level: str, wrong: str
+) -> None:
+    ProgramStore().store("key", b"content")
+    place = folder if level == "programs" else folder.parent
+    if wrong in ("group", "world"):
+        place.chmod(0o770 if wrong == "group" else 0o707)
+    elif wrong == "owner":
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    elif wrong == "link":
+        place.rename(place.with_name("real"))
+        place.symlink_to(place.with_name("real"))
+    else:
+        place.rename(place.with_name("real"))
+        place.write_bytes(b"")
+    monkeypatch.setattr(cache, "_TOLD", set())
+    trusted = wrong == "link" and level == "cache"  # the user may point FLOWCOMPUTE_CACHE anywhere
+    with caplog.at_level(logging.WARNING):
+        for store in (ProgramStore(), ProgramStore()):
+            assert store.load("key") == (b"content" if trusted else None)
+            store.store("other", b"")
+            assert (store.load("other") == b"") == trusted
+            store.remove("key" if not trusted else "none")
+            assert (store.folder is None) == bool(store.reason) != trusted
+    assert len(caplog.records) == (0 if trusted else 1), "said once"
+
+
+def test_a_program_is_built_where_nothing_can_be_kept(
+    device: Device, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    assert compiled_anew(device, TEXT % 2, monkeypatch)
+    assert save_new_programs() == 0
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_that_others_can_change_is_not_used(folder: Path) -> None:
+    store = ProgramStore()
+    store.store("key", b"content")
+    file = folder / "key.bin"
+    file.chmod(0o666)
+    assert store.load("key") is None
+    file.chmod(0o600)
+    assert store.load("key") == b"content"
+    file.rename(folder / "real")
+    file.symlink_to(folder / "real")
+    assert store.load("key") is None
+    file.unlink()
+    file.mkdir()
+    assert store.load("key") is None
+
+
+def test_a_full_disk_loses_nothing_but_the_copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    store = ProgramStore()
+    store.store("key", b"content")
+    assert store.load("key") is None
+    assert list(folder.iterdir()) == []
+
+
+# -- errors ---------------------------------------------------------------------------------------
+
+
+def test_a_compile_error_shows_the_lines_round_it(device: Device) -> None:
+    lines = ["__kernel void k(__global float *x) {", *(f"    x[{n}] = {n};" for n in range(20)), "}"]
+    lines[11] = "    x[10] = missing(10);"
+    with pytest.raises(KernelError) as caught:
+        build(device, "\n".join(lines))
+    said = str(caught.value)
+    assert f"does not compile on {device.traits.name}" in said
+    assert "missing" in caught.value.message.splitlines()[1]
+    assert ">   12 |     x[10] = missing(10);" in said
+    assert "     9 |     x[7] = 7;" in said
+    assert "    15 |     x[13] = 13;" in said
+    assert "16 |" not in said
+    assert "/" not in caught.value.message, "no path of a temporary file"
+    assert "-cl-std=CL1.2" in said
+
+
+def test_wrong_options_are_a_kernel_error(device: Device) -> None:
+    with pytest.raises(KernelError, match="does not compile"):
+        build(device, TEXT % 1, ["-no-such-option"])
+
+
+@pytest.mark.parametrize("log", ["<kernel>:2:5: error: bad", "2:5: error: bad", "error: /tmp/a_b/f.cl:2:5: bad"])
+def test_logs_of_other_drivers(log: str) -> None:
+    device = select_device("cpu", needs_float64=False)
+    error = programs._compile_error(device, "one\ntwo\nthree", (), f"{log}\n\n1 error")
+    assert ">    2 | two\n     3 | three" in str(error)
+
+
+def test_a_log_without_a_line_is_shown_as_it_is() -> None:
+    device = select_device("cpu", needs_float64=False)
+    assert "out of registers" in str(programs._compile_error(device, "one", (), "out of registers"))
+
+
+# -- processes ------------------------------------------------------------------------------------
+
+WORKER = """
+import sys
+import numpy as np
+from flowcompute.gpu import programs
+from flowcompute.gpu._cl import cl
+from flowcompute.gpu.device import select_device
+device = select_device("cpu", False)
+print("ready", flush=True)
+sys.stdin.readline()
+if sys.argv[1] == "stored":
+    programs._compiled = None
+program = programs.build(device, sys.argv[2])
+kernel = cl.Kernel(program, "scale")
+x = np.arange(4, dtype=np.float32)
+buffer = cl.Buffer(device.context, cl.mem_flags.USE_HOST_PTR, hostbuf=x)
+kernel.set_args(buffer, np.float32(1))
+cl.enqueue_nd_range_kernel(device.queue, kernel, (4,), (1,)).wait()
+print(x.tolist(), flush=True)
+"""
+
+
+def worker(mode: str, text: str) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", WORKER, mode, text], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+
+
+def test_two_processes_build_the_same_kernel_at_once_and_a_third_compiles_nothing(folder: Path) -> None:
+    both = [worker("any", TEXT % 2) for _ in range(2)]
+    for one in both:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+    work = folder.parent / "work"
+    assert len(list(work.iterdir())) == 2
+    for one in both:
+        assert one.stdin is not None
+        one.stdin.write("\n")
+        one.stdin.flush()
+    for one in both:
+        assert one.communicate() == ("[0.0, 3.0, 6.0, 9.0]\n", "")
+        assert one.returncode == 0
+    (file,) = folder.iterdir()
+    assert file.suffix == ".bin"
+    assert list(work.iterdir()) == [], "working folders go with their processes"
+    assert worker("stored", TEXT % 2).communicate("\n") == ("ready\n[0.0, 3.0, 6.0, 9.0]\n", "")
+
+
+KILLED = """
+import itertools, os, signal, sys, time
+from flowcompute.gpu import programs
+from flowcompute.gpu.device import select_device
+
+def child(number):
+    device = select_device("cpu", False)
+    os.write(ready[1], b"x")
+    for n in itertools.count():
+        programs.build(device, sys.argv[1] % (1000 * number + n))
+        programs.save_new_programs()
+
+# Forked before the first use of a device, so pyopencl is imported once only.
+for round in range(5):
+    ready = os.pipe()
+    children = []
+    for number in range(4):
+        pid = os.fork()
+        if pid == 0:
+            child(4 * round + number)
+        children.append(pid)
+    for number, pid in enumerate(children):
+        os.read(ready[0], 1)
+    for number, pid in enumerate(children):
+        until = time.monotonic() + 0.02 * (round + 4 * number)
+        while time.monotonic() < until:
+            assert os.waitpid(pid, os.WNOHANG) == (0, 0)
+        os.kill(pid, signal.SIGKILL)
+        assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGKILL
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
+def test_after_twenty_kills_during_a_build_the_next_start_works_and_tidies_up(folder: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", KILLED, TEXT]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    work = folder.parent / "work"
+    assert list(work.iterdir()), "the killed left their working folders"
+    assert worker("any", TEXT % 0).communicate("\n") == ("ready\n[0.0, 1.0, 2.0, 3.0]\n", "")
+    assert [name for name in work.iterdir() if (name / "lock").exists()] == []
