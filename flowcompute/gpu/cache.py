@@ -21,6 +21,7 @@ _LOG = logging.getLogger(__name__)
 _HEADER = struct.Struct("<8sQ32s")
 _MAGIC = b"fcprog1\n"
 _TOLD: set[str] = set()
+_WORKING: list[str] = []
 
 LIMIT_BYTES = 256 << 20
 """What stored programs may take together; the longest unused go first."""
@@ -216,6 +217,8 @@ def _working_folder() -> str:
     # Under its name the lock is held from the first moment, so nobody takes this folder for a dead process's.
     os.rename(os.path.join(folder, "new"), os.path.join(folder, "lock"))
 
+    _WORKING.append(folder)
+
     def remove() -> None:
         # A forked child inherits this function, but not the folder.
         if os.getpid() == owner:
@@ -224,6 +227,11 @@ def _working_folder() -> str:
 
     atexit.register(remove)
     return folder
+
+
+def working_folder_is_there() -> bool:
+    """Whether nobody has removed the driver's files of this process (true where it has no such folder)."""
+    return all(os.path.exists(os.path.join(folder, "lock")) for folder in _WORKING)
 
 
 def _try_lock(handle: int) -> bool:

@@ -127,15 +127,16 @@ class _Inventory:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._devices: tuple[Device, ...] | None = None
-        self._process = 0
+        self._process: int | None = None
 
     def devices(self) -> tuple[Device, ...]:
+        # Before the lock, which another thread may have held when this process was forked off.
+        if self._process not in (None, os.getpid()):
+            raise forked()
         with self._lock:
             if self._devices is None:
-                self._devices = _listed()
                 self._process = os.getpid()
-            if self._process != os.getpid():
-                raise forked()
+                self._devices = _listed()
             return self._devices
 
 

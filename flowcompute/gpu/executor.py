@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -24,8 +25,8 @@ from flowcompute.planner.steps import NodeStep, RegionStep
 CHUNK_BYTES = 64 << 10
 """What one work-item of a CPU takes: launching smaller ones costs more than it balances."""
 
-SAVING_LIMIT_S = 2.0
-"""How long the end of a run may be held up by keeping new programs."""
+LONG_RUN_S = 2.0
+"""After runs of this length new programs are kept at once, so that a killed process has them too."""
 
 GROUPS_PER_UNIT = 16
 """Work-groups for each compute unit of a GPU, when there is so much work."""
@@ -41,6 +42,7 @@ class OpenCLExecutor(StepExecutor):
         self._kernels: dict[str, Any] = {}
         self._memory: Memory | None = None
         self._written: list[cl.Buffer] = []
+        self._opened_s = 0.0
         self._partials: dict[tuple[int, int], np.ndarray] = {}
         self._carries: dict[tuple[int, int], np.ndarray] = {}
         self._padded: dict[int, np.ndarray] = {}
@@ -65,6 +67,7 @@ class OpenCLExecutor(StepExecutor):
                 # Typed once, scalars cost nothing to set; untyped ones 10 microseconds each.
                 compiled.set_scalar_arg_dtypes(_argument_types(step.kernel))
                 self._kernels[step.kernel.name] = compiled
+        self._opened_s = time.monotonic()
         self._memory = memory_of(self.device)
         super().open()
 
@@ -234,8 +237,9 @@ class OpenCLExecutor(StepExecutor):
         """Release buffers and kernels."""
         if self._memory is not None:
             self._memory.close()
-            # Nobody waits for a first result any more: keep what was compiled for the next process.
-            save_new_programs(SAVING_LIMIT_S)
+            if time.monotonic() - self._opened_s > LONG_RUN_S:
+                # Compiled once more for keeping, which would be felt after a short run; those are kept at exit.
+                save_new_programs()
         self._memory = None
         self._kernels.clear()
         self._partials.clear()

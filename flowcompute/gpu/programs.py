@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from flowcompute.errors import KernelError
 from flowcompute.gpu._cl import cl
-from flowcompute.gpu.cache import ProgramStore
+from flowcompute.gpu.cache import ProgramStore, working_folder_is_there
 from flowcompute.gpu.device import Device
 
 _CONTEXT_LINES = 3
@@ -96,7 +96,8 @@ def _compiled(device: Device, context: cl.Context, key: str, text: str, options:
         program = cl.Program(context, text)
         _quietly_build(program, options)
     except cl.Error as error:
-        log = program.get_build_info(device.handle, cl.program_build_info.LOG)
+        info = cl.program_build_info.LOG
+        log = program.get_build_info(device.handle, info)  # type: ignore[no-untyped-call]  # pyopencl left it bare
         raise _compile_error(device, text, options, log or str(error)) from error
     if device.platform not in _KEPT_BY_DRIVER:
         _save_at_exit()
@@ -113,8 +114,7 @@ def _quietly_build(program: cl.Program, options: Sequence[str]) -> None:
 
 @functools.cache
 def _save_at_exit() -> None:
-    # Registered after the handler that removes PoCL's working files, and so called before it: a binary made
-    # without them is incomplete, and PoCL dies of it.
+    # Registered after the handler that removes PoCL's working files, and so called before it.
     atexit.register(save_new_programs, _EXIT_LIMIT_S)
 
 
@@ -133,6 +133,9 @@ def save_new_programs(limit_s: float = float("inf")) -> int:
     start = time.monotonic()
     saved = 0
     with _LOCK:
+        if not working_folder_is_there():
+            # A binary made without PoCL's working files is incomplete, and PoCL dies of it.
+            _UNSAVED.clear()
         store = ProgramStore() if _UNSAVED else None
         while _UNSAVED and store is not None and time.monotonic() - start < limit_s:
             key, (program, process) = _UNSAVED.popitem()

@@ -142,7 +142,8 @@ def _merge_aligned(op: str, parts: Parts) -> Parts:
     return tuple(part[..., 0] for part in parts)
 
 
-def _identities(op: str, parts: Parts) -> list[Any]:
+def identities(op: str, parts: Parts) -> list[Any]:
+    """The identity of each accumulator part: of (value, index) pairs the index that any other beats."""
     if op in ("argmin", "argmax"):
         return [identity(op, parts[0].dtype), np.iinfo(np.int64).max]
     return [identity(op, part.dtype) for part in parts]
@@ -153,7 +154,7 @@ def _reduce_block(op: str, parts: Parts, lanes: int) -> Parts:
     length = parts[0].shape[-1]
     steps = max(1, -(-length // lanes))
     padded = []
-    for part, fill in zip(parts, _identities(op, parts), strict=True):
+    for part, fill in zip(parts, identities(op, parts), strict=True):
         room = np.full((*part.shape[:-1], steps * lanes), fill, part.dtype)
         room[..., :length] = part
         padded.append(room.reshape(*part.shape[:-1], steps, lanes))

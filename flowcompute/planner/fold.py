@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.planner.canonical import Parts, combine, fold_block, identity, merge_dtype, reduce_rows
+from flowcompute.planner.canonical import Parts, combine, fold_block, identities, identity, merge_dtype, reduce_rows
 from flowcompute.spec import FLOAT64, INT64, is_float
 
 
@@ -65,7 +65,7 @@ class Fold:
         self.records = 0
         self._tail: Parts | None = None
         self._open: tuple[Parts, int] | None = None
-        self._levels: list[Parts | None] = []
+        self._levels: list[tuple[Parts, int] | None] = []
 
     def push_records(self, values: Sequence[np.ndarray]) -> None:
         """Add records: arrays `(n, *item)`, one for each input of the fold."""
@@ -109,7 +109,8 @@ class Fold:
 
     def result(self) -> np.ndarray:
         """The value of the fold over all records so far."""
-        state = [None if level is None else tuple(part.copy() for part in level) for level in self._levels]
+        # Nodes are never changed in place, so a copy of the list keeps them.
+        state = list(self._levels)
         records, tail = self.records, self._tail
         try:
             if tail is not None and len(tail[0]):
@@ -126,7 +127,9 @@ class Fold:
             "records": self.records,
             "open": None if self._open is None else [[part.copy() for part in self._open[0]], self._open[1]],
             "tail": None if self._tail is None else [part.copy() for part in self._tail],
-            "levels": [None if level is None else [part.copy() for part in level] for level in self._levels],
+            "levels": [
+                None if level is None else [[part.copy() for part in level[0]], level[1]] for level in self._levels
+            ],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -134,7 +137,7 @@ class Fold:
         self.records = state["records"]
         self._open = None if state["open"] is None else (tuple(state["open"][0]), state["open"][1])
         self._tail = None if state["tail"] is None else tuple(state["tail"])
-        self._levels = [None if level is None else tuple(level) for level in state["levels"]]
+        self._levels = [None if level is None else (tuple(level[0]), level[1]) for level in state["levels"]]
 
     # -- blocks -----------------------------------------------------------------------------
 
@@ -160,7 +163,8 @@ class Fold:
         if self.spec.numbers == 1:
             # A short last block keeps the 256 lanes of a whole one: its length is not known in advance.
             room = self.spec.block - blocks[0].shape[1]
-            padded = tuple(self._padded(op, part, room) for part in blocks) if room else blocks
+            fills = identities(op, blocks)
+            padded = tuple(self._padded(part, fill, room) for part, fill in zip(blocks, fills, strict=True))
             return tuple(part[:, None] for part in reduce_rows(op, tuple(part[:, :, 0] for part in padded)))
         total = tuple(part[:, 0] for part in blocks)
         for record in range(1, blocks[0].shape[1]):
@@ -168,55 +172,65 @@ class Fold:
         return total
 
     @staticmethod
-    def _padded(op: str, part: np.ndarray, room: int) -> np.ndarray:
-        index = op in ("argmin", "argmax") and part.dtype == INT64
-        fill = np.iinfo(np.int64).max if index else identity(op, part.dtype)
-        return np.concatenate([part, np.full((len(part), room, 1), fill, part.dtype)], axis=1)
+    def _padded(part: np.ndarray, fill: Any, room: int) -> np.ndarray:
+        return np.concatenate([part, np.full((len(part), room, 1), fill, part.dtype)], axis=1) if room else part
 
     def _add_blocks(self, parts: Parts, records: int) -> None:
         """Merge consecutive blocks of `records` records each into the binary counter."""
-        if self.spec.op == "var":
-            parts = self._moments(parts, records)
-        nodes = tuple(part.astype(merge_dtype(part.dtype)) for part in parts)
-        level = 0
-        while len(nodes[0]):
-            if level == len(self._levels):
-                self._levels.append(None)
-            pending = self._levels[level]
-            if pending is not None:
-                nodes = tuple(np.concatenate([p[None], n]) for p, n in zip(pending, nodes, strict=True))
+        with np.errstate(all="ignore"):
+            if self.spec.op == "var":
+                parts = self._moments(parts, records)
+            nodes = tuple(part.astype(merge_dtype(part.dtype), copy=False) for part in parts)
+            level = 0
+            while len(nodes[0]):
+                if level == len(self._levels):
+                    self._levels.append(None)
+                pending = self._levels[level]
                 self._levels[level] = None
-            count = len(nodes[0])
-            if count % 2:
-                self._levels[level] = tuple(node[-1] for node in nodes)
-                nodes = tuple(node[:-1] for node in nodes)
-            nodes = self._merge(tuple(n[0::2] for n in nodes), tuple(n[1::2] for n in nodes))
-            level += 1
+                if pending is not None and pending[1] != records:
+                    # The stream's last, shorter block: alone, and merged with what stands to its left.
+                    pair = tuple(part[None] for part in pending[0])
+                    nodes, records = self._merge(pair, pending[1], nodes, records), pending[1] + records
+                else:
+                    if pending is not None:
+                        nodes = tuple(np.concatenate([p[None], n]) for p, n in zip(pending[0], nodes, strict=True))
+                    if len(nodes[0]) % 2:
+                        self._levels[level] = (tuple(node[-1].copy() for node in nodes), records)
+                        nodes = tuple(node[:-1] for node in nodes)
+                    left, right = (tuple(node[side::2] for node in nodes) for side in (0, 1))
+                    nodes, records = self._merge(left, records, right, records), 2 * records
+                level += 1
 
     def _moments(self, parts: Parts, records: int) -> Parts:
-        """Shifted sums of a block as (count, mean, squared deviations, inner variance) in float64."""
+        """Shifted sums of a block as (mean, squared deviations, inner variance) in float64."""
         shift, first, second, *inside = (part.astype(FLOAT64) for part in parts)
-        with np.errstate(all="ignore"):
-            count = np.full_like(shift, records)
-            deviations = np.maximum(second - first * first / records, 0)
-            return (count, shift + first / records, deviations, *inside)
+        mean = first / records
+        deviations = np.maximum(second - first * mean, 0)
+        return (shift + mean, deviations, *inside)
 
-    def _merge(self, a: Parts, b: Parts) -> Parts:
-        with np.errstate(all="ignore"):
-            if self.spec.op != "var":
-                return combine(self.spec.op, a, b)
-            count = a[0] + b[0]
-            gap = b[1] - a[1]
-            mean = a[1] + gap * (b[0] / count)
-            deviations = a[2] + b[2] + gap * gap * (a[0] * b[0] / count)
-            return (count, mean, deviations, *(x + y for x, y in zip(a[3:], b[3:], strict=True)))
+    def _merge(self, a: Parts, a_records: int, b: Parts, b_records: int) -> Parts:
+        """Two neighbouring nodes of the tree (arrays of them) as one."""
+        if self.spec.op != "var":
+            return combine(self.spec.op, a, b)
+        records = a_records + b_records
+        gap = b[0] - a[0]
+        mean = a[0] + gap * (b_records / records)
+        gap *= gap
+        gap *= a_records * b_records / records
+        gap += a[1]
+        gap += b[1]
+        return (mean, gap, *(x + y for x, y in zip(a[2:], b[2:], strict=True)))
 
     def _total(self) -> Parts | None:
-        total: Parts | None = None
-        for level in self._levels:
-            if level is not None:
-                total = level if total is None else self._merge(level, total)
-        return total
+        """All nodes as one, from the latest to the earliest."""
+        total: tuple[Parts, int] | None = None
+        with np.errstate(all="ignore"):
+            for level in self._levels:
+                if level is not None and total is not None:
+                    total = self._merge(*level, *total), level[1] + total[1]
+                elif level is not None:
+                    total = level
+        return None if total is None else total[0]
 
     # -- finish -----------------------------------------------------------------------------
 
@@ -229,8 +243,8 @@ class Fold:
                 value = total[0] / self.records
             elif spec.op == "var":
                 count = self.records * spec.inner
-                inside = total[3] * spec.inner if len(total) > 3 else 0.0
-                value = (total[2] * spec.inner + inside) / max(count - spec.correction, 0)
+                inside = total[2] * spec.inner if len(total) > 2 else 0.0
+                value = (total[1] * spec.inner + inside) / max(count - spec.correction, 0)
             else:
                 value = total[-1]
             return np.asarray(value).astype(spec.result_dtype).reshape(spec.result_shape)

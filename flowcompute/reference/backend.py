@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -138,7 +139,8 @@ def _reduce(node: Node, operands: list[Node], arrays: list[np.ndarray], stream: 
     whole = np.broadcast_arrays(*shaped)
     axes = tuple(axis + lead for axis in node.attrs["axes"])
     kept = [axis for axis in range(whole[0].ndim) if axis not in axes]
-    rows = tuple(part.transpose(*kept, *axes).reshape(*(part.shape[axis] for axis in kept), -1) for part in whole)
+    shape = (*(whole[0].shape[axis] for axis in kept), math.prod(whole[0].shape[axis] for axis in axes))
+    rows = tuple(part.transpose(*kept, *axes).reshape(shape) for part in whole)
     if name == "vecdot":
         rows = (rows[0] * rows[1],)
     elif name in ("argmin", "argmax"):

@@ -226,7 +226,8 @@ def python(code: str, *, check: bool = True, **environment: str) -> subprocess.C
 
 
 FORK = """
-import os, sys
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # what Python 3.12 says of forks beside threads
 from flowcompute.errors import RunError
 from flowcompute.gpu.device import describe_devices, select_device
 if sys.argv[-1] == "used":

@@ -130,6 +130,17 @@ def test_a_program_is_kept_whether_it_was_launched_or_not(device: Device, monkey
     assert not compiled_anew(device, TEXT % 2, monkeypatch)
 
 
+def test_nothing_is_kept_once_the_drivers_files_are_gone(
+    device: Device, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(device, TEXT % 2)
+    monkeypatch.setattr(cache, "_WORKING", [str(folder / "removed")])
+    assert save_new_programs() == 0
+    monkeypatch.setattr(cache, "_WORKING", [])
+    assert save_new_programs() == 0
+    assert compiled_anew(device, TEXT % 2, monkeypatch)
+
+
 def test_saving_stops_at_its_limit(device: Device) -> None:
     build(device, TEXT % 2)
     assert save_new_programs(limit_s=0.0) == 0
@@ -368,7 +379,8 @@ def test_two_processes_build_the_same_kernel_at_once_and_a_third_compiles_nothin
 
 
 KILLED = """
-import itertools, os, signal, sys, time
+import itertools, os, signal, sys, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # what Python 3.12 says of forks beside threads
 from flowcompute.gpu import programs
 from flowcompute.gpu.device import select_device
 

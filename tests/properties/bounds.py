@@ -249,8 +249,8 @@ def _careful(value: np.ndarray, error: np.ndarray, partial: np.ndarray, result: 
 def _arg(name: str, x: Bound, axes: tuple[int, ...], keepdims: bool) -> Bound:
     kept = [axis for axis in range(x.value.ndim) if axis not in axes]
     lead = tuple(x.shape[axis] for axis in kept)
-    value = x.value.transpose(*kept, *axes).reshape(*lead, -1)
-    error = x.error.transpose(*kept, *axes).reshape(*lead, -1)
+    row = math.prod(x.shape[axis] for axis in axes)
+    value, error = (part.transpose(*kept, *axes).reshape(*lead, row) for part in (x.value, x.error))
     index = getattr(np, name)(value, axis=-1)
     chosen = np.take_along_axis(value, index[..., None], -1)
     unknown = np.any(error > 0, axis=-1)

@@ -109,6 +109,16 @@ def test_what_is_no_exception_passes_through(kind):
     scene.assert_put_away(committed=False)
 
 
+def test_a_backend_that_breaks_is_told_to_whoever_waits(monkeypatch):
+    scene = Scene()
+    plan = full_job(scene).plan()
+    monkeypatch.setattr(plan.backend, "executor", lambda plan, index: {}[index])
+    with pytest.raises(RunError, match="the runtime failed: KeyError: 0") as caught:
+        start(plan, progress=False).wait(30)
+    assert isinstance(caught.value.__cause__, KeyError)
+    scene.assert_put_away(committed=False)
+
+
 def test_a_failing_on_batch_is_named():
     def bad(run):
         if run.progress.items >= 8:

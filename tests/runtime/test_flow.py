@@ -70,6 +70,14 @@ def test_a_pass_without_sources_finishes_at_once():
     assert scene.counts["process"] == 0
 
 
+def test_without_sources_the_length_says_how_many_records_there_are():
+    job = Job(Scene(), batch_items=4, length=10)
+    job.functions = {10: lambda x: 7}
+    job.sink("y", 10)
+    np.testing.assert_array_equal(run(job).value, np.full((10, 3), 7))
+    assert [stop for _, _, stop in job.scene.executors[0].seqs] == [4, 8, 10]
+
+
 def test_buffers_are_made_once_and_never_more_than_the_depth():
     for depth in (1, 2, 5):
         scene = Scene()
@@ -218,23 +226,25 @@ def test_a_source_that_is_a_result_is_copied_to_where_it_belongs():
     np.testing.assert_array_equal(run(job).value, data)
 
 
-def test_an_immediate_reader_is_asked_without_a_thread():
+@pytest.mark.parametrize(("operation", "stages", "at"), [("read b", "sources", 1), ("write twice_1", "sinks", 0)])
+def test_what_is_immediate_is_asked_without_a_thread(operation, stages, at):
     scene = Scene()
     job = full_job(scene)
     names = set()
-    scene.hooks["read b"] = lambda _: names.add(threading.current_thread().name)
-    start(job.plan(), progress=False).wait(30)
+    scene.hooks[operation] = lambda _: names.add(threading.current_thread().name)
+    run(job)
     assert names == {"flowcompute-worker"}
     names.clear()
-    opened = job.sources[1].element.open
+    element = getattr(job, stages)[at].element
+    opened = element.open
 
-    def open_immediate(**options):
-        reader = opened(**options)
-        reader.immediate = True
-        return reader
+    def open_immediate(*args, **options):
+        made = opened(*args, **options)
+        made.immediate = True
+        return made
 
-    job.sources[1].element.freeze_fields(open=open_immediate)
-    start(job.plan(), progress=False).wait(30)
+    element.freeze_fields(open=open_immediate)
+    run(job)
     assert names == {"flowcompute-run"}
 
 

@@ -1,0 +1,127 @@
+"""In-device bandwidth of generated kernels against the device's own copy: no transfers, one kernel at a time.
+
+    python -m benchmarks.device [--device gpu] [--mib 1024] [--reps 7]
+
+Each kernel runs over one resident batch; bytes are those it must read and write. The copy is
+OpenCL's own buffer copy of as many bytes, interleaved with the kernels. Results are checked
+against NumPy in float64 on the first million numbers or rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import flowcompute as fc
+from flowcompute.batch import Batch
+from flowcompute.gpu._cl import cl
+from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.planner.plan import Plan
+from flowcompute.planner.steps import RegionStep
+
+DEVICE = "gpu"
+
+
+class Resident:
+    """A job whose one batch stays on the device; `run` launches its kernels again."""
+
+    def __init__(self, job: fc.Element, array: np.ndarray, device: str) -> None:
+        strategy = fc.Strategy(batch_bytes=array.nbytes, depth=1)
+        self.plan: Plan = fc.plan(job, device=device, memory="96GiB", strategy=strategy)
+        executor = self.plan.backend.executor(self.plan, 0)
+        assert isinstance(executor, OpenCLExecutor)
+        self.executor = executor
+        executor.open()
+        (self.one_pass,) = self.plan.passes
+        self.items = self.one_pass.length or 0
+        self.value = self.one_pass.sources[0].value
+        self.batch = Batch(0, 0, self.items, {self.value: array})
+        streams = [sink for sink in self.one_pass.sinks if sink.spec.is_stream]
+        self.outputs = {s.value: np.empty((self.items, *s.spec.shape), s.spec.dtype) for s in streams}
+        executor.process(self.batch, self.outputs)
+        (step,) = [s for s in self.one_pass.steps if isinstance(s, RegionStep)]
+        self.step = step
+        self.call: tuple[Any, ...] = ()
+        launch = executor._launch
+        executor._launch = lambda *call: setattr(self, "call", call)  # type: ignore[method-assign]
+        executor.values = {self.value: array}
+        executor._downloads = set()
+        executor.run_region(step, self.outputs, self.items)
+        self.launch = launch
+
+    def run(self) -> None:
+        """The kernel alone: no transfer, no merging of blocks on the host."""
+        self.launch(*self.call)
+
+
+def copy_of(resident: Resident, size_bytes: int) -> Callable[[], None]:
+    device = resident.executor.device
+    a, b = (cl.Buffer(device.context, cl.mem_flags.READ_WRITE, size_bytes) for _ in range(2))
+
+    def run() -> None:
+        cl.enqueue_copy(device.queue, b, a)
+        device.queue.finish()
+
+    return run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="gpu")
+    parser.add_argument("--mib", type=int, default=1024)
+    parser.add_argument("--reps", type=int, default=7)
+    options = parser.parse_args()
+    array = np.random.default_rng(1).standard_normal((options.mib << 20) // 4, dtype=np.float32)
+    rows, columns = array.reshape(-1, 1024), array.reshape(-1, 512)
+    x, r, c = fc.source(array), fc.source(rows), fc.source(columns)
+    e = fc.exp(r - r.max(axis=1, keepdims=True))
+    jobs: dict[str, tuple[fc.Element, np.ndarray, float]] = {
+        "W1 chain": (fc.nn.sigmoid(1.5 * x - 0.25) * fc.tanh(x) + x * x, array, 2.0),
+        "sum": (x.sum(), array, 1.0),
+        "softmax, rows of 1024": (e / e.sum(axis=1, keepdims=True), rows, 2.0),
+        "row sum, rows of 1024": (r.sum(axis=1), rows, 1.0),
+        "column var, (N, 512)": (c.var(axis=0), columns, 1.0),
+    }
+    residents = {name: Resident(job, data, options.device) for name, (job, data, _) in jobs.items()}
+    first = next(iter(residents.values()))
+    print(f"{first.plan.backend.traits.name}: {options.mib} MiB of float32")
+    calls: dict[str, tuple[Callable[[], None], float]] = {
+        name: (residents[name].run, jobs[name][2] * array.nbytes) for name in jobs
+    }
+    calls["copy (read + write)"] = (copy_of(first, array.nbytes), 2.0 * array.nbytes)
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(options.reps):
+        for name, (run, _) in calls.items():
+            began = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - began)
+    medians = {name: calls[name][1] / statistics.median(times) / 1e9 for name, times in seconds.items()}
+    limit = medians["copy (read + write)"]
+    for name, rate in medians.items():
+        print(f"{name:24} {rate:9.1f} GB/s  {rate / limit:5.2f} of the copy")
+    check(array)
+
+
+def check(array: np.ndarray) -> None:
+    """Answers on a part, against float64."""
+    part = array[: 1 << 20]
+    x, r = fc.source(part), fc.source(part.reshape(-1, 1024))
+    e = fc.exp(r - r.max(axis=1, keepdims=True))
+    total, chain, soft = fc.resolve(
+        x.sum(), fc.nn.sigmoid(1.5 * x - 0.25) * fc.tanh(x) + x * x, device=DEVICE, progress=False
+    ) + (fc.resolve(e / e.sum(axis=1, keepdims=True), device=DEVICE, progress=False),)
+    wide = part.astype("f8")
+    np.testing.assert_allclose(total, wide.sum(), rtol=1e-6)
+    np.testing.assert_allclose(chain, np.tanh(wide) / (1 + np.exp(0.25 - 1.5 * wide)) + wide**2, rtol=2e-6, atol=1e-6)
+    rows = np.exp(wide.reshape(-1, 1024) - wide.reshape(-1, 1024).max(1, keepdims=True))
+    np.testing.assert_allclose(soft, rows / rows.sum(1, keepdims=True), rtol=1e-5, atol=1e-9)
+    print("answers agree with NumPy in float64")
+
+
+if __name__ == "__main__":
+    main()
