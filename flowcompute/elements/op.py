@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.spec import BFLOAT16, Spec
+from flowcompute.spec import BFLOAT16, BOOL, Spec
 
 Attrs = dict[str, Any]
 """Attributes of an operation: plain data (numbers, strings, tuples, dtypes, None)."""
@@ -76,9 +76,13 @@ def by_ufunc(ufunc: np.ufunc) -> DtypeRule:
     """The dtype rule of a NumPy ufunc (NEP 50), weak Python scalars included."""
 
     def rule(*operands: Any) -> tuple[np.dtype, ...]:
-        # ml_dtypes knows no weak scalars: a Python number takes bfloat16 beside it.
-        if BFLOAT16 in [operand for operand in operands if isinstance(operand, np.dtype)]:
-            operands = tuple(BFLOAT16 if operand in (int, float, bool) else operand for operand in operands)
+        # ml_dtypes knows no weak scalars: a Python number takes bfloat16 beside it. A Python bool is never wider
+        # than its partner, and NumPy knows no weak form of it.
+        bfloat = any(isinstance(operand, np.dtype) and operand == BFLOAT16 for operand in operands)
+        operands = tuple(
+            operand if isinstance(operand, np.dtype) else BFLOAT16 if bfloat else BOOL if operand is bool else operand
+            for operand in operands
+        )
         return tuple(ufunc.resolve_dtypes((*operands, *[None] * ufunc.nout)))
 
     return rule

@@ -15,7 +15,7 @@ from flowcompute.planner.steps import NodeStep, RegionStep
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
 
-DEFAULT_BATCH_BYTES = {"cpu": 4 << 20, "gpu": 64 << 20, "numpy": 1 << 20}
+DEFAULT_BATCH_BYTES = {"cpu": 8 << 20, "gpu": 64 << 20, "numpy": 1 << 20}
 DEFAULT_DEPTH = 2
 FOLD_LEVELS = 40
 """Pending blocks of a fold's binary counter, more than 2^40 blocks need."""

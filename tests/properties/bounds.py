@@ -254,7 +254,9 @@ def _arg(name: str, x: Bound, axes: tuple[int, ...], keepdims: bool) -> Bound:
     index = getattr(np, name)(value, axis=-1)
     chosen = np.take_along_axis(value, index[..., None], -1)
     unknown = np.any(error > 0, axis=-1)
-    if unknown.any():
+    if unknown.any() and not is_float(x.dtype):
+        pass
+    elif unknown.any():
         reach = error + np.take_along_axis(error, index[..., None], -1)
         with np.errstate(all="ignore"):
             close = (np.abs(value - chosen) <= reach) | (value == chosen) | ~np.isfinite(value)
