@@ -8,7 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowcompute.elements.compute import Compute, Function, Operand, as_element, cast, elementwise, is_weak
+from flowcompute.elements.compute import (
+    Compute,
+    Function,
+    Operand,
+    as_element,
+    cast,
+    elementwise,
+    is_weak,
+    unchanged,
+)
 from flowcompute.elements.op import Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
@@ -262,7 +271,7 @@ def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> 
         result = maximum(result, min)
     if max is not None:
         result = minimum(result, max)
-    return result if isinstance(result, Compute) else positive(result)
+    return result if isinstance(result, Compute) else unchanged(result)
 
 
 def astype(x: Operand, dtype: object) -> Compute:
@@ -277,4 +286,4 @@ def astype(x: Operand, dtype: object) -> Compute:
     except TypeError as error:
         raise SpecError(str(error), element="astype", site=user_site()) from error
     result = cast(from_element, wanted)
-    return result if isinstance(result, Compute) else positive(result)
+    return result if isinstance(result, Compute) else unchanged(result)

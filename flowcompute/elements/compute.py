@@ -176,6 +176,11 @@ def cast(element: Element, dtype: np.dtype) -> Element:
     return Compute(CAST, (element,), Spec(dtype, element.spec.shape, element.spec.stream), {"dtype": dtype})
 
 
+def unchanged(element: Element) -> Compute:
+    """`element` as the result of an operation that changes nothing, whatever its dtype."""
+    return Compute(CAST, (element,), element.spec, {"dtype": element.dtype})
+
+
 def _along_dtypes(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 

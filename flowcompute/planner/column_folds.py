@@ -12,7 +12,19 @@ import numpy as np
 
 from flowcompute.planner.canonical import LANES, identity
 from flowcompute.planner.emit import Arguments, Scope, loaded
-from flowcompute.planner.kernel import Argument, Barrier, For, If, Integer, Load, Number, SetInteger, Stmt, Store
+from flowcompute.planner.kernel import (
+    Argument,
+    Barrier,
+    For,
+    If,
+    Integer,
+    Load,
+    Number,
+    SetInteger,
+    Stmt,
+    Store,
+    register_dtype,
+)
 from flowcompute.planner.lower_flat import units_loop
 from flowcompute.planner.lower_reduce import Reduction, moved
 from flowcompute.planner.regions import Access, Layout
@@ -129,7 +141,7 @@ class ColumnFolds:
             for part, (target, dtype) in enumerate(zip(self._parts(fold), spec.parts(), strict=True)):
                 carry = self.arguments.get("carry", dtype, fold, part)
                 fresh, old = scope.inner(1), scope.inner(1)
-                start = fresh.let(Number(_start(spec.op, dtype, part)), dtype, mask_bytes=1)
+                start = fresh.let(Number(_start(spec.op, dtype, part)), register_dtype(dtype), mask_bytes=1)
                 before = loaded(old, Load(carry, "j", 1))
                 for inner, var in ((fresh, start), (old, before)):
                     inner.add(Store(target, f"block * {spec.numbers} + j", var, 1, "1"))

@@ -11,7 +11,7 @@ from flowcompute.planner.backend import Traits
 from flowcompute.planner.canonical import BLOCK, LANES
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
 from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var
+from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, register_dtype
 from flowcompute.planner.lower_reduce import GroupBlocks, Parts, Reduction, VectorBlocks, index_operand, moved
 from flowcompute.planner.regions import Access, Region
 
@@ -207,8 +207,9 @@ def units_loop(index: str, count: str, cpu: bool, body: tuple[Stmt, ...]) -> lis
 
 
 def accumulators(spec: FoldSpec) -> tuple[np.dtype, ...]:
-    """Dtypes of the parts that a kernel accumulates (a variance's shift is not accumulated)."""
-    return spec.parts()[1:] if spec.op == "var" else spec.parts()
+    """Dtypes in registers of the parts that a kernel accumulates (a variance's shift is not accumulated)."""
+    parts = spec.parts()[1:] if spec.op == "var" else spec.parts()
+    return tuple(register_dtype(part) for part in parts)
 
 
 def _shift(fold: int) -> Access:
