@@ -136,13 +136,19 @@ def default_folder() -> str:
 
 
 def find_data(
-    folder: str | None = None, *, large: bool = False, ephemeris: Ephemeris | None = None, files: Files = FILES
+    folder: str | None = None,
+    *,
+    large: bool = False,
+    offline: bool = False,
+    ephemeris: Ephemeris | None = None,
+    files: Files = FILES,
 ) -> DemoData:
     """The Moon's coefficients: kept from an earlier call, else fetched with pip, else generated.
 
     Args:
         folder: where files are kept; by default `default_folder()`.
         large: the 171 MB array of `de422` (a download of 545 MB) and not the 8.6 MB one of `de421` (27 MB).
+        offline: use what is kept, else generate; never ask the network.
         ephemeris: another archive than these two.
         files: the file layer.
 
@@ -156,6 +162,8 @@ def find_data(
     try:
         if not _is_array(wanted, target, files):
             files.make_folders(folder)
+            if offline:
+                return _generate(wanted, folder, "the network was not to be used", files)
             with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
                 failure = _download(wanted, scratch, files)
                 if failure is not None:

@@ -21,6 +21,7 @@ from flowcompute.elements.compute import (
     is_weak,
     truth,
 )
+from flowcompute.elements.element import Element
 from flowcompute.elements.op import Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
@@ -33,21 +34,27 @@ class Comparison(Function):
     def __call__(self, *operands: Operand) -> Compute:
         """Build the Compute."""
         if len(operands) == 2:
-            left, right = (_comparable(self.op, *pair) for pair in (operands, operands[::-1]))
-            if {getattr(left, "dtype", None), getattr(right, "dtype", None)} == {INT64, UINT64}:
-                return self._mixed_signs(as_element(left, self.op.name), as_element(right, self.op.name))
+            comparable = (_comparable(self.op, *pair) for pair in (operands, operands[::-1]))
+            left, right = (one if is_weak(one) else as_element(one, self.op.name) for one in comparable)
+            if isinstance(left, Element) and isinstance(right, Element) and _mixed(left, right):
+                return self._mixed_signs(left, right)
             return super().__call__(left, right)
         return super().__call__(*operands)
 
-    def _mixed_signs(self, left: Any, right: Any) -> Compute:
-        """Compare int64 with uint64 exactly: a negative number is below every unsigned one."""
-        signed_first = left.dtype == INT64
+    def _mixed_signs(self, left: Element, right: Element) -> Compute:
+        """Compare signed numbers with uint64 exactly: a negative number is below every unsigned one."""
+        signed_first = left.dtype != UINT64
         signed = left if signed_first else right
         as_unsigned = cast(signed, UINT64)
         within = elementwise(self.op, as_unsigned if signed_first else left, right if signed_first else as_unsigned)
         below_all = {"less": signed_first, "less_equal": signed_first, "greater": not signed_first}
         below_all |= {"greater_equal": not signed_first, "equal": False, "not_equal": True}
         return where(elementwise(LESS, signed, 0), below_all[self.op.name], within)
+
+
+def _mixed(left: Element, right: Element) -> bool:
+    """Whether one is uint64 and the other signed, which no integer dtype holds both."""
+    return {left.dtype == UINT64, right.dtype == UINT64} == {True, False} and "i" in (left.dtype.kind, right.dtype.kind)
 
 
 def _comparable(op: Op, operand: Any, other: Any) -> Any:

@@ -73,7 +73,9 @@ def rounded(value: np.ndarray, error: np.ndarray, dtype: np.dtype, ulps: float =
         # Exact infinities and NaNs come from exact operands; near the largest number either side is right.
         surely = size - total > largest * (1 + unit)
         maybe = size + total > largest
-        total = np.where(np.isfinite(value), np.where(surely, 0, np.where(maybe, np.inf, total)), np.where(error > 0, np.inf, 0))
+        total = np.where(
+            np.isfinite(value), np.where(surely, 0, np.where(maybe, np.inf, total)), np.where(error > 0, np.inf, 0)
+        )
         value = np.where(surely & np.isfinite(value), np.copysign(np.inf, value), value)
     return Bound(np.asarray(value, np.float64), np.asarray(total), dtype)
 
@@ -155,8 +157,14 @@ def binary(name: str, function: Callable[..., np.ndarray], a: Bound, b: Bound, r
     """Arithmetic and comparisons of two numbers of one dtype."""
     with np.errstate(all="ignore"):
         if not is_float(a.dtype):
-            return certain(function(a.value, b.value), _unsure(a, b), result) if not is_float(result) else rounded(
-                function(a.value.astype(np.float64), b.value.astype(np.float64)), np.where(_unsure(a, b), np.inf, 0.0), result
+            return (
+                certain(function(a.value, b.value), _unsure(a, b), result)
+                if not is_float(result)
+                else rounded(
+                    function(a.value.astype(np.float64), b.value.astype(np.float64)),
+                    np.where(_unsure(a, b), np.inf, 0.0),
+                    result,
+                )
             )
         value = np.asarray(function(a.value, b.value))
         if name in _COMPARE:
@@ -193,7 +201,9 @@ def choose(condition: Bound, yes: Bound, no: Bound) -> Bound:
 # -- reductions -------------------------------------------------------------------------------
 
 
-def reduced(name: str, x: Bound, axes: tuple[int, ...], keepdims: bool, result: np.dtype, steps: float, correction: float = 0) -> Bound:
+def reduced(
+    name: str, x: Bound, axes: tuple[int, ...], keepdims: bool, result: np.dtype, steps: float, correction: float = 0
+) -> Bound:
     """A reduction in which at most `steps` roundings lie between a number and the result."""
     if name in ("argmin", "argmax"):
         return _arg(name, x, axes, keepdims)
@@ -204,7 +214,9 @@ def reduced(name: str, x: Bound, axes: tuple[int, ...], keepdims: bool, result: 
         return _arithmetic(name, x, axes, keepdims, result, steps, correction)
 
 
-def _arithmetic(name: str, x: Bound, axes: tuple[int, ...], keepdims: bool, result: np.dtype, steps: float, correction: float) -> Bound:
+def _arithmetic(
+    name: str, x: Bound, axes: tuple[int, ...], keepdims: bool, result: np.dtype, steps: float, correction: float
+) -> Bound:
     over = {"axis": axes, "keepdims": keepdims}
     unsure = np.any(x.error > 0, **over)
     if not is_float(x.dtype):
@@ -216,9 +228,13 @@ def _arithmetic(name: str, x: Bound, axes: tuple[int, ...], keepdims: bool, resu
         return rounded(getattr(np, name)(x.value, **over), np.where(unsure, np.max(x.error, **over), 0), result, 0.0)
     if name == "prod":
         value = np.prod(x.value, **over)
-        most = np.prod(np.abs(x.value) + x.error, **over)
-        error = most - np.abs(value) + most * (np.expm1((count + 2) * 2 * unit))
-        return _careful(value, error, most, result)
+        size = np.abs(x.value)
+        most = np.prod(size + x.error, **over)
+        error = most - np.abs(value) + most * np.expm1((count + 2) * 2 * unit)
+        # In some order the product of all large factors may come first, or that of all small ones.
+        least = np.prod(np.where(size < 1, np.where(size > x.error, size - x.error, 1), 1), **over)
+        error = np.where((least < _FORMATS[x.dtype.name][2] / unit) & (value != 0), np.inf, error)
+        return _careful(value, error, np.prod(np.maximum(size + x.error, 1), **over), result)
     error = np.sum(x.error, **over)
     size = np.sum(np.abs(x.value), **over)
     if name == "sum":
@@ -254,9 +270,7 @@ def _arg(name: str, x: Bound, axes: tuple[int, ...], keepdims: bool) -> Bound:
     index = getattr(np, name)(value, axis=-1)
     chosen = np.take_along_axis(value, index[..., None], -1)
     unknown = np.any(error > 0, axis=-1)
-    if unknown.any() and not is_float(x.dtype):
-        pass
-    elif unknown.any():
+    if is_float(x.dtype) and unknown.any():
         reach = error + np.take_along_axis(error, index[..., None], -1)
         with np.errstate(all="ignore"):
             close = (np.abs(value - chosen) <= reach) | (value == chosen) | ~np.isfinite(value)
@@ -267,7 +281,9 @@ def _arg(name: str, x: Bound, axes: tuple[int, ...], keepdims: bool) -> Bound:
     return certain(index, unknown, np.dtype(np.int64))
 
 
-def products(a: Bound, b: Bound, contract: Callable[[np.ndarray, np.ndarray], np.ndarray], result: np.dtype, steps: float) -> Bound:
+def products(
+    a: Bound, b: Bound, contract: Callable[[np.ndarray, np.ndarray], np.ndarray], result: np.dtype, steps: float
+) -> Bound:
     """A sum of products, `contract` being linear in both operands."""
     if not is_float(a.dtype):
         unsure = contract((a.error > 0).astype(np.float64), np.ones(b.shape)) + contract(

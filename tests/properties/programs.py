@@ -173,7 +173,9 @@ class _Builder:
         own = shape[1:] if beside.stream and self.pick([True] * 5 + [False]) else shape
         if len(own) and self.pick([True, False]):
             own = own[self.draw(st.integers(0, len(own))) :]
-        own = tuple(1 if size > 1 and axis and self.pick([False, False, True]) else size for axis, size in enumerate(own))
+        own = tuple(
+            1 if size > 1 and axis and self.pick([False, False, True]) else size for axis, size in enumerate(own)
+        )
         array = self.data(own, dtype if dtype is not None else self.pick([beside.dtype, FLOAT32, INT64]))
         self.program.add(f"fc.constant({array.dtype.name}{own})", fc.constant(array), bounds.exactly(array), True)
         return self.program.values[-1]
@@ -182,7 +184,22 @@ class _Builder:
 
     def step(self) -> None:
         value = self.pick(self.program.values[-3:])
-        form = self.pick(["unary", "binary", "binary", "binary", "scalar", "where", "cast", "reduce", "reduce", "fold", "fold", "product"])
+        form = self.pick(
+            [
+                "unary",
+                "binary",
+                "binary",
+                "binary",
+                "scalar",
+                "where",
+                "cast",
+                "reduce",
+                "reduce",
+                "fold",
+                "fold",
+                "product",
+            ]
+        )
         getattr(self, f"_{form}")(value)
 
     def name(self, value: Value) -> str:
@@ -193,7 +210,8 @@ class _Builder:
         fitting = [
             other
             for other in self.program.values
-            if other.after == value.after and (not (other.stream and value.stream) or other.element.ndim == value.element.ndim)
+            if other.after == value.after
+            and (not (other.stream and value.stream) or other.element.ndim == value.element.ndim)
         ]
         fresh = self.pick(["resident", "source", "old", "old"])
         if fresh == "resident" or (value.after and fresh == "source"):
@@ -230,18 +248,22 @@ class _Builder:
             probe = getattr(fc, name)(value.element, number)
         except SpecError:
             return
-        if probe.op.name != name or any(len(one.inputs) for one in probe.inputs if one is not value.element and not _is_cast(one)):
+        if probe.op.name != name or any(
+            len(one.inputs) for one in probe.inputs if one is not value.element and not _is_cast(one)
+        ):
             return  # a comparison of int64 with a Python number beyond its range, rewritten
         weak = bounds.exactly(np.asarray(number, probe.inputs[1].dtype))
         self._apply_binary(name, value.element, number, (value,), (value.bound, weak))
 
-    def _apply_binary(self, name: str, left: Any, right: Any, values: tuple[Value, ...], operands: tuple[Bound, Bound]) -> None:
+    def _apply_binary(
+        self, name: str, left: Any, right: Any, values: tuple[Value, ...], operands: tuple[Bound, Bound]
+    ) -> None:
         try:
             element = getattr(fc, name)(left, right)
         except SpecError:
             return
         if element.op.name != name:
-            # int64 against uint64: by value, exactly.
+            # uint64 against signed integers: by value, exactly.
             a, b = (operand.value.astype(object) for operand in operands)
             with np.errstate(all="ignore"):
                 result = np.asarray(NUMPY_OBJECT[name](a, b)).astype(bool)
@@ -275,7 +297,9 @@ class _Builder:
     def _cast(self, value: Value) -> None:
         dtype = self.pick(SUPPORTED_DTYPES)
         element = fc.astype(value.element, dtype)
-        self.program.add(f"fc.astype({self.name(value)}, {dtype.name!r})", element, bounds.cast(value.bound, dtype), True, value)
+        self.program.add(
+            f"fc.astype({self.name(value)}, {dtype.name!r})", element, bounds.cast(value.bound, dtype), True, value
+        )
 
     # -- reductions -----------------------------------------------------------------------------
 
@@ -328,7 +352,11 @@ class _Builder:
             self._vecdot(value)
 
     def _vecdot(self, value: Value) -> None:
-        fitting = [v for v in self.program.values if v.bound.shape == value.bound.shape and v.after == value.after and v.stream == value.stream]
+        fitting = [
+            v
+            for v in self.program.values
+            if v.bound.shape == value.bound.shape and v.after == value.after and v.stream == value.stream
+        ]
         other = self.pick(fitting)
         axis = self.pick([-1, -1, 0])
         if 0 in value.bound.shape[1:]:
@@ -337,7 +365,9 @@ class _Builder:
             element = fc.vecdot(value.element, other.element, axis=axis)
         except SpecError:
             return
-        inner = _half_in_single(np.result_type(value.dtype, other.dtype) if BFLOAT16 not in (value.dtype, other.dtype) else element.dtype)
+        inner = _half_in_single(
+            np.result_type(value.dtype, other.dtype) if BFLOAT16 not in (value.dtype, other.dtype) else element.dtype
+        )
         a, b = (bounds.cast(one.bound, inner) for one in (value, other))
         steps = self._roundings(value, (axis % a.value.ndim,))
         bound = bounds.products(a, b, lambda x, y: np.sum(x * y, axis=axis, dtype=np.result_type(x, y)), inner, steps)
@@ -398,7 +428,7 @@ NUMPY: dict[str, Callable[..., np.ndarray]] = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "reciprocal": lambda x: np.where(x == 0, 0, 1 // np.where(x == 0, 1, x)) if x.dtype.kind in "iu" and (x >= 0).all()
     else np.where(np.abs(x) == 1, x, 0) if x.dtype.kind in "iu" else 1 / x,
-    "round": np.rint,
+    "round": np.round,
 }  # fmt: skip
 """What NumPy calls otherwise, or refuses."""
 NUMPY_OBJECT = {
