@@ -76,9 +76,8 @@ class ColumnPoint(Point):
         array, slot = self.walk.kept_array(key), f"({self.column}) / {shape.lanes}"
         if 2 * kept[key] < self.phase:
             dtype = register_dtype(self.graph.nodes[key].spec.dtype)
-            return self.scope.let(Item(array, slot), dtype, mask_bytes=self.walk.kept_masks[key])
+            return self.scope.let(Item(array, slot), dtype, mask_bytes=dtype.itemsize)
         var = super().compute(key)
-        self.walk.kept_masks[key] = var.mask_bytes
         self.scope.add(Put(array, slot, var))
         return var
 
@@ -94,7 +93,6 @@ class RowWalk:
         self.row = RowPoint(self, scope)
         self.bases: dict[tuple[str, Place], str] = {}
         self.arrays: dict[int, str] = {}
-        self.kept_masks: dict[int, int] = {}
         self.declared: list[Array] = []
 
     # -- addresses ----------------------------------------------------------------------------
@@ -126,15 +124,17 @@ class RowWalk:
 
     def address(self, base: str, place: Place, column: str) -> tuple[str, int, str | None]:
         """Index, stride and, where there is no single stride, the index of each lane."""
-        sizes = [self.shape.region.domain[axis] for axis in self.shape.column_axes]
-        if len(sizes) == 1:
-            stride = place.columns[0]
+        axes = [(self.shape.region.domain[axis], place.columns[at]) for at, axis in enumerate(self.shape.column_axes)]
+        wide = [(size, stride) for size, stride in axes if size != 1]
+        sizes, strides = [size for size, _ in wide], [stride for _, stride in wide]
+        if len(wide) == 1:
+            stride = strides[0]
             return (f"{base} + {column}" if stride == 1 else f"{base} + ({column}) * {stride}"), stride, None
-        dense = all(stride == math.prod(sizes[position + 1 :]) for position, stride in enumerate(place.columns))
+        dense = all(stride == math.prod(sizes[position + 1 :]) for position, stride in enumerate(strides))
         if dense:
             return f"{base} + {column}", 1, None
         terms = []
-        for position, stride in enumerate(place.columns):
+        for position, stride in enumerate(strides):
             if stride:
                 below = math.prod(sizes[position + 1 :])
                 terms.append(f"(({column} + {{lane}}) / {below} % {sizes[position]}) * {stride}")
@@ -200,7 +200,7 @@ class RowWalk:
     def again(self) -> RowWalk:
         """Another walk over the rows, which keeps what it keeps in the same arrays."""
         walk = RowWalk(self.shape, self.arguments, Scope(self.scope.names, lanes=self.scope.lanes), None)
-        walk.arrays, walk.kept_masks, walk.declared = self.arrays, self.kept_masks, self.declared
+        walk.arrays, walk.declared = self.arrays, self.declared
         return walk
 
     def all_columns(self, body: Callable[[str, str | None], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
