@@ -68,6 +68,14 @@ def identity(op: str, dtype: np.dtype) -> Any:
     return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max
 
 
+def canonical_nan(array: np.ndarray) -> np.ndarray:
+    """The array with every NaN made the positive quiet one, in place: which NaN arithmetic gives is up to the compiler."""
+    nan = np.isnan(array)
+    if nan.any():
+        np.copyto(array, np.nan, where=nan, casting="unsafe")
+    return array
+
+
 def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The larger number, NaN if either is; of two zeros +0 whatever their order."""
     result = np.maximum(a, b)

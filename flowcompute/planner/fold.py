@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.planner.canonical import Parts, combine, fold_block, identities, identity, merge_dtype, reduce_rows
+from flowcompute.planner.canonical import (
+    Parts,
+    canonical_nan,
+    combine,
+    fold_block,
+    identities,
+    identity,
+    merge_dtype,
+    reduce_rows,
+)
 from flowcompute.spec import FLOAT64, INT64, is_float
 
 
@@ -247,7 +256,8 @@ class Fold:
                 value = (total[1] * spec.inner + inside) / max(count - spec.correction, 0)
             else:
                 value = total[-1]
-            return np.asarray(value).astype(spec.result_dtype).reshape(spec.result_shape)
+            result = np.asarray(value).astype(spec.result_dtype).reshape(spec.result_shape)
+            return canonical_nan(result) if is_float(spec.result_dtype) else result
 
     def _empty(self) -> np.ndarray:
         spec = self.spec

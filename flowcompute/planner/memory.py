@@ -16,6 +16,9 @@ from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
 
 DEFAULT_BATCH_BYTES = {"cpu": 8 << 20, "gpu": 64 << 20, "numpy": 1 << 20}
+IN_PLACE_BATCHES = 4
+"""How many times the default batch may go by at a time where sources are read in place."""
+
 DEFAULT_DEPTH = 2
 FOLD_LEVELS = 40
 """Pending blocks of a fold's binary counter, more than 2^40 blocks need."""
@@ -83,7 +86,7 @@ def plan_memory(
             hint="raise memory=",
         )
     batch_items = _batch_items(
-        one_pass, edges, strategy, traits, granule, room // per_record if per_record else 1 << 62
+        one_pass, edges, strategy, traits, config.memory_bytes, granule, room // per_record if per_record else 1 << 62
     )
     items = (*fixed, *((f"{edge.what} x {edge.count}", edge.item_bytes * edge.count * batch_items) for edge in edges))
     host_bytes = sum(size for _, size in items)
@@ -98,12 +101,21 @@ def _unused(strategy: Strategy, traits: Traits) -> list[str]:
 
 
 def _batch_items(
-    one_pass: Pass, edges: list[_Edge], strategy: Strategy, traits: Traits, granule: int, most: int
+    one_pass: Pass,
+    edges: list[_Edge],
+    strategy: Strategy,
+    traits: Traits,
+    budget_bytes: int,
+    granule: int,
+    most: int,
 ) -> int:
     """As many records as the knob asks for, the budget allows and the stream has."""
-    widest = max([edge.item_bytes for edge in edges] + [source.spec.item_bytes for source in one_pass.sources] + [1])
-    wanted = (strategy.batch_bytes or DEFAULT_BATCH_BYTES[traits.code_shape]) // widest
-    items = max(1, min(wanted, most))
+    default = DEFAULT_BATCH_BYTES[traits.code_shape]
+    wanted = [(strategy.batch_bytes or default) // max([edge.item_bytes for edge in edges] + [1])]
+    # What is read in place takes no buffers, so more of it may go by at a time.
+    seen = sum(source.spec.item_bytes for source in one_pass.sources)
+    wanted.append((strategy.batch_bytes or min(IN_PLACE_BATCHES * default, budget_bytes // 2)) // max(seen, 1))
+    items = max(1, min(*wanted, most))
     if one_pass.length is not None:
         items = min(items, max(1, one_pass.length))
     # Rounded down to the granule, but never below it: folds need whole canonical blocks.

@@ -12,7 +12,7 @@ from flowcompute.elements.compute import CAST
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Node
 from flowcompute.planner.backend import Backend, Executor, Traits
-from flowcompute.planner.canonical import maximum, minimum, reduce_rows
+from flowcompute.planner.canonical import canonical_nan, maximum, minimum, reduce_rows
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.kernel import register_dtype
 from flowcompute.planner.lower_matmul import PANEL
@@ -67,6 +67,9 @@ class NumpyExecutor(StepExecutor):
         for i, array in outputs.items():
             shape = (items, *self.nodes[i].spec.shape) if region.stream else self.nodes[i].spec.shape
             np.copyto(array, np.broadcast_to(known[i], shape), casting="no")
+            op = self.nodes[i].op
+            if is_float(array.dtype) and op is not None and op.arithmetic:
+                canonical_nan(array)
 
     def _operand(self, value: int, known: dict[int, np.ndarray], stream: bool, items: int) -> np.ndarray:
         del items, stream

@@ -16,6 +16,7 @@ from flowcompute.elements.source import Reader, Source
 from flowcompute.errors import Site, SourceError, SpecError
 from flowcompute.files import Files, Fingerprint, explain, path_text, shown
 from flowcompute.sources.layout import Layout, first_bad_bool
+from flowcompute.spec import BOOL
 
 _SETTLED_S = 2.0  # a file changed within this time may still be growing
 _OTHERS_WRITE = 0o022
@@ -104,6 +105,8 @@ class StoredReader(Reader):
             self.check()
             if mapped:
                 self._map()
+            # A view costs one look at the file's status, but bools are looked at one by one.
+            self.immediate = self._bytes is not None and self._layout.dtype != BOOL
         except BaseException:
             self.close()
             raise

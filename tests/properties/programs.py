@@ -220,6 +220,12 @@ class _Builder:
             return self.source(value.element.spec.shape)
         return self.pick(fitting)
 
+    def fits(self, *values: Value) -> bool:
+        """Whether no resident value is cut along a stream of another length, which is only found out in the run."""
+        rank = max((value.element.ndim for value in values if value.stream), default=-1)
+        lengths = {value.bound.shape[0] for value in values if value.element.ndim == rank and not value.stream} if rank > 0 else set()
+        return lengths <= {1, self.program.length}
+
     def _unary(self, value: Value) -> None:
         name = self.pick(UNARY)
         function = getattr(fc, name) if name != "sigmoid" else fc.nn.sigmoid
@@ -258,6 +264,8 @@ class _Builder:
     def _apply_binary(
         self, name: str, left: Any, right: Any, values: tuple[Value, ...], operands: tuple[Bound, Bound]
     ) -> None:
+        if not self.fits(*values):
+            return
         try:
             element = getattr(fc, name)(left, right)
         except SpecError:
@@ -286,6 +294,8 @@ class _Builder:
             if self.program.values[-1].dtype != BOOL:
                 return
             chosen = self.program.values[-1]
+        if not self.fits(chosen, value, other):
+            return
         try:
             element = fc.where(chosen.element, value.element, other.element)
         except SpecError:

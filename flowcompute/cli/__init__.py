@@ -1,0 +1,5 @@
+"""The command `flowcompute`."""
+
+from flowcompute.cli.command import main
+
+__all__ = ["main"]

@@ -1,0 +1,200 @@
+"""The commands: their arguments, what each does, and how errors leave the program."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import flowcompute as fc
+from flowcompute.cli.describe import describe_file, describe_job
+from flowcompute.cli.job import JOB_HELP, JobName, job_name, load_job
+from flowcompute.demo import run_demo, summary
+from flowcompute.elements import Source
+from flowcompute.errors import DestinationError, FlowError
+from flowcompute.files import FILES, explain
+from flowcompute.gpu.device import describe_devices, select_device
+
+FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: those after the program's name; by default the process's.
+
+    Returns:
+        The exit code: 0; 1 if nobody reads the output any more; 2 for an error of flowcompute,
+        told on standard error, as for wrong usage; 130 after Ctrl-C.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        options.act(options)
+        sys.stdout.flush()
+    except FlowError as error:
+        print(f"flowcompute: {error}", file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:
+        print("flowcompute: interrupted; no unfinished file was left", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes standard output once more at exit, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="flowcompute", description="Stream data larger than memory through fused OpenCL kernels."
+    )
+    parser.add_argument("--version", action="version", version=f"flowcompute {fc.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    demo = commands.add_parser("demo", help="the whole thing on real data: how far away the Moon is")
+    _add_run_options(demo)
+    demo.add_argument("--large", action="store_true", help="6000 years, 171 MB (a download of 545 MB)")
+    demo.add_argument("--offline", action="store_true", help="never ask the network; generate a file if none was kept")
+    demo.add_argument("--keep", metavar="FOLDER", help="write the distances there")
+    _add_progress(demo)
+    demo.set_defaults(act=_demo)
+
+    devices = commands.add_parser("devices", help="what can compute on this machine")
+    devices.set_defaults(act=_devices)
+
+    inspect = commands.add_parser("inspect", help="what a file holds, or what a job is made of")
+    inspect.add_argument("what", metavar="FILE|MODULE:JOB", help=f"a file, a pattern, or {JOB_HELP}")
+    inspect.add_argument("--format", choices=("npy", "raw"), help="where the file's extension does not say it")
+    inspect.add_argument("--dtype", help='of a raw file: "float32", ">f4"; "bfloat16" also of an .npy file')
+    inspect.add_argument("--shape", type=_item_shape, metavar="N,N", help="item shape of a raw file")
+    inspect.add_argument("--offset", type=int, default=0, metavar="BYTES", help="before the first item of a raw file")
+    inspect.set_defaults(act=_inspect)
+
+    plan = commands.add_parser("plan", help="what a job would do and why; nothing runs")
+    _add_job(plan)
+    _add_run_options(plan)
+    plan.add_argument("--kernels", action="store_true", help="also print the kernels' OpenCL C")
+    plan.add_argument("--dot", metavar="FILE", help="write the graph in Graphviz's language")
+    plan.add_argument("--svg", metavar="FILE", help="write the graph as a picture")
+    plan.set_defaults(act=_plan)
+
+    run = commands.add_parser("run", help="run a job and print its values")
+    _add_job(run)
+    _add_run_options(run)
+    _add_progress(run)
+    run.set_defaults(act=_run)
+    return parser
+
+
+def _add_job(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", type=job_name, metavar="MODULE:JOB", help=JOB_HELP)
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--memory", metavar="SIZE", help='budget on the host, as "512MiB" or "2 GB"')
+    parser.add_argument(
+        "--device", default="auto", help='"auto", "numpy", "cpu", "gpu", "gpu:1", or text that fits one device\'s name'
+    )
+
+
+def _add_progress(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="a bar on a terminal, lines elsewhere, on standard error (the default)",
+    )
+
+
+def _item_shape(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in text.split(",") if size.strip())
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no shape, such as 3,13") from None
+
+
+def _demo(options: argparse.Namespace) -> None:
+    console = Console()
+    report = run_demo(
+        memory=options.memory,
+        large=options.large,
+        offline=options.offline,
+        keep=options.keep,
+        device=options.device,
+        progress=options.progress,
+        console=console,
+    )
+    console.print(summary(report))
+
+
+def _devices(_options: argparse.Namespace) -> None:
+    rows = describe_devices()
+    table = Table(box=None, pad_edge=False)
+    for heading in ("device=", "name", "what it is", "memory", "units", "float64", "driver"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        memory = f"{row.memory_bytes / 2**30:.0f} GiB"
+        double = "yes" if row.float64 else "no"
+        cells = (row.spec, row.name, row.summary, memory, str(row.units), double, row.driver)
+        table.add_row(*(Text(cell) for cell in cells))
+    table.add_row("numpy", "NumPy", "the reference: slow, needs no driver", "", "", "yes", "")
+    console = Console()
+    console.print(table)
+    # Without a device this raises, and says what to install.
+    console.print(Text(f"\n{select_device('auto', needs_float64=False).traits.reason}"))
+
+
+def _inspect(options: argparse.Namespace) -> None:
+    what = options.what
+    job = _job_or_none(what)
+    if job is not None:
+        print(describe_job(load_job(job)))
+        return
+    source: Source = fc.open(
+        what, format=options.format, dtype=options.dtype, shape=options.shape, offset=options.offset
+    )
+    print(describe_file(source))
+
+
+def _job_or_none(text: str) -> JobName | None:
+    if os.path.lexists(text):
+        return None
+    try:
+        return job_name(text)
+    except argparse.ArgumentTypeError:
+        return None
+
+
+def _plan(options: argparse.Namespace) -> None:
+    made = fc.plan(*load_job(options.job), memory=options.memory, device=options.device)
+    print(made)
+    if options.kernels:
+        for kernel in made.kernels:
+            print(f"\n{kernel.source}", end="")
+    if options.dot is not None:
+        _write(options.dot, made.dot())
+    if options.svg is not None:
+        _write(options.svg, made.svg())
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        FILES.atomic_write_bytes(path, text.encode())
+    except OSError as error:
+        said, hint = explain(error)
+        raise DestinationError(f"{path} cannot be written: {said}", hint=hint) from error
+
+
+def _run(options: argparse.Namespace) -> None:
+    elements = load_job(options.job)
+    run = fc.run(*elements, memory=options.memory, device=options.device, progress=options.progress)
+    sinks = {sink.root: sink for each in run.plan.passes for sink in each.sinks}
+    for root, value in enumerate(run.values):
+        if value is not None:
+            print(f"{run.plan.graph.nodes[sinks[root].value].name}: {value}")

@@ -1,0 +1,95 @@
+"""Jobs named on the command line: `module:job`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+import re
+import sys
+from typing import Any, NamedTuple
+
+from flowcompute.elements import Element
+from flowcompute.errors import SpecError
+
+JOB_HELP = "module:name of an element, of a tuple or list of elements, or of a function that returns them"
+
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+class JobName(NamedTuple):
+    """Where a job is: a module, and a name in it."""
+
+    module: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.name}"
+
+
+def job_name(text: str) -> JobName:
+    """`module:job` taken apart; an argparse type.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is something else.
+    """
+    module, _, name = text.partition(":")
+    is_file = module.endswith(".py")
+    if _NAME.fullmatch(module) and _NAME.fullmatch(name) and not is_file:
+        return JobName(module, name)
+    meant = module.removesuffix(".py").replace(os.sep, ".").strip(".")
+    hint = f", perhaps {meant}:{name or 'job'}" if _NAME.fullmatch(f"{meant}.{name or 'job'}") else ""
+    raise argparse.ArgumentTypeError(f"{text!r} is no module:job{hint}")
+
+
+def load_job(job: JobName) -> tuple[Element, ...]:
+    """The elements that a job is; imports its module, with the current folder on the path.
+
+    What the module itself raises goes through.
+
+    Raises:
+        SpecError: if there is no such module or name, or it is no job.
+    """
+    folder = os.getcwd()
+    if folder not in sys.path:
+        # It stays there: the module may import others when the job runs.
+        sys.path.insert(0, folder)
+    try:
+        found: Any = importlib.import_module(job.module)
+    except ModuleNotFoundError as error:
+        # A module that is there and misses another one says so best itself.
+        if error.name is None or not f"{job.module}.".startswith(f"{error.name}."):
+            raise
+        raise SpecError(
+            f"there is no module {error.name!r}",
+            element=str(job),
+            expected=f"a module on Python's path or in {folder}",
+            hint="go to the folder where the module is, or set PYTHONPATH",
+        ) from None
+    for part in job.name.split("."):
+        if not hasattr(found, part):
+            raise SpecError(
+                f"{job.module} has no {job.name!r}",
+                element=str(job),
+                expected=f"one of {', '.join(candidates)}" if (candidates := _candidates(found)) else None,
+                hint=f"it must be {JOB_HELP.partition(' ')[2]}",
+            )
+        found = getattr(found, part)
+    return _elements(job, found() if callable(found) and not isinstance(found, Element) else found)
+
+
+def _candidates(module: object) -> list[str]:
+    """Names in a module that are jobs for certain."""
+    return [name for name, value in vars(module).items() if isinstance(value, Element)]
+
+
+def _elements(job: JobName, found: object) -> tuple[Element, ...]:
+    elements = tuple(found) if isinstance(found, tuple | list) else (found,)
+    for element in elements:
+        if not isinstance(element, Element):
+            got = f"{type(element).__name__} among them" if isinstance(found, tuple | list) else type(found).__name__
+            raise SpecError("this is no job", element=str(job), expected=JOB_HELP, got=got)
+    if not elements:
+        raise SpecError("this is no job", element=str(job), expected="at least one element", got="none")
+    return elements
