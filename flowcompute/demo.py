@@ -158,7 +158,7 @@ def run_demo(
 
 def _made(folder: str) -> str:
     try:
-        FILES.make_folders(folder)
+        FILES.make_folders(folder, 0o777)
     except OSError as error:
         said, hint = explain(error)
         raise DestinationError(f"{folder} cannot be made: {said}", element="keep", hint=hint) from error

@@ -105,8 +105,8 @@ class StoredReader(Reader):
             self.check()
             if mapped:
                 self._map()
-            # A view costs one look at the file's status, but bools are looked at one by one.
-            self.immediate = self._bytes is not None and self._layout.dtype != BOOL
+                # A view costs one look at the file's status, but bools are looked at one by one.
+                self.immediate = self._layout.dtype != BOOL
         except BaseException:
             self.close()
             raise
