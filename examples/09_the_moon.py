@@ -1,4 +1,4 @@
-"""Real data: the Moon's distance in the middle of every four days, and how much the ephemeris' parts matter."""
+"""Real data: how far away the Moon is in the middle of every four days, from NASA's ephemeris."""
 
 import os
 import tempfile

@@ -17,8 +17,8 @@ print(f"{reference.plan.backend.traits.name}: {len(reference.plan.kernels)} kern
 
 # Sums have the same bits everywhere, since their order is part of their meaning; exp agrees to a few ulp.
 assert best.values[1].tobytes() == reference.values[1].tobytes()
-np.testing.assert_array_max_ulp(best.values[0], reference.values[0], maxulp=4)
-print("sums: equal bits; exponentials: within 4 ulp")
+np.testing.assert_array_max_ulp(best.values[0], reference.values[0], maxulp=8)
+print("sums: equal bits; exponentials: within 8 ulp")
 
 try:
     y.plan(device="no such device")

@@ -12,13 +12,19 @@ from flowcompute.elements.op import Kind, Op, by_ufunc
 
 def _sigmoid(x: Any) -> Any:
     one = x.dtype.type(1)
-    return one / (one + np.exp(-x))
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, one) / (one + e)
 
 
 sigmoid = Function(
     Op(
         "sigmoid", 1, Kind.ELEMENTWISE, _sigmoid, by_ufunc(np.exp),
-        text={"float": "(({T})(1) / (({T})(1) + exp(-{a})))"}, ulp=6, cost=30,
-        doc="The logistic function 1 / (1 + exp(-x)); 0 where exp(-x) overflows.",
+        text={"float": "{F}({a})"},
+        helper={
+            "float": """
+    {T} e = exp(-fabs(a));
+    return (a < ({T})(0) ? e : ({T})(1)) / (({T})(1) + e);"""
+        },
+        ulp=6, cost=30, doc="The logistic function 1 / (1 + exp(-x)), without overflow.",
     )
 )  # fmt: skip

@@ -157,7 +157,8 @@ class Expressions:
         else:
             words = [operand.name for operand in operands]
         operands_by_letter = dict(zip("abc", words, strict=False))
-        if self.cpu and is_float(expr.dtype) and (op.name in CPU_TEXTS or (op.name, expr.dtype) in CPU_FUNCTIONS):
+        key = (op.name, expr.dtype)
+        if self.cpu and (key in CPU_TEXTS or key in CPU_FUNCTIONS):
             rendered = self._cpu_text(op, expr.dtype, names, operands_by_letter)
         else:
             text = self._op_text(op, expr.dtype)
@@ -168,21 +169,19 @@ class Expressions:
 
     def _cpu_text(self, op: Op, dtype: np.dtype, names: dict[str, str], words: dict[str, str]) -> str:
         """The text of an op that CPUs compute by functions of ours."""
-        if op.name not in CPU_TEXTS:
+        if (op.name, dtype) in CPU_FUNCTIONS:
             return f"{self._cpu_function(op.name, dtype, names)}({words['a']})"
-        base, text = CPU_TEXTS[op.name]
-        function = ""
-        if base:
-            function = self._cpu_function(base, dtype, names) if (base, dtype) in CPU_FUNCTIONS else base
-        size_mask = "0x7fffffff" if dtype.itemsize == 4 else "0x7fffffffffffffffL"
-        return text.format(**words, **names, EXP=function, SIZE_MASK=size_mask)
+        double = names["T"].replace("float", "double")
+        return CPU_TEXTS[op.name, dtype].format(**words, **names, NAME=op.name, D=double)
 
     def _cpu_function(self, name: str, dtype: np.dtype, names: dict[str, str]) -> str:
         """The name of one of our functions, defined on first use."""
         full = f"fc_{name}_{names['T']}"
         if full not in self.helpers:
-            fused = self._fma(names)
-            body = CPU_FUNCTIONS[name, dtype].strip("\n").format(**names, FMA=fused)
+            body = CPU_FUNCTIONS[name, dtype]
+            ours = {"FMA": self._fma(names) if "{FMA}" in body else ""}
+            ours["EXP"] = self._cpu_function("exp", dtype, names) if "{EXP}" in body else ""
+            body = body.strip("\n").format(**names, **ours)
             self.helpers[full] = f"static inline {names['T']} {full}({names['T']} a) {{\n{body}\n}}\n"
         return full
 

@@ -5,7 +5,7 @@ to twice as fast, and one text for 1 to 16 lanes gives equal bits by constructio
 their compiler's functions.
 
 `{T}`, `{I}` and `{U}` are the vector type and the integer types of its width, `{FMA}` the
-name of the fused multiply-add.
+name of the fused multiply-add, `{EXP}` that of our exp.
 """
 
 from __future__ import annotations
@@ -93,15 +93,28 @@ _EXP64 = (
     return p * as_{T}((half_n + 1023) << 52) * as_{T}((n - half_n + 1023) << 52);"""
 )
 
+# e = exp(-|x|) never overflows; below 0 the answer is e / (1 + e), which keeps small ones accurate.
+_SIGMOID = """
+    {T} e = {EXP}(-as_{T}(as_{I}(a) & ({I})(SIZE)));
+    return (a < ({T})(0) ? e : ({T})(1)) / (({T})(1) + e);"""
+
 CPU_FUNCTIONS: dict[tuple[str, np.dtype], str] = {
     ("exp", FLOAT32): _EXP32,
     ("tanh", FLOAT32): _TANH32,
     ("exp", FLOAT64): _EXP64,
+    ("sigmoid", FLOAT32): _SIGMOID.replace("SIZE", "0x7fffffff"),
+    ("sigmoid", FLOAT64): _SIGMOID.replace("SIZE", "0x7fffffffffffffffL"),
 }
 """Bodies by op name and dtype."""
 
-CPU_TEXTS: dict[str, tuple[str, str]] = {
-    "sigmoid": ("exp", "(({T})(1) / (({T})(1) + {EXP}(-{a})))"),
-    "abs": ("", "as_{T}(as_{I}({a}) & ({I})({SIZE_MASK}))"),
+_IN_DOUBLE = "convert_{T}({NAME}(convert_{D}({a})))"
+
+CPU_TEXTS: dict[tuple[str, np.dtype], str] = {
+    ("abs", FLOAT32): "as_{T}(as_{I}({a}) & ({I})(0x7fffffff))",
+    ("abs", FLOAT64): "as_{T}(as_{I}({a}) & ({I})(0x7fffffffffffffffL))",
+    # PoCL's vector forms of these give wrong answers for small numbers beside large ones.
+    ("sin", FLOAT32): _IN_DOUBLE,
+    ("cos", FLOAT32): _IN_DOUBLE,
+    ("tan", FLOAT32): _IN_DOUBLE,
 }
-"""Texts of float ops built on such a function (its name first)."""
+"""Texts that replace an op's own."""

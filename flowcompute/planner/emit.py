@@ -179,7 +179,9 @@ class Point:
         node = self.graph.nodes[value]
         argument = self.arguments.get("output", node.spec.dtype, value)
         var = self.value(value)
-        canonical = is_float(node.spec.dtype) and node.op is not None and node.op.arithmetic
+        # What conversions between half formats and float32 make of a NaN's bits differs even between lanes.
+        made_here = register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
+        canonical = is_float(node.spec.dtype) and made_here
         self.scope.add(Store(argument, index, var, stride, count, canonical, each))
 
 

@@ -1,0 +1,40 @@
+"""Users' programs that fix the public surface: they run as written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROGRAMS = sorted((ROOT / "tests" / "programs").glob("*.py"))
+ORIGINALS = ROOT.parent / "shared" / "programs"
+"""Where the programs come from, on machines that have it."""
+
+
+def test_there_are_programs() -> None:
+    assert {path.name[:2] for path in PROGRAMS} >= {"01", "05", "07"}
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_program(path: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "ok"
+
+
+@pytest.mark.skipif(not ORIGINALS.is_dir(), reason="the originals are not on this machine")
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_program_is_unchanged(path: Path) -> None:
+    assert path.read_bytes() == (ORIGINALS / path.name).read_bytes()

@@ -1,0 +1,81 @@
+"""What README shows runs, and what the pages name is there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flowcompute.cli import main
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md")))
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def test_the_first_block_is_a_short_pipeline() -> None:
+    assert 1 <= len(blocks("python")[0].splitlines()) <= 22
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_python_block(code: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_there_are_two_commands_and_both_can_be_run() -> None:
+    first, second = (block.strip() for block in blocks("sh"))
+    assert first.startswith("python3 -m venv .venv && .venv/bin/pip install ")
+    assert first.endswith("&& .venv/bin/flowcompute demo")
+    script = ROOT / second
+    assert os.access(script, os.X_OK)
+    assert f"part {second}\n" in (ROOT / ".ci" / "run").read_text(), "what CI runs is what README says"
+
+
+@pytest.mark.parametrize("name", ["setup", "check", "test", "../.ci/run"])
+def test_scripts_are_sound_bash(name: str) -> None:
+    script = ROOT / "scripts" / name
+    assert os.access(script, os.X_OK)
+    subprocess.run(["bash", "-n", str(script)], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`flowcompute (\w+)|`(\w+) (?:FILE|module:job)", README))))
+def test_named_commands_exist(name: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name[0] or name[1], "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)\)", page.read_text())
+    local = [target for target in targets if "://" not in target]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_named_files_exist(page: Path) -> None:
+    """Paths in code marks, seen from the root, from the package or from the page."""
+    named = set(re.findall(r"`((?:[\w.-]+/)+(?:[\w.-]+\.\w+)?)`", page.read_text()))
+    places = (ROOT, ROOT / "flowcompute", page.parent)
+    made = {"benchmarks/data", "benchmarks/results"}
+    missing = [name for name in named if not any((place / name).exists() for place in places)]
+    assert [name for name in missing if name.rstrip("/") not in made] == []

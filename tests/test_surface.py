@@ -1,0 +1,118 @@
+"""The shape of the package: its public names, its files, and what importing it needs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import flowcompute as fc
+
+PACKAGE = Path(fc.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+OURS = sorted(
+    path
+    for room in ("flowcompute", "tests", "benchmarks", "examples")
+    for path in (PACKAGE.parent / room).rglob("*.py")
+)
+LONGEST_FILE_LINES = 450
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(PACKAGE.parent))
+
+
+def test_all_is_complete_and_importable() -> None:
+    assert len(fc.__all__) == len(set(fc.__all__))
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    imported = {
+        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert set(fc.__all__) == imported
+    for name in fc.__all__:
+        assert getattr(fc, name) is not None
+
+
+@pytest.mark.parametrize("name", fc.__all__)
+def test_public_name_is_documented(name: str) -> None:
+    thing = getattr(fc, name)
+    assert (inspect.getdoc(thing) or "").strip()
+    if inspect.isclass(thing):
+        members = {key: value for key, value in vars(thing).items() if not key.startswith("_")}
+        written_here = [
+            key
+            for key, value in members.items()
+            if isinstance(value, property | classmethod) or getattr(value, "__qualname__", "") == f"{name}.{key}"
+        ]
+        assert [key for key in written_here if not inspect.getdoc(members[key])] == []
+
+
+def test_no_public_function_bears_the_name_of_a_room() -> None:
+    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert {name for name in fc.__all__ if inspect.ismodule(getattr(fc, name)) is False} & rooms == set()
+
+
+def test_the_package_is_typed() -> None:
+    assert (PACKAGE / "py.typed").exists()
+
+
+def test_files_have_one_subject() -> None:
+    lengths = {name_of(path): len(path.read_text().splitlines()) for path in OURS if "programs" not in path.parts}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE_LINES} == {}
+
+
+def late_imports(tree: ast.AST) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from (inner.lineno for inner in ast.walk(node) if isinstance(inner, ast.Import | ast.ImportFrom))
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_imports_stand_at_the_top(path: Path) -> None:
+    assert list(late_imports(ast.parse(path.read_text()))) == []
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=PACKAGE.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_without_pyopencl_it_imports_and_computes_with_numpy_and_says_what_is_missing() -> None:
+    done = python(
+        "import sys; sys.modules['pyopencl'] = None\n"
+        "import numpy as np, flowcompute as fc\n"
+        "x = fc.source(np.arange(4, dtype=np.float32)) * 2\n"
+        "print(x.resolve(device='numpy').tolist())\n"
+        "try:\n"
+        "    x.resolve()\n"
+        "except fc.PlanError as error:\n"
+        "    print(error)\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("[0.0, 2.0, 4.0, 6.0]\n")
+    assert "pip install pyopencl" in done.stdout
+
+
+def test_importing_starts_nothing() -> None:
+    """No thread, no device, no file: a library that is imported by mistake must cost nothing."""
+    done = python(
+        "import os, sys, threading, tempfile\n"
+        "cache = tempfile.mkdtemp()\n"
+        "os.environ['FLOWCOMPUTE_CACHE'] = os.path.join(cache, 'programs')\n"
+        "import flowcompute\n"
+        "print(threading.active_count(), os.listdir(cache), 'pytest' in sys.modules)\n"
+        "os.rmdir(cache)\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "1 [] False\n"
