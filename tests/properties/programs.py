@@ -223,7 +223,11 @@ class _Builder:
     def fits(self, *values: Value) -> bool:
         """Whether no resident value is cut along a stream of another length, which is only found out in the run."""
         rank = max((value.element.ndim for value in values if value.stream), default=-1)
-        lengths = {value.bound.shape[0] for value in values if value.element.ndim == rank and not value.stream} if rank > 0 else set()
+        lengths = (
+            {value.bound.shape[0] for value in values if value.element.ndim == rank and not value.stream}
+            if rank > 0
+            else set()
+        )
         return lengths <= {1, self.program.length}
 
     def _unary(self, value: Value) -> None:
