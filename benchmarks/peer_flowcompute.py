@@ -13,12 +13,17 @@ from benchmarks.workloads import Job
 MEMORY = "64MiB"
 
 
-def prepare(job: Job, device: str = "auto") -> Callable[[Job], object]:
-    """Each repetition composes, plans and runs anew, as a user's program does."""
+def prepare_durable(job: Job, device: str = "auto") -> Callable[[Job], object]:
+    """As `prepare`, with files that are on the disk before they get their names (what `fc.save` does by itself)."""
+    return prepare(job, device, durable=True)
+
+
+def prepare(job: Job, device: str = "auto", durable: bool = False) -> Callable[[Job], object]:
+    """Each repetition composes, plans and runs anew, as a user's program does. Like the others it leaves fsync out."""
     options: dict[str, object] = {"memory": MEMORY, "device": device, "progress": False}
 
     def save(job: Job, element: fc.Compute) -> None:
-        (element >> fc.save(job.output)).run(**options)
+        (element >> fc.save(job.output, durable=durable)).run(**options)
 
     def chain(job: Job) -> None:
         x = fc.open(job.inputs[0])

@@ -14,6 +14,7 @@ MODULES = {
     "c": ("peer_c", "prepare"),
     "c-commit": ("peer_c", "prepare_commit"),
     "flowcompute": ("peer_flowcompute", "prepare"),
+    "flowcompute-durable": ("peer_flowcompute", "prepare_durable"),
     "numpy-memmap": ("peer_numpy", "prepare_memmap"),
     "numpy-out": ("peer_numpy", "prepare_out"),
     "numexpr": ("peer_numexpr", "prepare"),
@@ -22,7 +23,7 @@ MODULES = {
     "torch": ("peer_torch", "prepare"),
 }
 
-REPLACES = {"c-commit", "flowcompute"}
+REPLACES = {"c-commit", "flowcompute", "flowcompute-durable"}
 """Those that put a new file in the place of the old one; it is removed before, since freeing it is not their work."""
 
 W6_FRACTION = {"jax": 0.02, "torch": 0.05, "numpy-out": 0.2}

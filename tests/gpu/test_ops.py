@@ -19,7 +19,7 @@ from flowcompute.elements import FUNCTIONS, Element, nn
 from flowcompute.elements.compute import Function
 from flowcompute.elements.op import Op
 from flowcompute.errors import SpecError
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, SUPPORTED_DTYPES, is_float
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, SUPPORTED_DTYPES, is_float
 
 OPS: dict[str, Callable[..., Any]] = {
     **{name: function for name, function in FUNCTIONS.items() if isinstance(function, Function)},
