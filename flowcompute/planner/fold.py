@@ -150,6 +150,7 @@ class Fold:
 
     # -- blocks -----------------------------------------------------------------------------
 
+    @np.errstate(all="ignore")
     def _reduce(self, flat: Parts, start: int) -> Parts:
         """Records `(n, numbers)` to block partials `(blocks, numbers)`; only the last block may be short."""
         spec = self.spec

@@ -85,6 +85,10 @@ def plan_memory(
             got=f"memory={config.memory_bytes}",
             hint="raise memory=",
         )
+    grows = any(sink.element.in_memory and sink.spec.is_stream and sink.spec.length is None for sink in one_pass.sinks)
+    if grows and 2 * granule * per_record <= room:
+        # Results of unknown length get the other half.
+        room //= 2
     batch_items = _batch_items(
         one_pass, edges, strategy, traits, config.memory_bytes, granule, room // per_record if per_record else 1 << 62
     )

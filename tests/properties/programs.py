@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -51,14 +51,14 @@ class Value:
         return self.bound.dtype
 
 
-@dataclass(eq=False, repr=False)
 class Program:
     """Values in the order in which they were made, the roots, and the text that makes them."""
 
-    values: list[Value] = field(default_factory=list)
-    roots: list[Value] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    length: int = 0
+    def __init__(self) -> None:
+        self.values: list[Value] = []
+        self.roots: list[Value] = []
+        self.lines: list[str] = []
+        self.length = 0
 
     def __repr__(self) -> str:
         names = ", ".join(f"v{self.values.index(root)}" for root in self.roots)
@@ -114,8 +114,9 @@ def programs(draw: st.DrawFn, steps: int = 5) -> Program:
     builder = _Builder(draw, rng, program, item)
     for _ in range(draw(st.integers(1, 2), label="sources")):
         builder.source()
-    for _ in range(draw(st.integers(1, steps), label="steps")):
-        builder.step()
+    with np.errstate(all="ignore"):
+        for _ in range(draw(st.integers(1, steps), label="steps")):
+            builder.step()
     last = len(program.values) - 1
     chosen = draw(st.lists(st.integers(0, last), max_size=2, unique=True), label="roots")
     program.roots = [program.values[i] for i in dict.fromkeys([last, *chosen])]

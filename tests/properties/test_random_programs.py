@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.errors import PlanError
+from flowcompute.errors import PlanError, RunError
 from tests.gpu.shapes import resolve_on_gpu
 from tests.properties.cases import cases
 from tests.properties.checks import check_against_numpy, check_equal, check_same_bits, resolve
@@ -36,6 +36,17 @@ def check_budget(program: Program, memory: int, strategy: fc.Strategy) -> bool:
     return True
 
 
+def check_within_budget(program: Program, memory: int, strategy: fc.Strategy, results: list[np.ndarray]) -> None:
+    """Equal bits; only a result whose length nobody knew may turn out to be too large."""
+    try:
+        again = resolve(program, device="cpu", strategy=strategy, memory=memory)
+    except fc.RunError as error:
+        assert "outgrows the memory budget" in error.message, error
+        assert any(root.element.spec.is_stream and root.element.spec.length is None for root in program.roots)
+        return
+    check_same_bits(program, again, results)
+
+
 @cases(200)
 @given(programs(), STRATEGIES, st.sampled_from([1 << 12, 1 << 15, 1 << 18, 1 << 22]))
 def test_every_backend_and_batch_size(program: Program, strategy: fc.Strategy, memory: int) -> None:
@@ -47,7 +58,7 @@ def test_every_backend_and_batch_size(program: Program, strategy: fc.Strategy, m
     check_same_bits(program, resolve(program, device="cpu", strategy=strategy), results)
     check_same_bits(program, resolve(program, device="numpy", strategy=strategy), reference)
     if check_budget(program, memory, strategy):
-        check_same_bits(program, resolve(program, device="cpu", strategy=strategy, memory=memory), results)
+        check_within_budget(program, memory, strategy, results)
 
 
 @cases(50)
@@ -66,8 +77,3 @@ def test_long_programs_on_the_reference(program: Program, strategy: fc.Strategy)
     results = resolve(program, device="numpy")
     check_against_numpy(program, results)
     check_same_bits(program, resolve(program, device="numpy", strategy=strategy), results)
-
-
-@pytest.mark.parametrize("device", ["cpu", "numpy"])
-def test_a_resident_value_cut_along_a_stream_of_another_length(device: str) -> None:
-    """Found out in the run where the stream's length was unknown before."""
