@@ -233,6 +233,13 @@ class OpenCLExecutor(StepExecutor):
         step = next(s for s in self.plan.steps if isinstance(s, RegionStep) and s.kernel is kernel)
         return step.region.numbers // max(1, kernel.units)
 
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot, with the accumulators of unfinished blocks."""
+        super().restore(state)
+        for i, fold in self.folds.items():
+            for part, array in enumerate(fold.open_accumulators or ()):
+                self._carries[i, part] = array.copy()
+
     def close(self) -> None:
         """Release buffers and kernels."""
         if self._memory is not None:

@@ -130,6 +130,11 @@ class Fold:
         finally:
             self._levels, self.records, self._tail = state, records, tail
 
+    @property
+    def open_accumulators(self) -> Parts | None:
+        """The accumulators of the block that the next batch goes on with, one array of numbers a part."""
+        return None if self._open is None else self._open[0]
+
     def snapshot(self) -> dict[str, Any]:
         """The state as plain data and arrays."""
         return {
@@ -150,6 +155,7 @@ class Fold:
 
     # -- blocks -----------------------------------------------------------------------------
 
+    @np.errstate(all="ignore")
     @np.errstate(all="ignore")
     def _reduce(self, flat: Parts, start: int) -> Parts:
         """Records `(n, numbers)` to block partials `(blocks, numbers)`; only the last block may be short."""

@@ -17,11 +17,12 @@ _HALF_DIGITS = {FLOAT16: (11, -24), BFLOAT16: (8, -133), FLOAT32: (24, -149)}
 
 def ties() -> np.ndarray:
     """Numbers halfway between two halves (of any format), and the closest numbers on either side."""
-    middles = []
-    for bits, lowest in _HALF_DIGITS.values():
-        for exponent in (0, 5, lowest, lowest + 3, lowest + bits):
-            for odd in (1, 3, 2**bits - 1, 2**bits + 1):
-                middles.append(math.ldexp(odd, exponent - (bits if exponent > lowest + bits - 1 else 1)))
+    middles = [
+        math.ldexp(odd, exponent - (bits if exponent > lowest + bits - 1 else 1))
+        for bits, lowest in _HALF_DIGITS.values()
+        for exponent in (0, 5, lowest, lowest + 3, lowest + bits)
+        for odd in (1, 3, 2**bits - 1, 2**bits + 1)
+    ]
     middles += [
         65504.0,
         65519.999,

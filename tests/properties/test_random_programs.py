@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.errors import PlanError, RunError
+from flowcompute.errors import PlanError
 from tests.gpu.shapes import resolve_on_gpu
 from tests.properties.cases import cases
 from tests.properties.checks import check_against_numpy, check_equal, check_same_bits, resolve

@@ -1,0 +1,56 @@
+"""An executor that continues from another one's snapshot gives the bits of one that never stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.batch import Batch
+from flowcompute.planner.backend import Executor
+from flowcompute.planner.plan import Plan
+
+
+def job(x: fc.Element, v: fc.Element) -> tuple[fc.Element, ...]:
+    return x.sum(axis=0), x.var(axis=0), x.argmax(axis=0), x.max(), x.var(), fc.exp(v).sum(), v.argmin(), v.var()
+
+
+def process(plan: Plan, executor: Executor, arrays: dict[int, np.ndarray], start: int, stop: int) -> None:
+    for seq, begin in enumerate(range(start, stop, plan.batch_items)):
+        end = min(stop, begin + plan.batch_items)
+        executor.process(Batch(seq, begin, end, {value: array[begin:end] for value, array in arrays.items()}), {})
+
+
+def results(plan: Plan, arrays: dict[int, np.ndarray], cut: int | None, length: int) -> dict[int, np.ndarray]:
+    executor = plan.backend.executor(plan, 0)
+    executor.open()
+    if cut is not None:
+        process(plan, executor, arrays, 0, cut)
+        state: dict[str, Any] = executor.snapshot()
+        executor.close()
+        executor = plan.backend.executor(plan, 0)
+        executor.open()
+        executor.restore(state)
+    process(plan, executor, arrays, cut or 0, length)
+    values = executor.finish(length)
+    executor.close()
+    return values
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy"])
+def test_continuing_changes_no_bit(device: str) -> None:
+    rng = np.random.default_rng(3)
+    length = 5000
+    data, numbers = rng.standard_normal((length, 40), dtype=np.float32), rng.standard_normal(length, dtype=np.float32)
+    x, v = fc.source(data), fc.source(numbers)
+    plan = fc.plan(*job(x, v), device=device, strategy=fc.Strategy(batch_bytes=700 * 160))
+    (one_pass,) = plan.passes
+    arrays = {stage.value: data if stage.element is x else numbers for stage in one_pass.sources}
+    whole = results(plan, arrays, None, length)
+    for batches in range(1, -(-length // plan.batch_items)):
+        parted = results(plan, arrays, batches * plan.batch_items, length)
+        assert {value: array.tobytes() for value, array in parted.items()} == {
+            value: array.tobytes() for value, array in whole.items()
+        }
