@@ -1,0 +1,71 @@
+#pragma OPENCL FP_CONTRACT OFF
+
+typedef float16 fc_loose_float32_16 __attribute__((aligned(4)));
+
+static inline float16 fc_gather_float32_16(const __global float *p, long stride, long count) {
+    float all[16];
+    for (int lane = 0; lane < 16; lane++) all[lane] = lane < count ? p[lane * stride] : 0;
+    return vload16(0, all);
+}
+
+static inline void fc_scatter_float32_16(float16 value, __global float *p, long stride, long count) {
+    float all[16];
+    vstore16(value, 0, all);
+    for (int lane = 0; lane < 16; lane++) if (lane < count) p[lane * stride] = all[lane];
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void k0(
+    __global const float *restrict in0,
+    __global float *restrict out0,
+    __global float *restrict part0,
+    __global const float *restrict carry0,
+    const float s0,
+    const long n,
+    const long chunk,
+    const long blocks,
+    const long first,
+    const long phase) {
+    const long gid = get_group_id(0), gsize = get_num_groups(0);
+    long limit = (gid + 1) * chunk < (blocks * 1) ? (gid + 1) * chunk : (blocks * 1);
+    for (long unit = gid * chunk; unit < limit; unit++) {
+        long block = unit;
+        long lo = max((long)0, block * 2048 - phase);
+        long hi = min(n, (block + 1) * 2048 - phase);
+        if ((block > 0) | (phase == 0)) {
+            for (long j = 0; j < 20; j++) {
+                float v14 = (float)(-0x0.0p+0f);
+                part0[block * 20 + j] = v14;
+            }
+        } else {
+            for (long j = 0; j < 20; j++) {
+                float v15 = carry0[j];
+                part0[block * 20 + j] = v15;
+            }
+        }
+        for (long record = lo; record < hi; record++) {
+            long i0 = record * 20;
+            long i1 = record * 20;
+            float4 v3 = (float4)(s0);
+            long i6 = (0);
+            for (long c = 0; c < 16; c += 16) {
+                float16 v2 = *(const __global fc_loose_float32_16 *)(in0 + (i1 + c));
+                float16 v4 = (float16)(v3.s0);
+                float16 v5 = (v2 * v4);
+                *(__global fc_loose_float32_16 *)(out0 + (i0 + c)) = (v5 == v5 ? v5 : (float16)(NAN));
+                float16 v7 = *(const __global fc_loose_float32_16 *)(part0 + (block * 20 + i6 + c));
+                float16 v8 = (v7 + v2);
+                *(__global fc_loose_float32_16 *)(part0 + (block * 20 + i6 + c)) = v8;
+            }
+            {
+                float16 v9 = fc_gather_float32_16(in0 + (i1 + 16), 1, 4);
+                float16 v10 = (float16)(v3.s0);
+                float16 v11 = (v9 * v10);
+                fc_scatter_float32_16((v11 == v11 ? v11 : (float16)(NAN)), out0 + (i0 + 16), 1, 4);
+                float16 v12 = fc_gather_float32_16(part0 + (block * 20 + i6 + 16), 1, 4);
+                float16 v13 = (v12 + v9);
+                fc_scatter_float32_16(v13, part0 + (block * 20 + i6 + 16), 1, 4);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+"""The text of a dozen kernels. A change of text is a commit of its own that says why.
+
+To write them anew: FLOWCOMPUTE_GOLDEN=write scripts/test tests/golden
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.gpu.render import render
+from flowcompute.graph.graph import build_graph
+from flowcompute.planner.backend import Backend, Executor, Traits
+from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.plan import Plan
+from flowcompute.planner.planner import make_plan
+from flowcompute.strategy import Config, Strategy
+
+FOLDER = Path(__file__).parent
+CPU = Traits("a CPU", "cpu", "cpu", True, True, 1 << 33, 1 << 32, 1 << 15, 2)
+GPU = replace(CPU, name="a GPU", kind="gpu", code_shape="gpu", host_memory=False)
+
+
+class OnPaper(Backend):
+    """A device that only lends its traits."""
+
+    def __init__(self, traits: Traits) -> None:
+        self.traits = traits
+
+    def source_text(self, kernel: Kernel) -> str:
+        return render(kernel)
+
+    def executor(self, plan: Plan, pass_index: int) -> Executor:
+        raise AssertionError("nothing runs on paper")
+
+
+def rows(columns: int, dtype: str = "f4") -> fc.Element:
+    return fc.source(np.zeros((8, columns), dtype), name="x")
+
+
+def numbers(dtype: str = "f4") -> fc.Element:
+    return fc.source(np.zeros(8, dtype), name="x")
+
+
+def softmax(x: fc.Element) -> fc.Element:
+    e = fc.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def chain(x: fc.Element) -> fc.Element:
+    return fc.nn.sigmoid(2 * x + 1) * fc.tanh(x)
+
+
+GRAPHS = {
+    "map": (lambda: [chain(numbers())], CPU),
+    "map_on_a_gpu": (lambda: [chain(numbers())], GPU),
+    "resident_row": (lambda: [rows(96) * fc.constant(np.arange(96, dtype="f4"))], CPU),
+    "softmax": (lambda: [softmax(rows(40))], CPU),
+    "softmax_on_a_gpu": (lambda: [softmax(rows(1024))], GPU),
+    "long_row_on_a_gpu": (lambda: [rows(2500).sum(axis=1)], GPU),
+    "fold_of_numbers": (lambda: [numbers().sum()], CPU),
+    "fold_of_columns": (lambda: (lambda x: [x.mean(axis=0), x * 3])(rows(20)), CPU),
+    "variance_on_a_gpu": (lambda: [rows(20).var(axis=0)], GPU),
+    "argmax": (lambda: [rows(12, "i4").argmax(axis=1)], CPU),
+    "half": (lambda: [rows(7, "f2") * 1.5], CPU),
+    "choice": (lambda: (lambda x: [fc.where(x > 0, x, fc.abs(x))])(numbers()), CPU),
+    "middle_axis": (lambda: [fc.source(np.zeros((8, 3, 5, 2), "f4")).sum(axis=(1, 3))], CPU),
+    "matmul": (lambda: [rows(20) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
+}
+
+
+def text_of(name: str) -> str:
+    make, traits = GRAPHS[name]
+    graph = build_graph([element >> fc.discard() for element in make()])
+    plan = make_plan(graph, Config(1 << 30), Strategy(), OnPaper(traits))
+    return "\n".join(kernel.source for kernel in plan.kernels)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_kernel_text(name: str) -> None:
+    path, text = FOLDER / f"{name}.cl", text_of(name)
+    if os.environ.get("FLOWCOMPUTE_GOLDEN") == "write":
+        path.write_text(text)
+    assert path.read_text() == text, "see the top of this file"
+
+
+def test_no_text_is_left_over() -> None:
+    assert {path.stem for path in FOLDER.glob("*.cl")} == set(GRAPHS)
