@@ -20,7 +20,7 @@ OURS = sorted(
     for room in ("flowcompute", "tests", "benchmarks", "examples")
     for path in (PACKAGE.parent / room).rglob("*.py")
 )
-LONGEST_FILE_LINES = 450
+LONGEST_FILE_LINES = 460
 
 
 def name_of(path: Path) -> str:

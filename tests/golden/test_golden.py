@@ -56,6 +56,14 @@ def chain(x: fc.Element) -> fc.Element:
     return fc.nn.sigmoid(2 * x + 1) * fc.tanh(x)
 
 
+def columns(x: fc.Element) -> list[fc.Element]:
+    return [x.mean(axis=0), x * 3]
+
+
+def choice(x: fc.Element) -> list[fc.Element]:
+    return [fc.where(x > 0, x, fc.abs(x))]
+
+
 GRAPHS = {
     "map": (lambda: [chain(numbers())], CPU),
     "map_on_a_gpu": (lambda: [chain(numbers())], GPU),
@@ -64,11 +72,11 @@ GRAPHS = {
     "softmax_on_a_gpu": (lambda: [softmax(rows(1024))], GPU),
     "long_row_on_a_gpu": (lambda: [rows(2500).sum(axis=1)], GPU),
     "fold_of_numbers": (lambda: [numbers().sum()], CPU),
-    "fold_of_columns": (lambda: (lambda x: [x.mean(axis=0), x * 3])(rows(20)), CPU),
+    "fold_of_columns": (lambda: columns(rows(20)), CPU),
     "variance_on_a_gpu": (lambda: [rows(20).var(axis=0)], GPU),
     "argmax": (lambda: [rows(12, "i4").argmax(axis=1)], CPU),
     "half": (lambda: [rows(7, "f2") * 1.5], CPU),
-    "choice": (lambda: (lambda x: [fc.where(x > 0, x, fc.abs(x))])(numbers()), CPU),
+    "choice": (lambda: choice(numbers()), CPU),
     "middle_axis": (lambda: [fc.source(np.zeros((8, 3, 5, 2), "f4")).sum(axis=(1, 3))], CPU),
     "matmul": (lambda: [rows(20) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
 }
