@@ -239,8 +239,9 @@ def align_resident(op: str, resident: Element, stream: Element, length: int | No
     shape = resident.spec.shape
     if len(shape) < stream.ndim:
         return resident
-    if len(shape) == stream.ndim and shape[0] == 1 and isinstance(resident, Constant):
-        return Constant(resident.value[0])
+    if len(shape) == stream.ndim and shape[0] == 1:
+        # The largest of one number is that number: a way to drop an axis that needs no operation of its own.
+        return Constant(resident.value[0]) if isinstance(resident, Constant) else Element.apply("max", resident, axis=0)
     if len(shape) == stream.ndim and shape[0] != 1 and (length is None or shape[0] == length):
         return Compute(ALONG, (resident,), Spec(resident.dtype, shape[1:], Stream(shape[0])))
     raise SpecError(

@@ -7,7 +7,8 @@ rows is the fold of the sums of rows. Its order is part of its meaning (see `pla
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,8 @@ def normalise_axes(op: str, element: Any, axis: Axis) -> tuple[int, ...]:
     """`axis` as sorted non-negative axes of `element`, the stream counting as axis 0."""
     ndim = element.ndim
     try:
-        axes = tuple(range(ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(int(a) for a in axis)
+        named = axis if isinstance(axis, Iterable) else (axis,)
+        axes = tuple(range(ndim)) if axis is None else tuple(operator.index(one) for one in named)  # type: ignore[arg-type]
     except TypeError as error:
         raise SpecError(
             "axis must be an int, a tuple of ints or None", element=op, site=user_site(), got=repr(axis)

@@ -13,6 +13,7 @@ from flowcompute.batch import Batch
 from flowcompute.elements import Constant, HostFunction
 from flowcompute.elements.op import Kind
 from flowcompute.errors import FlowError, RunError
+from flowcompute.graph.graph import Node
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.fold import Fold
@@ -76,7 +77,9 @@ class StepExecutor(Executor):
 
     def finish(self, length: int) -> dict[int, np.ndarray]:
         """End the folds, run what comes after them, and give what destinations take."""
-        del length
+        for step in self.one_pass.steps:
+            if isinstance(step, NodeStep) and step.node.kind is Kind.ALONG:
+                self._check_along(step.node, length, ended=True)
         for i, fold in self.folds.items():
             try:
                 self.resident[i] = fold.result()
@@ -129,11 +132,24 @@ class StepExecutor(Executor):
             self.folds[node.id].push_records([np.broadcast_to(self.array(i), shape) for i in node.inputs])
             return
         if node.kind is Kind.ALONG:
+            self._check_along(node, batch.stop, ended=False)
             self.values[node.id] = self.resident[node.inputs[0]][batch.start : batch.stop]
         else:
             self.values[node.id] = self._call(step, batch)
         if node.id in outputs:
             np.copyto(outputs[node.id], self.values[node.id])
+
+    def _check_along(self, node: Node, records: int, ended: bool) -> None:
+        """Refuse a stream whose length was unknown and is not that of a resident value cut along it."""
+        rows = len(self.resident[node.inputs[0]])
+        if records > rows or (ended and records != rows):
+            raise RunError(
+                "a resident value is cut along a stream of another length",
+                element=node.name,
+                site=node.element.site,
+                expected=f"{rows} records, as the resident value has rows",
+                got=f"{records} records{'' if ended else ' and more'}",
+            )
 
     def _between(self, value: int, items: int) -> np.ndarray:
         """Memory for a value that only other steps take, made once."""
