@@ -64,7 +64,7 @@ def _levels(graph: Graph) -> list[int]:
         level = max(inputs, default=0)
         streams = node.spec.is_stream or node.kind is Kind.FOLD
         if streams and level > 0:
-            source = next(graph.nodes[i] for i in node.inputs if levels[i] + (graph.nodes[i].kind is Kind.FOLD) > 0)
+            source = _fold_behind(graph, node)
             raise PlanError(
                 f"needs {source.name}, a result over the whole stream, for each of its records: "
                 "that is two passes, not supported yet",
@@ -74,6 +74,19 @@ def _levels(graph: Graph) -> list[int]:
             )
         levels.append(level)
     return levels
+
+
+def _fold_behind(graph: Graph, node: Node) -> Node:
+    """The latest fold that a node depends on."""
+    todo, seen = list(node.inputs), set(node.inputs)
+    folds = []
+    while todo:
+        operand = graph.nodes[todo.pop()]
+        if operand.kind is Kind.FOLD:
+            folds.append(operand)
+        todo += [i for i in operand.inputs if i not in seen]
+        seen.update(operand.inputs)
+    return max(folds, key=lambda fold: fold.id)
 
 
 def _fold_spec(graph: Graph, node: Node) -> FoldSpec:

@@ -205,6 +205,9 @@ def test_refusals_name_the_operation_both_sides_and_the_line(case: str) -> None:
 
 def test_the_site_is_the_users_line_through_every_way_of_composing() -> None:
     x = stream(3)
+    here = inspect.currentframe()
+    assert here is not None
+    first = here.f_lineno
     made = [
         x + 1,
         1 + x,
@@ -216,8 +219,6 @@ def test_the_site_is_the_users_line_through_every_way_of_composing() -> None:
         x.mean(),
         x >> fc.to_array(),
     ]
-    here = inspect.currentframe()
-    assert here is not None
-    for element in made:
+    for line, element in enumerate(made, first + 2):
         assert element.site.file == __file__
-        assert element.site.line == here.f_lineno - 5
+        assert element.site.line == line
