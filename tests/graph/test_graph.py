@@ -156,7 +156,6 @@ def test_equal_graphs_hash_equally_whatever_they_read() -> None:
 DIFFERENT: dict[str, Callable[[Element, Element], Element]] = {
     "add": lambda x, y: x + y,
     "subtract": lambda x, y: x - y,
-    "swapped": lambda x, y: y - x,
     "itself": lambda x, _: x + x,
     "row sum": lambda x, _: x.sum(axis=1),
     "kept row sum": lambda x, _: x.sum(axis=1, keepdims=True),
@@ -173,7 +172,6 @@ DIFFERENT: dict[str, Callable[[Element, Element], Element]] = {
     "two": lambda x, _: x * 2,
     "row": lambda x, _: x * fc.constant(np.ones(3)),
     "number": lambda x, _: x * fc.constant(np.ones(1)),
-    "row of integers": lambda x, _: x * fc.constant(np.ones(3, "i4")),
     "wider": lambda _, __: fc.source(np.ones((4, 5))) + 2.5,
     "single": lambda _, __: fc.source(np.ones((4, 3), "f4")) * 5.5,
     "resident": lambda _, __: fc.constant(np.ones((4, 3))) * 5.5,
@@ -194,6 +192,7 @@ def test_a_leaf_counts_by_identity() -> None:
     x, y = source(), source(ARRAY.copy())
     assert (x * x).hash != (x * y).hash
     assert (x * y).hash == (y * x).hash == (source(ARRAY + 1) * source(ARRAY + 2)).hash
+    assert (x - y).hash == (y - x).hash  # which of two sources comes first is a matter of names
     assert (x - y + x).hash != (x - y + y).hash
 
 
@@ -207,11 +206,9 @@ def test_roots_and_their_order_count() -> None:
 @given(st.floats(allow_nan=True), st.floats(allow_nan=True))
 def test_scalars_are_arguments_except_four(a: float, b: float) -> None:
     x = source()
-    special = {value: (x + value).hash for value in (0.0, 1.0, -1.0, 2.0)}
-    equal = a == b or (a not in special and b not in special)
-    if np.signbit(a) != np.signbit(b) and 0 in (a, b):
-        return
-    assert ((x + a).hash == (x + b).hash) == equal
+    # Minus zero is a scalar like any other.
+    kinds = [value if value in (0.0, 1.0, -1.0, 2.0) and not (value == 0 and np.signbit(value)) else None for value in (a, b)]
+    assert ((x + a).hash == (x + b).hash) == (kinds[0] == kinds[1])
 
 
 def test_the_hash_is_the_same_in_every_process() -> None:
