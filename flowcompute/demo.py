@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import flowcompute as fc
-from flowcompute.demo_data import DemoData, find_data
+from flowcompute.demo_data import DE421, DE422, DemoData, find_data
 from flowcompute.elements import Compute, Element
 from flowcompute.errors import DestinationError, RunError
 from flowcompute.files import FILES, explain
@@ -124,7 +124,8 @@ def run_demo(
     Raises:
         FlowError: whatever went wrong; RunError if the answer is not NumPy's.
     """
-    data = find_data(large=large, offline=offline)
+    with console.status(_looking(large, offline)):
+        data = find_data(large=large, offline=offline)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="flowcompute-")) if keep is None else keep
         target = os.path.join(_made(folder), RESULT)
@@ -154,6 +155,15 @@ def run_demo(
         started_s=run.seconds if watch.started_s is None else watch.started_s,
         anonymous_bytes=watch.anonymous_bytes,
     )
+
+
+def _looking(large: bool, offline: bool) -> str:
+    """What to say while data is found, which may take minutes."""
+    ephemeris = DE422 if large else DE421
+    if offline:
+        return f"looking for JPL ephemeris {ephemeris.package.upper()}"
+    size = decimal(ephemeris.archive_bytes)
+    return f"looking for JPL ephemeris {ephemeris.package.upper()}: {size} from PyPI, once (--offline does without)"
 
 
 def _made(folder: str) -> str:

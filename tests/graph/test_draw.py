@@ -61,7 +61,9 @@ def test_svg_is_sound_xml_with_boxes_that_do_not_overlap() -> None:
     svg = draw_svg(graph)
     root = ElementTree.fromstring(svg)
     space = "{http://www.w3.org/2000/svg}"
-    boxes = [tuple(float(box.attrib[key]) for key in ("x", "y", "width", "height")) for box in root.iter(f"{space}rect")]
+    boxes = [
+        tuple(float(box.attrib[key]) for key in ("x", "y", "width", "height")) for box in root.iter(f"{space}rect")
+    ]
     assert len(boxes) == len(graph.nodes)
     assert len(list(root.iter(f"{space}path"))) == sum(len(node.inputs) for node in graph.nodes)
     texts = [text.text or "" for text in root.iter(f"{space}text")]

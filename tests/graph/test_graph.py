@@ -207,7 +207,9 @@ def test_roots_and_their_order_count() -> None:
 def test_scalars_are_arguments_except_four(a: float, b: float) -> None:
     x = source()
     # Minus zero is a scalar like any other.
-    kinds = [value if value in (0.0, 1.0, -1.0, 2.0) and not (value == 0 and np.signbit(value)) else None for value in (a, b)]
+    kinds = [
+        value if value in (0.0, 1.0, -1.0, 2.0) and not (value == 0 and np.signbit(value)) else None for value in (a, b)
+    ]
     assert ((x + a).hash == (x + b).hash) == (kinds[0] == kinds[1])
 
 
@@ -219,7 +221,9 @@ def test_the_hash_is_the_same_in_every_process() -> None:
     found = set()
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed}
-        run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        run = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
         found.add(run.stdout.strip())
     assert found == {model().hash}
 

@@ -72,7 +72,9 @@ def block(op: str, numbers: list[Number], lanes: int, dtype: np.dtype) -> Number
     step = step_of(op)
     per_lane: list[Number] = []
     for lane in range(lanes):
-        mine = [numbers[i] if i < len(numbers) else nothing(op, dtype) for i in range(lane, max(len(numbers), lanes), lanes)]
+        mine = [
+            numbers[i] if i < len(numbers) else nothing(op, dtype) for i in range(lane, max(len(numbers), lanes), lanes)
+        ]
         longest = max(1, -(-len(numbers) // lanes))
         mine += [nothing(op, dtype)] * (longest - len(mine))
         total = mine[0]

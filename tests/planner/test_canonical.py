@@ -17,14 +17,43 @@ from flowcompute.planner.fold import Fold, FoldSpec
 from tests.planner import oracle
 
 OPS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
-LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 32, 33, 100, 255, 256, 257, 511, 512, 513, 1000, 1023, 1024, 1025, 2048, 3000, 5121)
+LENGTHS = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    9,
+    16,
+    31,
+    32,
+    33,
+    100,
+    255,
+    256,
+    257,
+    511,
+    512,
+    513,
+    1000,
+    1023,
+    1024,
+    1025,
+    2048,
+    3000,
+    5121,
+)
 
 
 def dtype_of(op: str, single: bool = True) -> np.dtype:
     return np.dtype(bool if op in ("any", "all") else np.float32 if single else np.int64)
 
 
-def numbers_of(seed: int, op: str, shape: tuple[int, ...], dtype: np.dtype | None = None, special: bool = False) -> np.ndarray:
+def numbers_of(
+    seed: int, op: str, shape: tuple[int, ...], dtype: np.dtype | None = None, special: bool = False
+) -> np.ndarray:
     rng = np.random.default_rng(seed)
     dtype = dtype_of(op) if dtype is None else dtype
     if dtype == bool:
@@ -148,7 +177,9 @@ def test_a_fold_keeps_its_order_however_it_is_cut(case: tuple[str, np.ndarray, l
 
 @settings(max_examples=100)
 @given(streams(most=5000), st.data())
-def test_blocks_that_a_kernel_has_reduced_merge_alike(case: tuple[str, np.ndarray, list[int]], data: st.DataObject) -> None:
+def test_blocks_that_a_kernel_has_reduced_merge_alike(
+    case: tuple[str, np.ndarray, list[int]], data: st.DataObject
+) -> None:
     """Whole blocks and the last one, or accumulators of blocks that a batch cuts through."""
     op, records, cuts = case
     item = records.shape[1:]
@@ -178,7 +209,9 @@ def _blocks(spec: FoldSpec, flat: np.ndarray, start: int, stop: int) -> list[np.
             index = np.arange(begin, begin + len(rows))
             columns = [_block(spec, rows[:, i], index) for i in range(rows.shape[1])]
             parts.append(columns)
-    arrays = [np.array([[column[part] for column in columns] for columns in parts]) for part in range(len(spec.parts()))]
+    arrays = [
+        np.array([[column[part] for column in columns] for columns in parts]) for part in range(len(spec.parts()))
+    ]
     return [array.astype(dtype).reshape(-1, *spec.item) for array, dtype in zip(arrays, spec.parts(), strict=True)]
 
 
@@ -236,7 +269,9 @@ def test_a_snapshot_is_plain_data() -> None:
 
 @settings(max_examples=60)
 @given(st.integers(1, 4000), st.sampled_from([(), (2,), (7,)]), st.sampled_from([0.0, 1.0, 1e4, -3e6]), st.data())
-def test_moments_are_close_and_do_not_depend_on_cuts(length: int, item: tuple[int, ...], shift: float, data: st.DataObject) -> None:
+def test_moments_are_close_and_do_not_depend_on_cuts(
+    length: int, item: tuple[int, ...], shift: float, data: st.DataObject
+) -> None:
     rng = np.random.default_rng(length)
     records = (shift + rng.standard_normal((length, *item))).astype(np.float32)
     correction = 0.0 if length < 3 else 1.0

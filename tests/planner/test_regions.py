@@ -1,0 +1,210 @@
+"""Fusion: how many kernels a graph becomes, and the reason that is given for each cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.elements import Element
+from flowcompute.errors import PlanError
+from flowcompute.planner.plan import Plan
+from flowcompute.planner.steps import NodeStep, RegionStep
+
+
+def rows(columns: int = 7, *more: int) -> Element:
+    return fc.source(np.ones((300, columns, *more), np.float32))
+
+
+def numbers() -> Element:
+    return fc.source(np.ones(300, np.float32))
+
+
+def weights(*shape: int) -> Element:
+    return fc.constant(np.ones(shape, np.float32))
+
+
+def plan_of(elements: Element | Sequence[Element]) -> Plan:
+    return fc.plan(*(elements if isinstance(elements, Sequence) else [elements]), device="cpu")
+
+
+def centred(x: Element) -> Element:
+    return x - x.mean(axis=1, keepdims=True)
+
+
+def softmax(x: Element) -> Element:
+    e = fc.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def layer_norm(x: Element) -> Element:
+    d = centred(x)
+    return d / fc.sqrt((d * d).mean(axis=1, keepdims=True) + 1e-5)
+
+
+def several(x: Element) -> list[Element]:
+    return [x + 1, fc.exp(x), x.sum(axis=0), x.max(axis=1), x.argmax(axis=1), x.var(axis=0), (x > 0).any(axis=0)]
+
+
+def two_axes(x: Element) -> list[Element]:
+    return [x.sum(axis=1), x.sum(axis=2)]
+
+
+def through_the_host(x: Element) -> Element:
+    y = x + 1
+    return y * fc.host(np.square, y)
+
+
+def many_sources(count: int) -> Element:
+    total: Element = numbers()
+    for _ in range(count - 1):
+        total = total + numbers()
+    return total
+
+
+def chain(steps: int) -> Element:
+    x = rows()
+    for step in range(steps):
+        x = x + (0.5 + step)
+    return x
+
+
+CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] = {
+    # the graph, its kernels, and what the cuts say
+    "w * x + y * z": (lambda: numbers() * numbers() + numbers() * numbers(), 1, []),
+    "softmax": (lambda: softmax(rows()), 1, []),
+    "layer norm": (lambda: layer_norm(rows()), 1, []),
+    "several outputs of one reading": (lambda: several(rows()), 1, []),
+    "dot products of rows": (lambda: fc.vecdot(rows(), rows() * 2), 1, []),
+    "dot product of streams": (lambda: fc.vecdot(numbers(), numbers() + 1), 1, []),
+    "resident rows and columns": (lambda: rows() * weights(7) + weights(1), 1, []),
+    "streams of unequal items": (lambda: (lambda x, y: [x * y, (x * y).sum(axis=0)])(rows(), rows(1)), 1, []),
+    "where and bools": (lambda: (lambda x: fc.where(x > 0, x, -x) * (x < 5))(rows()), 1, []),
+    "a product and what follows": (lambda: fc.exp((rows() + 1) @ weights(7, 5)), 3, []),
+    "unrelated streams": (lambda: [numbers() + 1, rows() + 1], 2, []),
+    "what stays resident": (lambda: rows() + fc.exp(weights(7)), 2, []),
+    "after a fold": (lambda: fc.sqrt(rows().sum(axis=0)), 2, []),
+    "other axes": (lambda: two_axes(rows(7, 4)), 2, ["sum_2: reduces other axes than sum"]),
+    "a fold of row results": (
+        lambda: rows().sum(),
+        1,
+        ["sum_2: row results are few: their blocks are folded on the host"],
+    ),
+    "wide rows and their columns": (
+        lambda: (lambda c: [c, c.sum(axis=0)])(centred(rows(5000))),
+        2,
+        ["sum_2: rows this wide are folded in a kernel of their own"],
+    ),
+    "a host function between": (
+        lambda: through_the_host(rows()),
+        2,
+        ["multiply: a value it needs is made from this kernel's results by another step"],
+    ),
+    "thirty sources": (lambda: many_sources(30), 3, ["add_15: the kernel would take more than 16 pointers"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_kernels_and_reasons(case: str) -> None:
+    build, kernels, cuts = CASES[case]
+    plan = plan_of(build())
+    assert len(plan.kernels) == kernels
+    said = [f"{reason.element}: {reason.text}" for reason in plan.reasons if reason.kind == "cut"]
+    assert said[: len(cuts)] == cuts
+    assert bool(said) == bool(cuts)
+    for text in cuts:
+        assert f"cut at {text}" in str(plan)
+
+
+def test_numbers_known_beforehand_take_no_pointers() -> None:
+    assert len(plan_of(chain(100)).kernels) == 1
+    plan = plan_of(chain(700))
+    assert len(plan.kernels) == 3
+    assert "more than 300 operations" in str(plan)
+
+
+def test_every_node_is_computed_by_exactly_one_step() -> None:
+    plan = plan_of([*several(rows()), through_the_host(rows()), rows() @ weights(7, 3)])
+    (one_pass,) = plan.passes
+    computed: list[int] = []
+    for step in plan.steps:
+        computed += step.region.nodes if isinstance(step, RegionStep) else [step.node.id]
+    assert sorted(computed) == [node.id for node in plan.graph.nodes if node.op is not None]
+    made: set[int] = {stage.value for stage in one_pass.sources}
+    made |= {node.id for node in plan.graph.nodes if node.op is None}
+    for step in (*one_pass.before, *one_pass.steps, *one_pass.after):
+        needed = step.region.inputs if isinstance(step, RegionStep) else step.node.inputs
+        assert made.issuperset(needed), f"{step.name} runs before what it needs"
+        made.update((*step.region.outputs, *step.region.folds) if isinstance(step, RegionStep) else (step.node.id,))
+
+
+def test_only_what_others_need_is_stored() -> None:
+    x = rows()
+    plan = plan_of(softmax(x))
+    (step,) = plan.passes[0].steps
+    assert isinstance(step, RegionStep)
+    assert len(step.region.outputs) == 1
+    assert step.region.domain == (7,)
+    assert step.region.reduced == {0}
+
+
+def test_one_launch_for_each_batch() -> None:
+    run = softmax(rows()).run(device="cpu", strategy=fc.Strategy(batch_bytes=2800), progress=False)
+    assert run.plan.batch_items == 100
+    assert run.launches == 3
+
+
+def test_steps_of_host_functions_stand_alone() -> None:
+    plan = plan_of(fc.host(np.square, rows()))
+    assert [type(step) for step in plan.steps] == [NodeStep]
+    assert plan.kernels == ()
+
+
+def test_nothing_is_lowered_where_nothing_is_computed() -> None:
+    plan = plan_of([fc.source(np.ones((5, 0))) + 1, fc.source(np.ones((5, 0))).sum(axis=0)])
+    assert plan.kernels == ()
+
+
+# -- passes ---------------------------------------------------------------------------------------
+
+
+TWO_PASSES: dict[str, tuple[Callable[[Element], Element], str]] = {
+    "centred columns": (lambda x: x - x.mean(axis=0), "subtract"),
+    "kept axis": (lambda x: x - x.mean(axis=0, keepdims=True), "subtract"),
+    "scaled by the largest": (lambda x: x / x.max(), "divide"),
+    "through resident steps": (lambda x: x * fc.sqrt(x.var(axis=0) + 1), "multiply"),
+    "into another fold": (lambda x: fc.vecdot(x, x.sum(axis=0)), "vecdot"),
+    "into a product": (lambda x: x @ x.sum(axis=0), "vecdot"),
+    "a fold of centred records": (lambda x: fc.square(x - x.mean(axis=0)).sum(axis=0), "subtract"),
+    "a host function": (lambda x: fc.host(lambda a, m: a - m, x, x.mean(axis=0)), "<lambda>"),
+}
+
+
+@pytest.mark.parametrize("case", TWO_PASSES)
+def test_a_fold_that_feeds_a_stream_needs_two_passes(case: str) -> None:
+    build, where = TWO_PASSES[case]
+    element = build(rows())
+    for device in ("cpu", "numpy"):
+        with pytest.raises(PlanError, match="two passes, not supported yet") as caught:
+            element.plan(device=device)
+        assert caught.value.element == where
+        assert caught.value.site is not None
+        assert caught.value.site.file == __file__
+        assert "fc.constant(value)" in (caught.value.hint or "")
+
+
+def test_folds_may_meet_each_other() -> None:
+    x = rows()
+    y = (x.sum(axis=0) - x.mean(axis=0)) / fc.sqrt(x.var(axis=0) + 1)
+    value = y.resolve(device="cpu", progress=False)
+    assert np.array_equal(value, np.full(7, 299.0))
+    assert fc.resolve(y.sum(), y.max() + x.max(), device="cpu", progress=False) == (7 * 299.0, 300.0)
+
+
+def test_streams_of_unequal_length_cannot_be_read_together() -> None:
+    with pytest.raises(PlanError, match="different length") as caught:
+        fc.plan(rows() + 1, fc.source(np.ones(5)) + 1, device="numpy")
+    assert "300" in (caught.value.got or "")
+    assert "one after the other" in (caught.value.hint or "")
