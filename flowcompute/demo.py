@@ -160,10 +160,8 @@ def run_demo(
 def _looking(large: bool, offline: bool) -> str:
     """What to say while data is found, which may take minutes."""
     ephemeris = DE422 if large else DE421
-    if offline:
-        return f"looking for JPL ephemeris {ephemeris.package.upper()}"
-    size = decimal(ephemeris.archive_bytes)
-    return f"looking for JPL ephemeris {ephemeris.package.upper()}: {size} from PyPI, once (--offline does without)"
+    source = "" if offline else f" ({decimal(ephemeris.archive_bytes)} from PyPI, once)"
+    return f"looking for JPL ephemeris {ephemeris.package.upper()}{source}"
 
 
 def _made(folder: str) -> str:

@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from flowcompute.elements import Constant
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.reason import Reason
@@ -96,12 +97,6 @@ class _Group:
     def trivial(self) -> bool:
         """Whether every value is one number an item, so that any domain fits."""
         return math.prod(self.domain) == 1 and not self.reduced and not self.folds
-
-    def pointers(self) -> int:
-        values = {
-            operand.value for operands in self.reads.values() for operand in operands if isinstance(operand, Access)
-        }
-        return len(values) + len(self.folds) + 1
 
 
 class _Refusal(Exception):  # noqa: N818 - a decision, not an error
@@ -198,7 +193,8 @@ class _Builder:
         if sum(len(group.nodes) for group in groups) >= MAX_NODES:
             raise _Refusal(f"the kernel would hold more than {MAX_NODES} operations")
         outside = {i for i in node.inputs if self.group_of.get(i) not in ids}
-        if sum(group.pointers() for group in groups) + len(outside) > MAX_POINTERS:
+        values = outside.union(*(self._external(group) for group in groups))
+        if len(self._pointed(values)) + sum(len(group.folds) for group in groups) + 1 > MAX_POINTERS:
             raise _Refusal(f"the kernel would take more than {MAX_POINTERS} pointers")
         self._unite(target, groups, domain)
         self._place(target, node, axes)
@@ -249,6 +245,11 @@ class _Builder:
         inner = [i for group in groups for i in self._external(group)]
         if self._reaches(outside, stepping + inner, ids):
             raise _Refusal("a value it needs is made from this kernel's results by another step")
+
+    def _pointed(self, values: Iterable[int]) -> set[int]:
+        """Of these values those that a kernel takes a pointer to: single numbers known now are passed by value."""
+        nodes = self.graph.nodes
+        return {i for i in values if not (isinstance(nodes[i].element, Constant) and not nodes[i].spec.shape)}
 
     def _external(self, group: _Group) -> list[int]:
         """Operands of the region's nodes that other regions or steps make."""
@@ -350,7 +351,7 @@ class _Builder:
         if (a.reduced | b.reduced) and (a.folds or b.folds) and math.prod(a.domain) > FOLD_BESIDE_ROWS:
             self.reasons.append(Reason("cut", names[1], "rows this wide are folded in a kernel of their own"))
             return
-        values = {i for group in (a, b) for i in self._external(group)}
+        values = self._pointed({i for group in (a, b) for i in self._external(group)})
         if len(values) + len(a.folds) + len(b.folds) + 2 > MAX_POINTERS or len(a.nodes) + len(b.nodes) > MAX_NODES:
             self.reasons.append(Reason("cut", names[1], f"together with {names[0]} the kernel would be too large"))
             return

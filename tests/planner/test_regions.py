@@ -52,6 +52,14 @@ def two_axes(x: Element) -> list[Element]:
     return [x.sum(axis=1), x.sum(axis=2)]
 
 
+def product_and_sum(x: Element, y: Element) -> list[Element]:
+    return [x * y, (x * y).sum(axis=0)]
+
+
+def choice(x: Element) -> Element:
+    return fc.where(x > 0, x, -x) * (x < 5)
+
+
 def through_the_host(x: Element) -> Element:
     y = x + 1
     return y * fc.host(np.square, y)
@@ -80,8 +88,8 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
     "dot products of rows": (lambda: fc.vecdot(rows(), rows() * 2), 1, []),
     "dot product of streams": (lambda: fc.vecdot(numbers(), numbers() + 1), 1, []),
     "resident rows and columns": (lambda: rows() * weights(7) + weights(1), 1, []),
-    "streams of unequal items": (lambda: (lambda x, y: [x * y, (x * y).sum(axis=0)])(rows(), rows(1)), 1, []),
-    "where and bools": (lambda: (lambda x: fc.where(x > 0, x, -x) * (x < 5))(rows()), 1, []),
+    "streams of unequal items": (lambda: product_and_sum(rows(), rows(1)), 1, []),
+    "where and bools": (lambda: choice(rows()), 1, []),
     "a product and what follows": (lambda: fc.exp((rows() + 1) @ weights(7, 5)), 3, []),
     "unrelated streams": (lambda: [numbers() + 1, rows() + 1], 2, []),
     "what stays resident": (lambda: rows() + fc.exp(weights(7)), 2, []),
@@ -93,7 +101,7 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
         ["sum_2: row results are few: their blocks are folded on the host"],
     ),
     "wide rows and their columns": (
-        lambda: (lambda c: [c, c.sum(axis=0)])(centred(rows(5000))),
+        lambda: product_and_sum(centred(rows(5000)), rows(1)),
         2,
         ["sum_2: rows this wide are folded in a kernel of their own"],
     ),
