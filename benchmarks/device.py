@@ -31,7 +31,7 @@ class Resident:
     def __init__(self, job: fc.Element, array: np.ndarray, device: str) -> None:
         strategy = fc.Strategy(batch_bytes=array.nbytes, depth=1)
         self.plan: Plan = fc.plan(job, device=device, memory="96GiB", strategy=strategy)
-        executor = self.plan.backend.executor(self.plan, 0)
+        executor = self.plan.backend.executor(self.plan, 0, {})
         assert isinstance(executor, OpenCLExecutor)
         self.executor = executor
         executor.open()

@@ -15,12 +15,14 @@ class Batch:
         seq: position of the batch in the pass, from 0 and gapless.
         start, stop: record indices; the only durable coordinates.
         arrays: value id in the graph -> array of shape `(stop - start, *item)`.
+        clock: the clock whose records they are; see `planner/clocks.py`.
     """
 
     seq: int
     start: int
     stop: int
     arrays: dict[int, np.ndarray]
+    clock: int = 0
 
     @property
     def items(self) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flowcompute.elements import arithmetic, linalg, logic, nn, reduce, transcendental
+from flowcompute.elements import arithmetic, linalg, logic, nn, reduce, statistics, transcendental
 from flowcompute.elements.compute import Compute, Constant, Function
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element, VerbSlot
 from flowcompute.elements.host import HostFunction, host
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
+from flowcompute.elements.transposed import TransposedStream, matrix_transposed, transposed
 from flowcompute.errors import SpecError
 
 
@@ -44,6 +45,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "where": logic.where,
     "matmul": linalg.matmul,
     "vecdot": linalg.vecdot,
+    "transpose": transposed,
+    "matrix_transpose": matrix_transposed,
+    "count_nonzero": statistics.count_nonzero,
     "bitwise_right_shift": compose_or_shift,
 }
 """Every function by its Array API name."""
@@ -89,6 +93,7 @@ __all__ = [
     "HostFunction",
     "Reader",
     "Source",
+    "TransposedStream",
     "VerbSlot",
     "Writer",
     "host",

@@ -283,6 +283,16 @@ class Element(ABC):
 
     # -- methods, each the function of the same name ------------------------------------------
 
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's name
+        """Axes in reversed order; of a stream a transposed stream, which `matmul` and `resolve` take."""
+        return Element.apply("transpose", self)
+
+    @property
+    def mT(self) -> Any:  # noqa: N802 - NumPy's name
+        """The last two axes exchanged; where one of them is the stream as `T`."""
+        return Element.apply("matrix_transpose", self)
+
     def astype(self, dtype: Any) -> Compute:
         """The value cast to `dtype`; see `fc.astype`."""
         return Element.apply("astype", self, dtype=dtype)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.compute import Compute, Operand, as_element, common_length
+from flowcompute.elements.items import ItemShape, item_dtype, parse_item_shape
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
@@ -37,7 +38,7 @@ def host(
     function: Callable[..., Any],
     *inputs: Operand,
     dtype: npt.DTypeLike | None = None,
-    shape: tuple[int, ...] | None = None,
+    shape: ItemShape | None = None,
     name: str | None = None,
 ) -> HostFunction:
     """A Python function called with the batch arrays of its inputs, in record order.
@@ -47,8 +48,8 @@ def host(
             a resident one) and returns an array `(items, *shape)` of `dtype`. The arrays are
             only valid during the call and must not be written to.
         inputs: at least one element.
-        dtype, shape: dtype and item shape of the result; by default the first input's. They
-            are declared, never found out by calling the function.
+        dtype, shape: dtype and item shape (or item type) of the result; by default the first input's.
+            They are declared, never found out by calling the function.
         name: name of the element.
 
     Raises:
@@ -63,10 +64,11 @@ def host(
     first = elements[0].spec
     stream = Stream(common_length("host", streams)) if streams else None
     try:
-        result = first.dtype if dtype is None else parse_dtype(dtype)
+        said = item_dtype(shape, dtype, name or "host")
+        result = first.dtype if said is None else parse_dtype(said)
     except TypeError as error:
         raise SpecError(str(error), element=name or "host", site=user_site()) from error
-    item = first.shape if shape is None else tuple(shape)
+    item = first.shape if shape is None else parse_item_shape(shape, name or "host")
     element = HostFunction(HOST, tuple(elements), Spec(result, item, stream), name=name)
     element.freeze_fields(function=function)
     return element

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.compute import (
+    ALONG,
     Compute,
+    Constant,
     Operand,
     align_resident,
     as_element,
@@ -19,11 +21,13 @@ from flowcompute.elements.compute import (
 from flowcompute.elements.op import Kind, Op, by_ufunc
 from flowcompute.elements.reduce import DOT, DOT_FOLD, fold_stream, normalise_axes, reduce_items, split_axes
 from flowcompute.elements.site import user_site
+from flowcompute.elements.transposed import TransposedStream, transposed
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape
 
 _VECDOT = Op("vecdot", 2, Kind.REDUCE, np.vecdot, by_ufunc(np.vecdot))
 MATMUL = Op("matmul", 2, Kind.CONTRACT, np.matmul, by_ufunc(np.matmul), cost=1000, doc="Product of matrices.")
+MATMUL_FOLD = Op("matmul", 2, Kind.FOLD, np.matmul, by_ufunc(np.matmul), cost=1000, doc="X.T @ Y of two streams.")
 
 
 def _operands(op: Op, x1: Operand, x2: Operand) -> tuple[Any, Any, np.dtype]:
@@ -71,23 +75,94 @@ def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
     return cast(total, result)  # type: ignore[return-value]
 
 
-def matmul(x1: Operand, x2: Operand) -> Compute:
+def matmul(x1: Operand | TransposedStream, x2: Operand | TransposedStream) -> Compute:
     """Matrix product with NumPy's rules for stacks, the stream counting as axis 0.
 
     A stream of rows `(N, k)` times a resident `(k, m)` is a stream of rows `(N, m)`;
     streams of matrices multiply item by item. Sums run over k in panels of fixed size, in
     order, with fused multiply-add.
 
+    A product over the stream axis is a fold: `X.T @ Y` of two streams `(N, m)` and `(N, k)`,
+    a resident `(m, N)` times a stream `(N, k)`, and both with vectors in place of a matrix.
+    Each block of records is one product, of 4096 records or fewer when they are wide, and
+    blocks are added in float64 (integers in their own dtype) in a fixed tree.
+
     Raises:
-        SpecError: if inner sizes differ, or the product would contract the stream axis.
+        SpecError: if inner sizes differ, or the result would be no stream and no matrix, as for `X @ Y.T`.
     """
+    if isinstance(x2, TransposedStream):
+        raise SpecError(
+            "a transposed stream stands on the left only",
+            element="matmul",
+            site=user_site(),
+            got=f"... @ {format_shape(x2.shape)}",
+            hint="X.T @ Y of two streams is a fold; of W @ X.T with W resident compute the transpose, X @ W.T",
+        )
+    if isinstance(x1, TransposedStream):
+        return _transposed_matmul(x1, x2)
     left, right, result = _operands(MATMUL, x1, x2)
+    if _contracts_stream(left, right):
+        if left.ndim == 2:
+            left = Constant(left.value.T) if isinstance(left, Constant) else transposed(left)
+        return _products(left, right, result)
     left, right = _along_stream(left, right)
     shape, stream = _matmul_shape(left, right)
     if right.ndim == 1:
         return vecdot(x1, x2)
     product = Compute(MATMUL, (left, right), Spec(left.dtype, shape, stream))
     return cast(product, result)  # type: ignore[return-value]
+
+
+def _contracts_stream(left: Any, right: Any) -> bool:
+    """Whether the product runs over the stream axis."""
+    if left.spec.is_stream:
+        return left.ndim == 1 and 1 <= right.ndim <= 2
+    return right.spec.is_stream and right.ndim <= 2 and 1 <= left.ndim <= 2
+
+
+def _transposed_matmul(x1: TransposedStream, x2: Operand) -> Compute:
+    """`X.T @ Y`."""
+    left, right, result = _operands(MATMUL, x1.base, x2)
+    if x1.ndim != 2 or not 1 <= right.ndim <= 2:
+        raise SpecError(
+            "a transposed stream multiplies a matrix or a vector, and is a matrix itself",
+            element="matmul",
+            site=user_site(),
+            got=f"{format_shape(x1.shape)} @ {format_shape(right.shape)}",
+        )
+    return _products(left, left if x2 is x1.base else right, result)
+
+
+def _products(left: Any, right: Any, result: np.dtype) -> Compute:
+    """The sum over the stream of what the records of both give: numbers, rows or matrices."""
+    stream = left if left.spec.is_stream else right
+    if left.ndim == right.ndim == 1:
+        return cast(vecdot(left, right), result)  # type: ignore[return-value]
+    inputs = (cut_along("matmul", left, stream), cut_along("matmul", right, stream))
+    common_length("matmul", list(inputs))
+    shape = (*inputs[0].spec.shape, *inputs[1].spec.shape)
+    total = Compute(MATMUL_FOLD, inputs[:1] if left is right else inputs, Spec(left.dtype, shape))
+    return cast(total, result)  # type: ignore[return-value]
+
+
+def cut_along(op: str, operand: Any, stream: Any) -> Any:
+    """A stream as it is; a resident value as the stream of its rows, beside `stream`.
+
+    Raises:
+        SpecError: if it has other rows than `stream` has records.
+    """
+    if operand.spec.is_stream:
+        return operand
+    length = stream.spec.length
+    if operand.ndim and length in (None, operand.shape[0]):
+        return Compute(ALONG, (operand,), Spec(operand.dtype, operand.shape[1:], Stream(operand.shape[0])))
+    raise SpecError(
+        "a resident operand does not fit the stream",
+        element=op,
+        site=user_site(),
+        expected=f"{length} rows, as the stream has records",
+        got=format_shape(operand.shape),
+    )
 
 
 def _along_stream(left: Any, right: Any) -> tuple[Any, Any]:
@@ -107,11 +182,11 @@ def _matmul_shape(left: Any, right: Any) -> tuple[tuple[int, ...], Stream | None
     left_stream, right_stream = left.spec.is_stream, right.spec.is_stream
     if (right_stream and right.ndim < 3) or (left_stream and left.ndim == 1):
         raise SpecError(
-            "the product would contract the stream axis, which is not supported",
+            "the product of these would contract the stream axis with another",
             element="matmul",
             site=user_site(),
             got=both,
-            hint="fc.vecdot contracts two streams of numbers; a stream multiplies from the left: X @ W",
+            hint="X.T @ Y contracts the stream axis of both; a stream of rows multiplies a resident matrix: X @ W",
         )
     if left_stream and right_stream and left.ndim != right.ndim:
         raise SpecError("streams of unequal rank do not align", element="matmul", site=user_site(), got=both)

@@ -22,6 +22,11 @@ class Kind(enum.Enum):
     REDUCE = "reduce"  # a map that reduces item axes
     CONTRACT = "contract"  # a map that multiplies matrices
     FOLD = "fold"  # consumes the stream axis
+    SCAN = "scan"  # carries along the stream axis
+    WINDOW = "window"  # sees neighbours along the stream axis
+    SELECT = "select"  # emits fewer items of the stream
+    REBATCH = "rebatch"  # reshapes the stream axis, or joins streams end to end
+    VIEW = "view"  # item axes seen in another way: index arithmetic, no copy
     ALONG = "along"  # a resident value cut along the stream
     HOST = "host"  # a Python function on batches
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from flowcompute.gpu.device import Device, select_device
 from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.gpu.render import render
@@ -29,6 +31,6 @@ class OpenCLBackend(Backend):
         assert isinstance(kernel, Kernel)
         return render(kernel)
 
-    def executor(self, plan: Plan, pass_index: int) -> Executor:
+    def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass."""
-        return OpenCLExecutor(plan, pass_index, self.device)
+        return OpenCLExecutor(plan, pass_index, resident, self.device)

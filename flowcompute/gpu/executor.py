@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.batch import Batch
 from flowcompute.elements import Constant
 from flowcompute.errors import KernelError
 from flowcompute.gpu._cl import cl
@@ -17,10 +16,11 @@ from flowcompute.gpu.memory import Memory, memory_of
 from flowcompute.gpu.programs import build, save_new_programs
 from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
 from flowcompute.planner.executor import StepExecutor
+from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
 from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
-from flowcompute.planner.plan import Plan
-from flowcompute.planner.steps import NodeStep, RegionStep
+from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.steps import NodeStep, RegionStep, Step
 
 CHUNK_BYTES = 64 << 10
 """What one work-item of a CPU takes: launching smaller ones costs more than it balances."""
@@ -35,8 +35,8 @@ GROUPS_PER_UNIT = 16
 class OpenCLExecutor(StepExecutor):
     """Launches kernels on one device; on host devices in place on host memory."""
 
-    def __init__(self, plan: Plan, pass_index: int, device: Device) -> None:
-        super().__init__(plan, pass_index)
+    def __init__(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], device: Device) -> None:
+        super().__init__(plan, pass_index, resident)
         self.device = device
         self.cpu = device.traits.code_shape == "cpu"
         self._kernels: dict[str, Any] = {}
@@ -53,14 +53,19 @@ class OpenCLExecutor(StepExecutor):
     def _needed_on_host(self) -> set[int]:
         """Values that destinations, host functions and host folds read."""
         needed = {sink.value for sink in self.one_pass.sinks}
-        for step in self.plan.steps:
+        needed |= {i for clock in self.one_pass.clocks for entry in clock.entries for _, i in entry.inputs}
+        for step in self._steps():
             if isinstance(step, NodeStep):
                 needed.update(step.node.inputs)
         return needed | {i for step in self.one_pass.before for i in _made(step)}
 
+    def _steps(self) -> tuple[Step, ...]:
+        one = self.one_pass
+        return (*one.before, *one.steps, *one.after)
+
     def open(self) -> None:
         """Build the kernels, then compute what does not depend on the stream."""
-        for step in self.plan.steps:
+        for step in self._steps():
             if isinstance(step, RegionStep) and step.kernel is not None:
                 program = build(self.device, render(step.kernel), ())
                 compiled = cl.Kernel(program, step.kernel.name)
@@ -71,11 +76,13 @@ class OpenCLExecutor(StepExecutor):
         self._memory = memory_of(self.device)
         super().open()
 
-    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> None:
-        """Run the steps of a batch."""
-        super().process(batch, outputs)
+    def _run_batch(
+        self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
+    ) -> Mapping[int, np.ndarray]:
+        values = super()._run_batch(clock, start, items, arrays, outputs)
         if self._memory is not None:
             self._memory.forget(self._streamed)
+        return values
 
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         """Launch a region's kernel and bring its results to the host where they are needed there."""
@@ -162,7 +169,8 @@ class OpenCLExecutor(StepExecutor):
             for part, dtype in enumerate(spec.parts()):
                 room = self._partials.get((fold, part))
                 if room is None or len(room) < blocks:
-                    most = max(blocks, self.plan.batch_items // kernel.block + 2)
+                    assert self._clock is not None
+                    most = max(blocks, self._clock.batch_items // kernel.block + 2)
                     self._partials[fold, part] = np.empty((most, spec.numbers), dtype)
 
     def _carry(self, argument: Argument) -> np.ndarray:
@@ -180,10 +188,12 @@ class OpenCLExecutor(StepExecutor):
             assert self._memory is not None
             self._memory.fetch(("partial", fold, part), array[:blocks])
             parts.append(array[:blocks])
+        state = self.folds[fold]
+        assert isinstance(state, Fold), "only canonical folds are reduced in kernels"
         if kernel.work == "records":
-            self.folds[fold].push_blocks(parts, items)
+            state.push_blocks(parts, items)
             return
-        self.folds[fold].push_open_blocks(parts, phase, items)
+        state.push_open_blocks(parts, phase, items)
         if (phase + items) % kernel.block:
             for part, array in enumerate(parts):
                 self._carries[fold, part] = array[-1].copy()
@@ -237,7 +247,7 @@ class OpenCLExecutor(StepExecutor):
         """Continue from a snapshot, with the accumulators of unfinished blocks."""
         super().restore(state)
         for i, fold in self.folds.items():
-            for part, array in enumerate(fold.open_accumulators or ()):
+            for part, array in enumerate(fold.open_accumulators or () if isinstance(fold, Fold) else ()):
                 self._carries[i, part] = array.copy()
 
     def close(self) -> None:

@@ -51,7 +51,8 @@ class Executor(ABC):
     """Runs the compute part of one pass: what lies between its sources and its destinations.
 
     Methods may block and are called from worker threads, one at a time, in this order:
-    `open`, `process` for each batch in record order, `finish`, `close` (always).
+    `open`; then, as `wants` says, `process` for each batch of a root clock in record order,
+    `end` once for each root clock, and `drain`; `finish`; `close` (always).
     """
 
     launches: int = 0
@@ -59,28 +60,44 @@ class Executor(ABC):
 
     @abstractmethod
     def open(self) -> None:
-        """Compile, allocate, upload and compute resident values that do not depend on the stream.
+        """Compile, allocate, upload and compute resident values that do not depend on the streams of the pass.
 
         Raises:
             KernelError: if a kernel does not compile.
         """
 
     @abstractmethod
-    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> None:
-        """Compute one batch.
+    def wants(self) -> int | None:
+        """The root clock whose next batch (or end) is to be given, `DRAIN`, or None when all is computed."""
+
+    @abstractmethod
+    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:
+        """Compute one batch of a root clock, and what it lets other clocks compute.
 
         Args:
             batch: the sources' arrays by value id.
             outputs: where to write the stream values that destinations take: value id ->
-                C-contiguous array of shape `(batch.items, *item)`; all filled on return.
+                C-contiguous array; of `batch.items` records for the batch's own clock, of the
+                clock's `batch_items` for others.
+
+        Returns:
+            By value id the records that were computed, from and to; they fill the beginning of the output.
 
         Raises:
             RunError: naming element and records, if a host function or a kernel fails.
         """
 
     @abstractmethod
-    def finish(self, length: int) -> dict[int, np.ndarray]:
-        """End the pass after `length` records: the resident values that destinations take, by value id."""
+    def end(self, clock: int, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:
+        """A root clock has no more batches; as `process`."""
+
+    @abstractmethod
+    def drain(self, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:
+        """Compute with what waits; as `process`."""
+
+    @abstractmethod
+    def finish(self) -> dict[int, np.ndarray]:
+        """End the pass: the resident values that destinations take, by value id."""
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
@@ -109,5 +126,9 @@ class Backend(ABC):
         """The text of a lowered kernel for this device; touches no device."""
 
     @abstractmethod
-    def executor(self, plan: Plan, pass_index: int) -> Executor:
-        """An executor for one pass of the plan; nothing is touched before its `open`."""
+    def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
+        """An executor for one pass of the plan; nothing is touched before its `open`.
+
+        Args:
+            resident: whole values by id, of earlier passes and for later ones.
+        """

@@ -14,11 +14,16 @@ from flowcompute.elements import Constant, HostFunction
 from flowcompute.elements.op import Kind
 from flowcompute.errors import FlowError, RunError
 from flowcompute.graph.graph import Node
+from flowcompute.planner.accumulator import Accumulator
+from flowcompute.planner.accumulators import HostFold
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.canonical import ORDER_VERSION
-from flowcompute.planner.fold import Fold
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.clockwork import Clockwork, Made
+from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.scan import Scan, make_scan
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
+from flowcompute.planner.storage import view_array
 
 
 class StepExecutor(Executor):
@@ -27,16 +32,20 @@ class StepExecutor(Executor):
     `values` maps value ids to the arrays of the batch in hand; `resident` to whole values.
     """
 
-    def __init__(self, plan: Plan, pass_index: int) -> None:
+    def __init__(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> None:
         self.plan = plan
         self.one_pass = plan.passes[pass_index]
         self.nodes = plan.graph.nodes
-        self.resident: dict[int, np.ndarray] = {}
+        self.resident = resident
         self.values: dict[int, np.ndarray] = {}
-        self.folds: dict[int, Fold] = {}
+        self.folds: dict[int, Accumulator] = {}
         self.start = 0
+        self._clock: Clock | None = None
+        self._clockwork = Clockwork(plan, self.one_pass, self._run_batch)
+        self._scans: dict[int, Scan] = {}
         self._scratch: dict[int, np.ndarray] = {}
-        self._seconds: dict[str, list[float]] = {step.name: [0, 0.0] for step in plan.steps}
+        steps = (*self.one_pass.before, *self.one_pass.steps, *self.one_pass.after)
+        self._seconds: dict[str, list[float]] = {step.name: [0, 0.0] for step in steps}
 
     # -- for subclasses -----------------------------------------------------------------------
 
@@ -51,35 +60,69 @@ class StepExecutor(Executor):
     # -- life -----------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Compute what does not depend on the stream."""
-        self.resident = {node.id: node.element.value for node in self.nodes if isinstance(node.element, Constant)}
-        self.folds = {i: Fold(spec) for i, spec in self.plan.folds.items()}
+        """Compute what does not depend on the streams of this pass."""
+        for node in self.nodes:
+            if isinstance(node.element, Constant):
+                self.resident[node.id] = node.element.value
+        folds: dict[int, FoldSpec | HostFold] = {**self.plan.folds, **self.plan.host_folds}
+        mine = sorted(i for clock in self.one_pass.clocks for i in clock.values if i in folds)
+        self.folds = {i: folds[i].make() for i in mine}
+        for step in self.one_pass.steps:
+            if isinstance(step, NodeStep) and step.node.kind is Kind.SCAN:
+                self._scans[step.node.id] = make_scan(step.node)
         self._run_resident(self.one_pass.before)
 
-    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> None:
-        """Run the steps of a batch."""
-        self.values = dict(batch.arrays)
-        self.start = batch.start
+    def wants(self) -> int | None:
+        """The root clock to be fed next; see `Executor.wants`."""
+        return self._clockwork.wants()
+
+    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
+        """Compute a batch of a root clock, and what other clocks can make of it."""
+        return self._clockwork.process(batch.clock, batch.items, dict(batch.arrays), outputs)
+
+    def end(self, clock: int, outputs: Mapping[int, np.ndarray]) -> Made:
+        """The sources of a root clock have ended."""
+        return self._clockwork.end(clock, outputs)
+
+    def drain(self, outputs: Mapping[int, np.ndarray]) -> Made:
+        """Compute with what waits."""
+        return self._clockwork.drain(outputs)
+
+    def _run_batch(
+        self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
+    ) -> Mapping[int, np.ndarray]:
+        """The steps of a clock on a batch; gives all values of the batch."""
+        self._clock, self.start = clock, start
+        self.values = arrays
+        for entry in clock.entries:
+            if entry.node is not None and entry.node.kind is Kind.WINDOW:
+                arrays[entry.value] = self._windows(entry.node, arrays[entry.value])
         for value, array in outputs.items():
-            if value in self.values:
-                np.copyto(array, self.values[value])
-        for step in self.one_pass.steps:
+            if value in arrays:
+                np.copyto(array, arrays[value])
+        for step in clock.steps:
             began = time.perf_counter()
             try:
-                self._run_step(step, outputs, batch)
+                self._run_step(step, outputs, start, items)
             except FlowError as error:
-                error.records = error.records or (batch.start, batch.stop)
+                error.records = error.records or (start, start + items)
                 raise
             spent = self._seconds[step.name]
             spent[0] += 1
             spent[1] += time.perf_counter() - began
-        self.values = {}
+        return self.values
 
-    def finish(self, length: int) -> dict[int, np.ndarray]:
+    def _windows(self, node: Node, base: np.ndarray) -> np.ndarray:
+        """Overlapping records `(items, size, *item)` as a view of what they lie in."""
+        windows = np.lib.stride_tricks.sliding_window_view(base, node.attrs["size"], axis=0)[:: node.attrs["step"]]
+        return np.moveaxis(windows, -1, 1)
+
+    def finish(self) -> dict[int, np.ndarray]:
         """End the folds, run what comes after them, and give what destinations take."""
-        for step in self.one_pass.steps:
-            if isinstance(step, NodeStep) and step.node.kind is Kind.ALONG:
-                self._check_along(step.node, length, ended=True)
+        for clock in self.one_pass.clocks:
+            for step in clock.steps:
+                if isinstance(step, NodeStep) and step.node.kind is Kind.ALONG:
+                    self._check_along(step.node, self._clockwork.starts[clock.id], ended=True)
         for i, fold in self.folds.items():
             try:
                 self.resident[i] = fold.result()
@@ -92,21 +135,29 @@ class StepExecutor(Executor):
         return {sink.value: self.resident[sink.value] for sink in self.one_pass.sinks if not sink.spec.is_stream}
 
     def snapshot(self) -> dict[str, Any]:
-        """State of the folds."""
-        return {"order": ORDER_VERSION, "folds": {str(i): fold.snapshot() for i, fold in self.folds.items()}}
+        """State of folds, scans and clocks."""
+        return {
+            "order": ORDER_VERSION,
+            "folds": {str(i): fold.snapshot() for i, fold in self.folds.items()},
+            "scans": {str(i): scan.snapshot() for i, scan in self._scans.items()},
+            "clocks": self._clockwork.snapshot(),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         for i, fold in self.folds.items():
             fold.restore(state["folds"][str(i)])
+        for i, scan in self._scans.items():
+            scan.restore(state["scans"][str(i)])
+        self._clockwork.restore(state["clocks"])
 
     def step_seconds(self) -> dict[str, tuple[int, float]]:
         """Batches and seconds by step."""
         return {name: (int(batches), seconds) for name, (batches, seconds) in self._seconds.items()}
 
     def close(self) -> None:
-        """Drop every array."""
-        self.values, self.resident, self._scratch = {}, {}, {}
+        """Drop the arrays of this pass; resident values belong to the run."""
+        self.values, self._scratch = {}, {}
 
     # -- steps ------------------------------------------------------------------------------------
 
@@ -118,26 +169,53 @@ class StepExecutor(Executor):
                 self.run_region(step, made, 1)
                 self.resident.update(made)
             else:
-                self.resident[step.node.id] = self._call(step, None)
+                self.resident[step.node.id] = self._alone_once(step)
 
-    def _run_step(self, step: Step, outputs: Mapping[int, np.ndarray], batch: Batch) -> None:
+    def _alone_once(self, step: NodeStep) -> np.ndarray:
+        """The value of a resident node that is no region."""
+        node = step.node
+        if node.kind is Kind.VIEW:
+            return np.ascontiguousarray(view_array(node, [self.array(i) for i in node.inputs], stream=False))
+        if node.kind is Kind.SCAN:
+            made = np.empty(node.spec.shape, node.spec.dtype)
+            make_scan(node).advance([self.array(i) for i in node.inputs], 0, made)
+            return made
+        return self._call(step, None)
+
+    def _run_step(self, step: Step, outputs: Mapping[int, np.ndarray], start: int, items: int) -> None:
         if isinstance(step, RegionStep):
-            made = {i: outputs[i] if i in outputs else self._between(i, batch.items) for i in step.region.outputs}
+            made = {i: outputs[i] if i in outputs else self._between(i, items) for i in step.region.outputs}
             self.values.update(made)
-            self.run_region(step, made, batch.items)
+            self.run_region(step, made, items)
             return
         node = step.node
         if node.kind is Kind.FOLD:
-            shape = (batch.items, *self.plan.folds[node.id].item)
-            self.folds[node.id].push_records([np.broadcast_to(self.array(i), shape) for i in node.inputs])
+            self._push_records(node, items)
             return
-        if node.kind is Kind.ALONG:
-            self._check_along(node, batch.stop, ended=False)
-            self.values[node.id] = self.resident[node.inputs[0]][batch.start : batch.stop]
-        else:
-            self.values[node.id] = self._call(step, batch)
-        if node.id in outputs:
+        self.values[node.id] = self._alone(step, outputs, start, items)
+        if node.id in outputs and self.values[node.id] is not outputs[node.id]:
             np.copyto(outputs[node.id], self.values[node.id])
+
+    def _alone(self, step: NodeStep, outputs: Mapping[int, np.ndarray], start: int, items: int) -> np.ndarray:
+        """The value of a node that is no region."""
+        node = step.node
+        if node.kind is Kind.ALONG:
+            self._check_along(node, start + items, ended=False)
+            return self.resident[node.inputs[0]][start : start + items]
+        if node.kind is Kind.VIEW:
+            return view_array(node, [self.array(i) for i in node.inputs], stream=True)
+        if node.kind is Kind.SCAN:
+            made = outputs[node.id] if node.id in outputs else self._between(node.id, items)
+            self._scans[node.id].advance([self.array(i) for i in node.inputs], start, made)
+            return made
+        return self._call(step, (start, start + items))
+
+    def _push_records(self, node: Node, items: int) -> None:
+        arrays = [self.array(i) for i in node.inputs]
+        if node.id in self.plan.folds:
+            shape = (items, *self.plan.folds[node.id].item)
+            arrays = [np.broadcast_to(array, shape) for array in arrays]
+        self.folds[node.id].push_records(arrays)
 
     def _check_along(self, node: Node, records: int, ended: bool) -> None:
         """Refuse a stream whose length was unknown and is not that of a resident value cut along it."""
@@ -155,21 +233,21 @@ class StepExecutor(Executor):
         """Memory for a value that only other steps take, made once."""
         if value not in self._scratch:
             spec = self.nodes[value].spec
-            self._scratch[value] = np.empty((self.plan.batch_items, *spec.shape), spec.dtype)
+            room = self.one_pass.clock_of(value).batch_items
+            self._scratch[value] = np.empty((room, *spec.shape), spec.dtype)
         return self._scratch[value][:items]
 
-    def _call(self, step: NodeStep, batch: Batch | None) -> np.ndarray:
+    def _call(self, step: NodeStep, records: tuple[int, int] | None) -> np.ndarray:
         """The result of a host function, checked against what was declared."""
         node, element = step.node, step.node.element
         assert isinstance(element, HostFunction)
         arguments = [_read_only(self.array(i)) for i in node.inputs]
-        records = None if batch is None else (batch.start, batch.stop)
         where: dict[str, Any] = {"element": node.name, "site": element.site, "records": records}
         try:
             result = np.asarray(element.function(*arguments))
         except Exception as error:
             raise RunError(f"the function failed: {type(error).__name__}: {error}", **where) from error
-        expected = node.spec.shape if batch is None else (batch.items, *node.spec.shape)
+        expected = node.spec.shape if records is None else (records[1] - records[0], *node.spec.shape)
         if result.shape != expected:
             raise RunError(
                 "the function returned another shape than was declared",

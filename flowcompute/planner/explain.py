@@ -10,7 +10,7 @@ from flowcompute.graph.draw import draw_dot, draw_svg, draw_tree
 from flowcompute.planner.steps import NodeStep, RegionStep
 
 if TYPE_CHECKING:
-    from flowcompute.planner.plan import Plan
+    from flowcompute.planner.plan import Entry, Plan
 
 
 def kernel_groups(plan: Plan) -> dict[str, tuple[int, ...]]:
@@ -26,10 +26,14 @@ def describe_plan(plan: Plan) -> str:
         length = "unknown" if one.length is None else str(one.length)
         lines.append(f"pass {number + 1} of {len(plan.passes)}: {length} records")
         lines += [f"  read   {source.name}: {source.spec}" for source in one.sources]
-        for heading, steps in (("before", one.before), ("batch", one.steps), ("after", one.after)):
-            lines += [f"  {heading:<6} {_step(plan, step)}" for step in steps]
+        lines += [f"  before {_step(plan, step)}" for step in one.before]
+        for clock in one.clocks:
+            lines += [f"  enter  {_entry(plan, entry)}" for entry in clock.entries]
+            lines += [f"  batch  {_step(plan, step)}" for step in clock.steps]
+        lines += [f"  after  {_step(plan, step)}" for step in one.after]
         lines += [f"  write  {sink.name}: {sink.spec}" for sink in one.sinks]
-    lines.append(f"batch of {plan.batch_items} records, depth {plan.depth}, strategy: {plan.strategy}")
+    batches = " and ".join(f"{one.batch_items}" for one in plan.passes)
+    lines.append(f"batch of {batches} records, depth {plan.depth}, strategy: {plan.strategy}")
     memory = plan.memory
     lines.append(f"memory {_bytes(memory.host_bytes)} of {_bytes(memory.budget_bytes)} on the host")
     lines += [f"  {_bytes(size):>10}  {what}" for what, size in memory.items]
@@ -37,6 +41,12 @@ def describe_plan(plan: Plan) -> str:
         lines.append(f"       and {_bytes(memory.device_bytes)} on the device")
     lines += [f"{reason}" for reason in plan.reasons]
     return "\n".join(lines)
+
+
+def _entry(plan: Plan, entry: Entry) -> str:
+    nodes = plan.graph.nodes
+    names = ", ".join(nodes[i].name for _, i in entry.inputs)
+    return f"{names} as it is" if entry.node is None else f"{entry.node.name} of {names}"
 
 
 def _step(plan: Plan, step: RegionStep | NodeStep) -> str:

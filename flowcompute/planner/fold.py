@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from flowcompute.planner.blocked import BlockedAccumulator
+from flowcompute.planner.blocks import Node, tree_levels
 from flowcompute.planner.canonical import (
     Parts,
     canonical_nan,
@@ -19,6 +21,11 @@ from flowcompute.planner.canonical import (
     reduce_rows,
 )
 from flowcompute.spec import FLOAT64, INT64, is_float
+
+CANONICAL_FOLDS = frozenset(
+    ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax", "vecdot", "mean", "var"),
+)
+"""Folds whose blocks a kernel may reduce; the others take their records on the host."""
 
 
 @dataclass(frozen=True)
@@ -61,74 +68,94 @@ class FoldSpec:
             return (self.dtype,) * (2 + self.inputs)
         return (self.dtype, INT64) if self.op in ("argmin", "argmax") else (self.dtype,)
 
+    def make(self, start: int = 0) -> Fold:
+        """The state of this fold over the records from `start` on."""
+        return Fold(self, start)
 
-class Fold:
-    """Accumulates a fold in canonical order, from records or from blocks that a kernel has reduced.
+    def state_bytes(self, length: int | None) -> int:
+        """The most bytes that the state takes over a stream of so many records."""
+        width = sum(max(8, dtype.itemsize) for dtype in self.parts())
+        # Beside the tree's nodes: a partial result, and two blocks that a batch cuts through.
+        kept = self.numbers * width * (tree_levels(length, self.block) + 4)
+        return kept + (self.block * width if self.numbers == 1 else 0)
+
+
+class Fold(BlockedAccumulator):
+    """Accumulates a canonical reduction, from records or from blocks that a kernel has reduced.
 
     `push_records` keeps the records of an unfinished block; `push_blocks` takes whole blocks
     and, at the end of the stream, the last shorter one; `push_open_blocks` accumulators.
     """
 
-    def __init__(self, spec: FoldSpec) -> None:
+    def __init__(self, spec: FoldSpec, start: int = 0) -> None:
+        super().__init__(spec.block, start)
         self.spec = spec
-        self.records = 0
-        self._tail: Parts | None = None
         self._open: tuple[Parts, int] | None = None
-        self._levels: list[tuple[Parts, int] | None] = []
 
-    def push_records(self, values: Sequence[np.ndarray]) -> None:
-        """Add records: arrays `(n, *item)`, one for each input of the fold."""
-        flat = tuple(np.asarray(value).reshape(len(value), self.spec.numbers) for value in values)
-        if self._tail is not None:
-            flat = tuple(np.concatenate([old, new]) for old, new in zip(self._tail, flat, strict=True))
-        pending = 0 if self._tail is None else len(self._tail[0])
-        self.records += len(flat[0]) - pending
-        whole = len(flat[0]) // self.spec.block * self.spec.block
-        if whole:
-            start = self.records - len(flat[0])
-            self._add_blocks(self._reduce(tuple(part[:whole] for part in flat), start), self.spec.block)
-        self._tail = tuple(part[whole:].copy() for part in flat)
+    @property
+    def description(self) -> FoldSpec:
+        """What is computed."""
+        return self.spec
+
+    def arrays(self, values: Sequence[np.ndarray]) -> Parts:
+        """Operands as `(records, numbers)`."""
+        return tuple(np.asarray(value).reshape(len(value), self.spec.numbers) for value in values)
 
     def push_blocks(self, parts: Sequence[np.ndarray], records: int) -> None:
         """Add `records` records as partial results of blocks, arrays `(blocks, *item)` of `spec.parts()`.
 
         All but the last block of the stream are whole.
+
+        Raises:
+            ValueError: after a block that was not whole.
         """
-        flat = tuple(np.asarray(part).reshape(len(part), self.spec.numbers) for part in parts)
-        whole = records // self.spec.block
-        if whole:
-            self._add_blocks(tuple(part[:whole] for part in flat), self.spec.block)
-        rest = records - whole * self.spec.block
-        if rest:
-            self._add_blocks(tuple(part[whole : whole + 1] for part in flat), rest)
-        self.records += records
+        self._push_parts(parts, 0, records)
 
     def push_open_blocks(self, parts: Sequence[np.ndarray], phase: int, records: int) -> None:
         """Add records as accumulators of blocks, the first of which began `phase` records earlier.
 
         The last block may go on in the next batch: it counts only when it is whole, or in `result`.
+
+        Raises:
+            ValueError: if the block before did not end so many records earlier.
         """
-        flat = tuple(np.asarray(part).reshape(len(part), self.spec.numbers) for part in parts)
-        whole = (phase + records) // self.spec.block
+        self._push_parts(parts, phase, records)
+
+    def _push_parts(self, parts: Sequence[np.ndarray], phase: int, records: int) -> None:
+        if phase != self.stop % self.block:
+            raise ValueError(f"a block goes on after {self.stop % self.block} records, not after {phase}")
+        flat = self.arrays(parts)
+        whole = (phase + records) // self.block
         if whole:
-            self._add_blocks(tuple(part[:whole] for part in flat), self.spec.block)
-        rest = phase + records - whole * self.spec.block
+            with np.errstate(all="ignore"):
+                self.tree.add(self._prepared(tuple(part[:whole] for part in flat), self.block))
+        rest = phase + records - whole * self.block
         self._open = (tuple(part[whole].copy() for part in flat), rest) if rest else None
         self.records += records
 
+    def nodes(self) -> list[Node]:
+        """All that has come, in record order, with the accumulators of the open block."""
+        found = super().nodes()
+        if self._open is not None:
+            parts, records = self._open
+            with np.errstate(all="ignore"):
+                prepared = self._prepared(tuple(part[None] for part in parts), records)
+            found.append((tuple(part[0] for part in prepared), records))
+        return found
+
     def result(self) -> np.ndarray:
         """The value of the fold over all records so far."""
-        # Nodes are never changed in place, so a copy of the list keeps them.
-        state = list(self._levels)
-        records, tail = self.records, self._tail
-        try:
-            if tail is not None and len(tail[0]):
-                self._add_blocks(self._reduce(tail, self.records - len(tail[0])), len(tail[0]))
-            if self._open is not None:
-                self._add_blocks(tuple(part[None] for part in self._open[0]), self._open[1])
-            return self._finish(self._total())
-        finally:
-            self._levels, self.records, self._tail = state, records, tail
+        total = self.total()
+        return self._finish(None if total is None else total[0])
+
+    def _join(self, other: Self) -> None:
+        if self._open is not None:
+            raise ValueError(
+                f"record {self.stop} lies inside a block of {self.block} records whose first part a kernel reduced: "
+                "such states are merged at whole blocks only"
+            )
+        super()._join(other)
+        self._open = other._open
 
     @property
     def open_accumulators(self) -> Parts | None:
@@ -137,34 +164,23 @@ class Fold:
 
     def snapshot(self) -> dict[str, Any]:
         """The state as plain data and arrays."""
-        return {
-            "records": self.records,
-            "open": None if self._open is None else [[part.copy() for part in self._open[0]], self._open[1]],
-            "tail": None if self._tail is None else [part.copy() for part in self._tail],
-            "levels": [
-                None if level is None else [[part.copy() for part in level[0]], level[1]] for level in self._levels
-            ],
-        }
+        kept = None if self._open is None else [[part.copy() for part in self._open[0]], self._open[1]]
+        return {**super().snapshot(), "open": kept}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot of an equal fold."""
-        self.records = state["records"]
+        super().restore(state)
         self._open = None if state["open"] is None else (tuple(state["open"][0]), state["open"][1])
-        self._tail = None if state["tail"] is None else tuple(state["tail"])
-        self._levels = [None if level is None else (tuple(level[0]), level[1]) for level in state["levels"]]
 
     # -- blocks -----------------------------------------------------------------------------
 
-    @np.errstate(all="ignore")
-    @np.errstate(all="ignore")
-    def _reduce(self, flat: Parts, start: int) -> Parts:
-        """Records `(n, numbers)` to block partials `(blocks, numbers)`; only the last block may be short."""
+    def reduce(self, arrays: Parts, records: int, first: int) -> Parts:
+        """Records `(n, numbers)` to nodes `(blocks, numbers)`."""
         spec = self.spec
-        block = min(spec.block, len(flat[0]))
-        blocks = tuple(part.reshape(len(part) // block, block, spec.numbers) for part in flat)
+        blocks = tuple(part.reshape(len(part) // records, records, spec.numbers) for part in arrays)
         if spec.op in ("argmin", "argmax"):
-            records = (start + np.arange(len(flat[0]), dtype=np.int64)).reshape(-1, block, 1) * spec.inner
-            index = records + blocks[1] if len(blocks) > 1 else np.broadcast_to(records, blocks[0].shape)
+            index = (first + np.arange(len(arrays[0]), dtype=np.int64)).reshape(-1, records, 1) * spec.inner
+            index = index + blocks[1] if len(blocks) > 1 else np.broadcast_to(index, blocks[0].shape)
             blocks = (blocks[0], index)
         if spec.op == "vecdot":
             blocks = (blocks[0] * blocks[1],)
@@ -172,13 +188,13 @@ class Fold:
             shift = blocks[0][:, :1]
             moved = blocks[0] - shift
             summed = self._reduce_in_order("var", (moved, moved * moved, *blocks[1:]))
-            return (shift[:, 0], *summed)
-        return self._reduce_in_order(spec.op, blocks)
+            return self._prepared((shift[:, 0], *summed), records)
+        return self._prepared(self._reduce_in_order(spec.op, blocks), records)
 
     def _reduce_in_order(self, op: str, blocks: Parts) -> Parts:
         if self.spec.numbers == 1:
             # A short last block keeps the 256 lanes of a whole one: its length is not known in advance.
-            room = self.spec.block - blocks[0].shape[1]
+            room = self.block - blocks[0].shape[1]
             fills = identities(op, blocks)
             padded = tuple(self._padded(part, fill, room) for part, fill in zip(blocks, fills, strict=True))
             return tuple(part[:, None] for part in reduce_rows(op, tuple(part[:, :, 0] for part in padded)))
@@ -191,31 +207,11 @@ class Fold:
     def _padded(part: np.ndarray, fill: Any, room: int) -> np.ndarray:
         return np.concatenate([part, np.full((len(part), room, 1), fill, part.dtype)], axis=1) if room else part
 
-    def _add_blocks(self, parts: Parts, records: int) -> None:
-        """Merge consecutive blocks of `records` records each into the binary counter."""
-        with np.errstate(all="ignore"):
-            if self.spec.op == "var":
-                parts = self._moments(parts, records)
-            nodes = tuple(part.astype(merge_dtype(part.dtype), copy=False) for part in parts)
-            level = 0
-            while len(nodes[0]):
-                if level == len(self._levels):
-                    self._levels.append(None)
-                pending = self._levels[level]
-                self._levels[level] = None
-                if pending is not None and pending[1] != records:
-                    # The stream's last, shorter block: alone, and merged with what stands to its left.
-                    pair = tuple(part[None] for part in pending[0])
-                    nodes, records = self._merge(pair, pending[1], nodes, records), pending[1] + records
-                else:
-                    if pending is not None:
-                        nodes = tuple(np.concatenate([p[None], n]) for p, n in zip(pending[0], nodes, strict=True))
-                    if len(nodes[0]) % 2:
-                        self._levels[level] = (tuple(node[-1].copy() for node in nodes), records)
-                        nodes = tuple(node[:-1] for node in nodes)
-                    left, right = (tuple(node[side::2] for node in nodes) for side in (0, 1))
-                    nodes, records = self._merge(left, records, right, records), 2 * records
-                level += 1
+    def _prepared(self, parts: Parts, records: int) -> Parts:
+        """Partial results of blocks of so many records as nodes of the tree, floats in float64."""
+        if self.spec.op == "var":
+            parts = self._moments(parts, records)
+        return tuple(part.astype(merge_dtype(part.dtype), copy=False) for part in parts)
 
     def _moments(self, parts: Parts, records: int) -> Parts:
         """Shifted sums of a block as (mean, squared deviations, inner variance) in float64."""
@@ -224,7 +220,7 @@ class Fold:
         deviations = np.maximum(second - first * mean, 0)
         return (shift + mean, deviations, *inside)
 
-    def _merge(self, a: Parts, a_records: int, b: Parts, b_records: int) -> Parts:
+    def merge_nodes(self, a: Parts, a_records: int, b: Parts, b_records: int) -> Parts:
         """Two neighbouring nodes of the tree (arrays of them) as one."""
         if self.spec.op != "var":
             return combine(self.spec.op, a, b)
@@ -236,17 +232,6 @@ class Fold:
         gap += a[1]
         gap += b[1]
         return (mean, gap, *(x + y for x, y in zip(a[2:], b[2:], strict=True)))
-
-    def _total(self) -> Parts | None:
-        """All nodes as one, from the latest to the earliest."""
-        total: tuple[Parts, int] | None = None
-        with np.errstate(all="ignore"):
-            for level in self._levels:
-                if level is not None and total is not None:
-                    total = self._merge(*level, *total), level[1] + total[1]
-                elif level is not None:
-                    total = level
-        return None if total is None else total[0]
 
     # -- finish -----------------------------------------------------------------------------
 

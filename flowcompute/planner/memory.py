@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from flowcompute.elements import Constant
+from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph
+from flowcompute.planner.accumulators import HostFold
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.plan import MemoryPlan, Pass, SinkStage
+from flowcompute.planner.inlets import base_item_bytes, extra_items, most_records
+from flowcompute.planner.plan import Clock, MemoryPlan, Pass, SinkStage
 from flowcompute.planner.reason import Reason
-from flowcompute.planner.steps import NodeStep, RegionStep
+from flowcompute.planner.steps import RegionStep
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
 
@@ -20,8 +24,8 @@ IN_PLACE_BATCHES = 4
 """How many times the default batch may go by at a time where sources are read in place."""
 
 DEFAULT_DEPTH = 2
-FOLD_LEVELS = 40
-"""Pending blocks of a fold's binary counter, more than 2^40 blocks need."""
+REFERENCE_ITEMS = 1 << 20
+"""Records of a root clock at which the rates of the other clocks are taken."""
 
 
 @dataclass
@@ -31,26 +35,31 @@ class _Edge:
     what: str
     item_bytes: int
     count: int
+    clock: int
+    extra_items: int
 
 
 def plan_memory(
     graph: Graph,
-    one_pass: Pass,
+    passes: tuple[Pass, ...],
     folds: dict[int, FoldSpec],
+    host_folds: dict[int, HostFold],
     config: Config,
     strategy: Strategy,
     traits: Traits,
     reasons: list[Reason],
-) -> tuple[MemoryPlan, int, int]:
+) -> tuple[MemoryPlan, tuple[Pass, ...], int]:
     """Choose records per batch and batches in flight.
 
     Returns:
-        The bytes, the records of a batch and the depth.
+        The bytes, the passes with the batch sizes of their clocks, and the depth.
 
     Raises:
         PlanError: if results kept in memory, resident values or the smallest batch do not fit.
     """
-    fixed = _results(one_pass, config) + _residents(graph, one_pass, folds)
+    fixed = [line for one in passes for line in _results(one, config)] + _residents(
+        graph, passes, {**folds, **host_folds}
+    )
     fixed_bytes = sum(size for _, size in fixed)
     if fixed_bytes > config.memory_bytes:
         what, size = max(fixed, key=lambda line: line[1])
@@ -58,72 +67,145 @@ def plan_memory(
             f"the memory budget of {config.memory_bytes} bytes is too small for what stays resident",
             element=what,
             expected=f"at least {fixed_bytes} bytes",
-            got=f"memory={config.memory_bytes}, and {what} alone takes {size} bytes",
-            hint="raise memory=, or make the resident value smaller",
+            got=f"memory={config.memory_bytes}; {what} alone takes {size} bytes",
+            hint="raise memory=",
         )
-    for source in one_pass.sources:
-        why = "asked for by the strategy" if strategy.input == "read" else source.element.must_read()
+    for source in {source.value: source for one in passes for source in one.sources}.values():
+        why = "the strategy" if strategy.input == "read" else source.element.must_read()
         if why is not None:
             reasons.append(Reason("input", source.name, f"read into buffers: {why}"))
     reasons += [Reason("knob", name, "accepted, not applied on this device") for name in _unused(strategy, traits)]
-    granule = _granule(one_pass)
-    depth = strategy.depth or DEFAULT_DEPTH
+    sizers = [_PassSizer(graph, one, folds, config, strategy, traits) for one in passes]
     room = config.memory_bytes - fixed_bytes
-    while True:
-        edges = _edges(graph, one_pass, folds, strategy, depth)
-        per_record = sum(edge.item_bytes * edge.count for edge in edges)
-        if granule * per_record <= room or depth == 1 or strategy.depth is not None:
-            break
+    depth = strategy.depth or DEFAULT_DEPTH
+    if depth > 1 and strategy.depth is None and any(sizer.least(depth) > room for sizer in sizers):
         depth = 1
         reasons.append(Reason("knob", "depth", "1: two batches on each edge do not fit the memory budget"))
-    if granule * per_record > room:
-        worst = max(edges, key=lambda edge: edge.item_bytes * edge.count)
-        raise PlanError(
-            f"the memory budget of {config.memory_bytes} bytes is too small for one batch",
-            element=worst.what,
-            expected=f"memory of at least {fixed_bytes + granule * per_record} bytes ({granule} records a batch)",
-            got=f"memory={config.memory_bytes}",
-            hint="raise memory=",
-        )
-    grows = any(sink.element.in_memory and sink.spec.is_stream and sink.spec.length is None for sink in one_pass.sinks)
-    if grows and 2 * granule * per_record <= room:
-        # Results of unknown length get the other half.
-        room //= 2
-    batch_items = _batch_items(
-        one_pass, edges, strategy, traits, config.memory_bytes, granule, room // per_record if per_record else 1 << 62
-    )
-    items = (*fixed, *((f"{edge.what} x {edge.count}", edge.item_bytes * edge.count * batch_items) for edge in edges))
+    sized = [sizer.choose(depth, room, fixed_bytes) for sizer in sizers]
+    largest = max(sized, key=lambda one: one.size_bytes)
+    items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)
     device_bytes = 0 if traits.host_memory else host_bytes
-    return MemoryPlan(config.memory_bytes, host_bytes, device_bytes, items), batch_items, depth
+    memory = MemoryPlan(config.memory_bytes, host_bytes, device_bytes, items)
+    return memory, tuple(one.planned for one in sized), depth
+
+
+@dataclass(frozen=True)
+class _SizedPass:
+    planned: Pass
+    lines: tuple[tuple[str, int], ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(size for _, size in self.lines)
+
+
+class _PassSizer:
+    """Finds the largest batches of a pass that fit."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        one_pass: Pass,
+        folds: dict[int, FoldSpec],
+        config: Config,
+        strategy: Strategy,
+        traits: Traits,
+    ) -> None:
+        self.graph = graph
+        self.one = one_pass
+        self.folds = folds
+        self.config = config
+        self.strategy = strategy
+        self.traits = traits
+
+    def edges(self, depth: int) -> list[_Edge]:
+        """Everything that grows with the batch."""
+        found = []
+        for clock in self.one.clocks:
+            found += _edges(self.graph, self.one, clock, self.folds, self.strategy, depth)
+        return found
+
+    def rooms(self, items: int) -> list[int]:
+        """Batch sizes of all clocks when roots take so many records at a time."""
+        rooms: list[int] = []
+        for clock in self.one.clocks:
+            if clock.is_root:
+                most = items if clock.length is None else min(items, max(1, clock.length))
+                rooms.append(max(clock.granule, -(-most // clock.granule) * clock.granule))
+                continue
+            most = max(most_records(entry, [rooms[origin] for origin, _ in entry.inputs]) for entry in clock.entries)
+            rooms.append(-(-max(most, 1) // clock.granule) * clock.granule)
+        return rooms
+
+    def lines(self, edges: list[_Edge], items: int) -> tuple[tuple[str, int], ...]:
+        """What the edges take with these batches."""
+        rooms = self.rooms(items)
+        return tuple(
+            (f"{edge.what} x {edge.count}", edge.item_bytes * edge.count * (rooms[edge.clock] + edge.extra_items))
+            for edge in edges
+        )
+
+    def least(self, depth: int) -> int:
+        """Bytes of the smallest batches."""
+        return sum(size for _, size in self.lines(self.edges(depth), 1))
+
+    def choose(self, depth: int, room: int, fixed_bytes: int) -> _SizedPass:
+        """The largest batches that the knobs and the memory allow.
+
+        Raises:
+            PlanError: if the smallest do not fit.
+        """
+        edges = self.edges(depth)
+        least = self.lines(edges, 1)
+        least_bytes = sum(size for _, size in least)
+        if least_bytes > room:
+            worst = max(least, key=lambda line: line[1])
+            records = ", ".join(f"{clock.granule}" for clock in self.one.clocks if clock.is_root)
+            raise PlanError(
+                f"the memory budget of {self.config.memory_bytes} bytes is too small for one batch",
+                element=worst[0].rsplit(" x ", 1)[0],
+                expected=f"memory of at least {fixed_bytes + least_bytes} bytes ({records} records a batch)",
+                got=f"memory={self.config.memory_bytes}",
+                hint="raise memory=",
+            )
+        sinks = self.one.sinks
+        grows = any(sink.element.in_memory and sink.spec.is_stream and sink.spec.length is None for sink in sinks)
+        if grows and 2 * least_bytes <= room:
+            # Results of unknown length get the other half.
+            room //= 2
+        low, high = 1, max(1, self._wanted(edges))
+        while low < high:
+            middle = (low + high + 1) // 2
+            if sum(size for _, size in self.lines(edges, middle)) <= room:
+                low = middle
+            else:
+                high = middle - 1
+        return self._sized(edges, low)
+
+    def _sized(self, edges: list[_Edge], items: int) -> _SizedPass:
+        granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
+        items = max(granule, items // granule * granule)
+        rooms = self.rooms(items)
+        clocks = tuple(replace(clock, batch_items=rooms[clock.id]) for clock in self.one.clocks)
+        return _SizedPass(replace(self.one, clocks=clocks), self.lines(edges, items))
+
+    def _wanted(self, edges: list[_Edge]) -> int:
+        """Records that the knob asks for, or the default."""
+        default = DEFAULT_BATCH_BYTES[self.traits.code_shape]
+        rates = [most / REFERENCE_ITEMS for most in self.rooms(REFERENCE_ITEMS)]
+        widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
+        wanted = int((self.strategy.batch_bytes or default) // widest)
+        # What is read in place takes no buffers, so more of it may go by at a time.
+        seen = max(sum(source.spec.item_bytes for source in self.one.sources), 1)
+        in_place = self.strategy.batch_bytes or min(IN_PLACE_BATCHES * default, self.config.memory_bytes // 2)
+        return min(wanted, in_place // seen)
 
 
 def _unused(strategy: Strategy, traits: Traits) -> list[str]:
     """Knobs that are set but that the device's code shape does not have."""
     unused = ["unroll", "work_group"] + (["items_per_work_item"] if traits.code_shape != "cpu" else [])
     return [name for name in unused if getattr(strategy, name) is not None]
-
-
-def _batch_items(
-    one_pass: Pass,
-    edges: list[_Edge],
-    strategy: Strategy,
-    traits: Traits,
-    budget_bytes: int,
-    granule: int,
-    most: int,
-) -> int:
-    """As many records as the knob asks for, the budget allows and the stream has."""
-    default = DEFAULT_BATCH_BYTES[traits.code_shape]
-    wanted = [(strategy.batch_bytes or default) // max([edge.item_bytes for edge in edges] + [1])]
-    # What is read in place takes no buffers, so more of it may go by at a time.
-    seen = sum(source.spec.item_bytes for source in one_pass.sources)
-    wanted.append((strategy.batch_bytes or min(IN_PLACE_BATCHES * default, budget_bytes // 2)) // max(seen, 1))
-    items = max(1, min(*wanted, most))
-    if one_pass.length is not None:
-        items = min(items, max(1, one_pass.length))
-    # Rounded down to the granule, but never below it: folds need whole canonical blocks.
-    return max(granule, items // granule * granule)
 
 
 def _results(one_pass: Pass, config: Config) -> list[tuple[str, int]]:
@@ -149,62 +231,54 @@ def _results(one_pass: Pass, config: Config) -> list[tuple[str, int]]:
     return lines
 
 
-def _residents(graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec]) -> list[tuple[str, int]]:
+def _residents(
+    graph: Graph, passes: tuple[Pass, ...], folds: Mapping[int, FoldSpec | HostFold]
+) -> list[tuple[str, int]]:
     lines = []
     for node in graph.nodes:
         spec = node.spec
         if isinstance(node.element, Constant) and spec.item_numbers > 1:
             lines.append((node.name, spec.item_bytes + 16 * spec.dtype.itemsize))
-    for step in (*one_pass.before, *one_pass.after):
+    for step in (step for one in passes for step in (*one.before, *one.after)):
         values = step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
         lines += [(graph.nodes[i].name, graph.nodes[i].spec.item_bytes) for i in values]
     for fold, what in folds.items():
-        width = sum(max(8, dtype.itemsize) for dtype in what.parts())
-        levels = min(FOLD_LEVELS, _levels(one_pass.length, what.block))
-        # Beside the counter's levels: the tail of records, and two blocks that a batch cuts through.
-        lines.append((f"{graph.nodes[fold].name} (fold)", what.numbers * width * (levels + 4)))
+        lengths = [graph.nodes[i].spec.length for i in graph.nodes[fold].inputs if graph.nodes[i].spec.is_stream]
+        lines.append((f"{graph.nodes[fold].name} (fold)", what.state_bytes(next(iter(lengths), None))))
     return lines
 
 
-def _levels(length: int | None, block: int) -> int:
-    return FOLD_LEVELS if length is None else max(1, (length // block).bit_length())
+def _edges(
+    graph: Graph, one_pass: Pass, clock: Clock, folds: dict[int, FoldSpec], strategy: Strategy, depth: int
+) -> list[_Edge]:
+    def edge(what: str, item_bytes: int, count: int, extra_items: int = 0) -> _Edge:
+        return _Edge(what, item_bytes, count, clock.id, extra_items)
 
-
-def _granule(one_pass: Pass) -> int:
-    """Records that every batch but the last is a multiple of: folds of numbers take whole blocks."""
-    blocks = [
-        step.kernel.block if step.kernel is not None else 1
-        for step in one_pass.steps
-        if isinstance(step, RegionStep)
-        and step.region.folds
-        and step.kernel is not None
-        and step.kernel.work == "records"
-    ]
-    return max(blocks, default=1)
-
-
-def _edges(graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec], strategy: Strategy, depth: int) -> list[_Edge]:
-    read = [source for source in one_pass.sources if strategy.input == "read" or source.element.must_read() is not None]
-    edges = [_Edge(f"{source.name} (read)", source.spec.item_bytes, depth) for source in read]
+    read = [source for source in clock.sources if strategy.input == "read" or source.element.must_read() is not None]
+    edges = [edge(f"{source.name} (read)", source.spec.item_bytes, depth) for source in read]
+    for entry in clock.entries:
+        # What waits for its partners, and what is put together of it.
+        name, item_bytes = graph.nodes[entry.value].name, base_item_bytes(graph, entry)
+        edges.append(edge(f"{name} (waiting)", item_bytes, 2, extra_items(entry) + clock.granule))
     takers: dict[int, list[SinkStage]] = {}
     for sink in one_pass.sinks:
-        if sink.spec.is_stream:
+        if sink.spec.is_stream and sink.value in clock.values:
             takers.setdefault(sink.value, []).append(sink)
     for value, sinks in takers.items():
         # A result in memory is written in place.
         in_place = len(sinks) == 1 and sinks[0].element.in_memory and sinks[0].spec.length is not None
-        if not in_place:
-            edges.append(_Edge(f"{sinks[0].name} (write)", graph.nodes[value].spec.item_bytes, depth))
-    for step in one_pass.steps:
+        if not (in_place and clock.is_root):
+            edges.append(edge(f"{sinks[0].name} (write)", graph.nodes[value].spec.item_bytes, depth))
+    for step in clock.steps:
         if isinstance(step, RegionStep):
             inner = [i for i in step.region.outputs if i not in takers]
             edges += [
-                _Edge(f"{graph.nodes[i].name} (between kernels)", graph.nodes[i].spec.item_bytes, 1) for i in inner
+                edge(f"{graph.nodes[i].name} (between kernels)", graph.nodes[i].spec.item_bytes, 1) for i in inner
             ]
             for fold in step.region.folds:
-                edges.append(_Edge(f"{graph.nodes[fold].name} (blocks)", _partial_bytes(folds[fold]), 1))
-        elif isinstance(step, NodeStep) and step.node.spec.is_stream and step.node.id not in takers:
-            edges.append(_Edge(f"{step.name} (host)", step.node.spec.item_bytes, 1))
+                edges.append(edge(f"{graph.nodes[fold].name} (blocks)", _partial_bytes(folds[fold]), 1))
+        elif step.node.spec.is_stream and step.node.id not in takers and step.node.kind is not Kind.VIEW:
+            edges.append(edge(f"{step.name} (host)", step.node.spec.item_bytes, 1))
     return edges
 
 

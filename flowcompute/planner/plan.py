@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from flowcompute.elements.destination import Destination
 from flowcompute.elements.source import Source
-from flowcompute.graph.graph import Graph
+from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.accumulators import HostFold
 from flowcompute.planner.explain import describe_plan, plan_dot, plan_svg
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel
@@ -47,24 +48,91 @@ class SinkStage:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """A value that comes into a clock from others.
+
+    Attributes:
+        value: id under which the steps of the clock read it.
+        node: what makes it of its inputs (a selection, a window, ...); None where it comes as it is.
+        inputs: (clock, value) of each input; all of one clock unless the node joins streams end to end.
+    """
+
+    value: int
+    node: Node | None
+    inputs: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Streams of a pass that advance together, record by record.
+
+    Attributes:
+        id: position among the clocks of the pass; values go from lower to higher ids.
+        sources: read by this clock; a clock with sources has no entries.
+        entries: values that come from other clocks.
+        steps: what runs for each batch, in order.
+        length: records, when known before running.
+        granule: records that every batch but the last is a multiple of.
+        batch_items: the most records in a batch.
+        values: ids of the streams made in it, and of its sources.
+    """
+
+    id: int
+    sources: tuple[SourceStage, ...]
+    entries: tuple[Entry, ...]
+    steps: tuple[Step, ...]
+    length: int | None
+    granule: int = 1
+    batch_items: int = 1
+
+    values: frozenset[int] = frozenset()
+
+    @property
+    def is_root(self) -> bool:
+        """Whether its batches come from sources (or from nothing but its length)."""
+        return not self.entries
+
+
+@dataclass(frozen=True)
 class Pass:
     """One reading of the sources.
 
     Attributes:
-        sources: stream sources; they advance together, one record of each at a time.
+        clocks: in an order in which values go from earlier to later ones.
         before: steps on resident values that run once, before the first batch.
-        steps: what runs for each batch, in order.
         after: steps on resident values that run once the folds are done.
-        sinks: destinations, stream and resident.
-        length: records, when known before running.
+        sinks: destinations: the streams of this pass, and resident values known at its end.
     """
 
-    sources: tuple[SourceStage, ...]
+    clocks: tuple[Clock, ...]
     before: tuple[Step, ...]
-    steps: tuple[Step, ...]
     after: tuple[Step, ...]
     sinks: tuple[SinkStage, ...]
-    length: int | None
+
+    @property
+    def sources(self) -> tuple[SourceStage, ...]:
+        """All sources that are read."""
+        return tuple(source for clock in self.clocks for source in clock.sources)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps on batches."""
+        return tuple(step for clock in self.clocks for step in clock.steps)
+
+    @property
+    def length(self) -> int | None:
+        """Records that are read, when known before running."""
+        lengths = [clock.length for clock in self.clocks if clock.is_root]
+        return None if None in lengths else sum(length for length in lengths if length is not None)
+
+    @property
+    def batch_items(self) -> int:
+        """The most records in a batch that is read."""
+        return max([clock.batch_items for clock in self.clocks if clock.is_root], default=1)
+
+    def clock_of(self, value: int) -> Clock:
+        """The clock in which a value is made or read."""
+        return next(clock for clock in self.clocks if value in clock.values)
 
 
 @dataclass(frozen=True)
@@ -101,22 +169,26 @@ class Plan:
     """What `element.plan()` gives and what a run follows.
 
     Attributes:
-        folds: what each fold node computes, by its id.
-        batch_items: records in a batch (the last one is shorter); always a multiple of the
-            plan's granule, so folds see whole canonical blocks.
+        folds: what each fold computes whose blocks a kernel may reduce, by its node's id.
+        host_folds: the same of folds that take records on the host.
         depth: batches in flight between two stages.
     """
 
     graph: Graph
     passes: tuple[Pass, ...]
     folds: dict[int, FoldSpec]
+    host_folds: dict[int, HostFold]
     backend: Backend
     config: Config
     strategy: Strategy
     memory: MemoryPlan
-    batch_items: int
     depth: int
     reasons: tuple[Reason, ...]
+
+    @property
+    def batch_items(self) -> int:
+        """Records in a batch of the first pass (the last one is shorter)."""
+        return self.passes[0].batch_items
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from flowcompute.elements import Destination, Source
 from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.accumulators import HostFold, accumulator_spec
 from flowcompute.planner.backend import Backend
-from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.lower import lower
+from flowcompute.planner.clocks import ClockNodes, find_clocks
+from flowcompute.planner.fold import CANONICAL_FOLDS, FoldSpec
 from flowcompute.planner.memory import plan_memory
-from flowcompute.planner.plan import Pass, Plan, SinkStage, SourceStage
+from flowcompute.planner.plan import Clock, Pass, Plan, SinkStage, SourceStage
 from flowcompute.planner.reason import Reason
-from flowcompute.planner.regions import Access, Region, build_regions
-from flowcompute.planner.steps import NodeStep, RegionStep, Step
+from flowcompute.planner.stepping import FUSED, RESIDENT, StepMaker
+from flowcompute.planner.steps import RegionStep, Step
 from flowcompute.strategy import Config, Strategy
-
-FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD)
 
 
 def make_plan(graph: Graph, config: Config, strategy: Strategy, backend: Backend) -> Plan:
@@ -29,51 +27,92 @@ def make_plan(graph: Graph, config: Config, strategy: Strategy, backend: Backend
         PlanError: naming the element, if the job cannot be run as asked.
     """
     levels = _levels(graph)
-    folds = {node.id: _fold_spec(graph, node) for node in graph.nodes if node.kind is Kind.FOLD}
-    fused = [node.id for node in graph.nodes if node.kind in FUSED]
-    regions, host_folds, reasons = build_regions(graph, levels, fused, _taken(graph))
-    regions += [_single(graph, node, levels) for node in graph.nodes if node.kind is Kind.CONTRACT]
+    every = [node for node in graph.nodes if node.kind is Kind.FOLD]
+    folds = {node.id: _fold_spec(graph, node) for node in every if _is_canonical(node)}
+    host_folds = {node.id: _host_fold(graph, node) for node in every if not _is_canonical(node)}
     _check_dtypes(graph, backend)
-    steps = _ordered(_steps(graph, regions, host_folds, folds, backend, config))
-    one_pass = _pass(graph, steps, levels)
+    count = _count_passes(graph, levels)
+    _check_sources(graph, levels, count)
+    reasons: list[Reason] = []
+    maker = StepMaker(graph, folds, backend, config, reasons)
+    passes = tuple(_pass(maker, levels, index, last=index == count - 1) for index in range(count))
     reasons.append(Reason("device", backend.traits.name, backend.traits.reason))
-    memory, batch_items, depth = plan_memory(graph, one_pass, folds, config, strategy, backend.traits, reasons)
+    memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend.traits, reasons)
     return Plan(
         graph=graph,
-        passes=(one_pass,),
+        passes=passes,
         folds=folds,
+        host_folds=host_folds,
         backend=backend,
         config=config,
         strategy=strategy,
         memory=memory,
-        batch_items=batch_items,
         depth=depth,
         reasons=tuple(reasons),
     )
 
 
 def _levels(graph: Graph) -> list[int]:
-    """For each node in which pass it runs; resident nodes: after how many passes.
-
-    Raises:
-        PlanError: when a stream needs the result of a fold, that is a second pass.
-    """
+    """For each node how many passes must have ended before it can be computed: folds that lie before it."""
     levels: list[int] = []
     for node in graph.nodes:
-        inputs = [levels[i] + (graph.nodes[i].kind is Kind.FOLD) for i in node.inputs]
-        level = max(inputs, default=0)
-        streams = node.spec.is_stream or node.kind is Kind.FOLD
-        if streams and level > 0:
-            source = _fold_behind(graph, node)
-            raise PlanError(
-                f"needs {source.name}, a result over the whole stream, for each of its records: "
-                "that is two passes, not supported yet",
-                element=node.name,
-                site=node.element.site,
-                hint=f"resolve {source.name} first and use it as fc.constant(value)",
-            )
-        levels.append(level)
+        levels.append(max([levels[i] + (graph.nodes[i].kind is Kind.FOLD) for i in node.inputs], default=0))
     return levels
+
+
+def _count_passes(graph: Graph, levels: list[int]) -> int:
+    ends = [levels[i] for i in graph.roots if graph.nodes[i].spec.is_stream]
+    ends += [levels[node.id] for node in graph.nodes if node.kind is Kind.FOLD]
+    return max(ends, default=0) + 1
+
+
+def _targets(graph: Graph, levels: list[int], index: int) -> list[Node]:
+    """Folds and stream destinations of a pass."""
+    roots = [graph.nodes[i] for i in graph.roots if graph.nodes[i].spec.is_stream]
+    ends = roots + [node for node in graph.nodes if node.kind is Kind.FOLD]
+    return [node for node in ends if levels[node.id] == index]
+
+
+def _streams_of(graph: Graph, targets: Iterable[Node]) -> list[int]:
+    """Ids of the stream nodes, and folds, that are computed to reach these targets; operands first."""
+    found: set[int] = set()
+    todo = [node.id for node in targets]
+    while todo:
+        node = graph.nodes[todo.pop()]
+        if node.id in found or not (node.spec.is_stream or node.kind is Kind.FOLD):
+            continue
+        found.add(node.id)
+        todo += [i for i in node.inputs if graph.nodes[i].spec.is_stream]
+    return sorted(i for i in found if not isinstance(graph.nodes[i].element, Destination))
+
+
+def _check_sources(graph: Graph, levels: list[int], count: int) -> None:
+    """Refuse sources that would be read in several passes but can be read only once.
+
+    Raises:
+        PlanError: naming the source and the fold that is in the way.
+    """
+    readings: dict[int, list[list[Node]]] = {}
+    for index in range(count):
+        targets = _targets(graph, levels, index)
+        for i in _streams_of(graph, targets):
+            if isinstance(graph.nodes[i].element, Source):
+                readings.setdefault(i, []).append(targets)
+    for i, passes in readings.items():
+        source = graph.nodes[i]
+        assert isinstance(source.element, Source)
+        if len(passes) > 1 and not source.element.rereadable:
+            first, second = (max(targets, key=lambda node: node.id) for targets in passes[:2])
+            fold = _fold_behind(graph, second)
+            raise PlanError(
+                f"would be read twice, but can be read only once: {second.name} needs {fold.name}, a result "
+                f"over the whole stream, for each record ({len(passes)} passes)",
+                element=source.name,
+                site=source.element.site,
+                expected="a source that can be read again, like a file or an array",
+                got=f"a source for {first.name} and again for {second.name}",
+                hint="keep the stream in a temporary file for the later pass: x = fc.spool(x)",
+            )
 
 
 def _fold_behind(graph: Graph, node: Node) -> Node:
@@ -87,6 +126,15 @@ def _fold_behind(graph: Graph, node: Node) -> Node:
         todo += [i for i in operand.inputs if i not in seen]
         seen.update(operand.inputs)
     return max(folds, key=lambda fold: fold.id)
+
+
+def _is_canonical(node: Node) -> bool:
+    return node.op is not None and node.op.name in CANONICAL_FOLDS
+
+
+def _host_fold(graph: Graph, node: Node) -> HostFold:
+    assert node.op is not None
+    return accumulator_spec(node.op.name, [graph.nodes[i].spec for i in node.inputs], node.attrs, node.spec)
 
 
 def _fold_spec(graph: Graph, node: Node) -> FoldSpec:
@@ -105,33 +153,6 @@ def _fold_spec(graph: Graph, node: Node) -> FoldSpec:
     )
 
 
-def _taken(graph: Graph) -> set[int]:
-    """Values that something outside regions takes: destinations and steps of their own."""
-    taken: set[int] = set()
-    for node in graph.nodes:
-        if isinstance(node.element, Destination) or node.kind in (Kind.CONTRACT, Kind.HOST, Kind.ALONG):
-            taken.update(node.inputs)
-    return taken
-
-
-def _single(graph: Graph, node: Node, levels: list[int]) -> Region:
-    """A region of one node that keeps its own kernel."""
-    accesses = tuple(Access(i, tuple(range(len(graph.nodes[i].spec.shape)))) for i in node.inputs)
-    layout = tuple(range(len(node.spec.shape)))
-    return Region(
-        node.name,
-        node.spec.is_stream,
-        levels[node.id],
-        node.spec.shape,
-        frozenset(),
-        (node.id,),
-        {node.id: layout},
-        {node.id: accesses},
-        (node.id,),
-        (),
-    )
-
-
 def _check_dtypes(graph: Graph, backend: Backend) -> None:
     if backend.traits.float64:
         return
@@ -145,98 +166,65 @@ def _check_dtypes(graph: Graph, backend: Backend) -> None:
             )
 
 
-def _steps(
-    graph: Graph,
-    regions: list[Region],
-    host_folds: list[int],
-    folds: dict[int, FoldSpec],
-    backend: Backend,
-    config: Config,
-) -> list[Step]:
-    steps: list[Step] = []
-    for number, region in enumerate(regions):
-        kernel = None
-        if backend.traits.code_shape != "numpy" and not _launches_nothing(graph, region):
-            kernel = lower(graph, region, backend.traits, folds, f"k{number}")
-            kernel = replace(kernel, contract=config.precision == "fast")
-        steps.append(RegionStep(region.name, region, kernel))
-    alone = [graph.nodes[i] for i in host_folds]
-    alone += [node for node in graph.nodes if node.kind in (Kind.HOST, Kind.ALONG)]
-    return steps + [NodeStep(node.name, node) for node in alone]
-
-
-def _launches_nothing(graph: Graph, region: Region) -> bool:
-    """Whether everything a region makes is empty whatever the batch."""
-    made = [graph.nodes[i].spec.item_numbers for i in (*region.outputs, *region.folds)]
-    return not any(made)
-
-
-def inputs_of(step: Step) -> tuple[int, ...]:
-    """Values a step reads."""
-    return step.region.inputs if isinstance(step, RegionStep) else step.node.inputs
-
-
-def outputs_of(step: Step) -> tuple[int, ...]:
-    """Values a step makes (folds only at the end of the pass)."""
-    return (*step.region.outputs, *step.region.folds) if isinstance(step, RegionStep) else (step.node.id,)
-
-
-def _ordered(steps: list[Step]) -> list[Step]:
-    """Steps so that each comes after those that make what it reads; otherwise as the graph runs."""
-    maker = {value: position for position, step in enumerate(steps) for value in outputs_of(step)}
-    first = [min(outputs_of(step)) for step in steps]
-    done: set[int] = set()
-    order: list[Step] = []
-    for root in sorted(range(len(steps)), key=lambda position: first[position]):
-        stack = [root]
-        while stack:
-            position = stack[-1]
-            needs = {maker[v] for v in inputs_of(steps[position]) if v in maker} - done - {position}
-            if position in done:
-                stack.pop()
-            elif needs:
-                stack.extend(sorted(needs))
-            else:
-                done.add(stack.pop())
-                order.append(steps[position])
-    return order
-
-
-def _streams(step: Step) -> bool:
-    if isinstance(step, RegionStep):
-        return step.region.stream
-    return step.node.spec.is_stream or step.node.kind is Kind.FOLD
-
-
-def _level(step: Step, levels: list[int]) -> int:
-    return step.region.level if isinstance(step, RegionStep) else levels[step.node.id]
-
-
-def _pass(graph: Graph, steps: list[Step], levels: list[int]) -> Pass:
-    sources = [node for node in graph.nodes if isinstance(node.element, Source)]
-    sinks = [
-        SinkStage(node.inputs[0], node.name, node.element, graph.nodes[node.inputs[0]].spec, position)
-        for position, node in enumerate(graph.nodes[root] for root in graph.roots)
-        if isinstance(node.element, Destination)
-    ]
-    lengths = {node.spec.length for node in graph.nodes if node.spec.is_stream} - {None}
-    if len(lengths) > 1:
-        _refuse_lengths(sources)
+def _pass(maker: StepMaker, levels: list[int], index: int, *, last: bool) -> Pass:
+    graph = maker.graph
+    targets = _targets(graph, levels, index)
+    clocks = find_clocks(graph, _streams_of(graph, targets))
+    places = {i: clock.id for clock in clocks for i in clock.nodes}
+    residents = {node.id for node in graph.nodes if _is_computed_once(node) and levels[node.id] == index}
+    # Streams that destinations and other clocks take, and residents that anything later takes.
+    wanted = {node.inputs[0] for node in targets if isinstance(node.element, Destination)}
+    wanted |= {value for clock in clocks for entry in clock.entries.values() for _, value in entry.inputs}
+    wanted |= {i for node in graph.nodes if node.id not in residents for i in node.inputs if i in residents}
+    steps = maker.steps({**places, **dict.fromkeys(residents, RESIDENT)}, wanted)
+    after: list[Step] = []
+    if last:
+        ended = {node.id for node in graph.nodes if _is_computed_once(node) and levels[node.id] > index}
+        used = {i for root in graph.roots for i in graph.nodes[root].inputs}
+        after = maker.steps(dict.fromkeys(ended, RESIDENT), used).get(RESIDENT, [])
     return Pass(
-        sources=tuple(SourceStage(n.id, n.name, n.element, n.spec) for n in sources if isinstance(n.element, Source)),
-        before=tuple(s for s in steps if not _streams(s) and _level(s, levels) == 0),
-        steps=tuple(s for s in steps if _streams(s)),
-        after=tuple(s for s in steps if not _streams(s) and _level(s, levels) > 0),
-        sinks=tuple(sinks),
-        length=next(iter(lengths), None),
+        clocks=tuple(_clock(graph, clock, tuple(steps.get(clock.id, ()))) for clock in clocks),
+        before=tuple(steps.get(RESIDENT, ())),
+        after=tuple(after),
+        sinks=_sinks(graph, levels, index, last=last),
     )
 
 
-def _refuse_lengths(sources: Iterable[Node]) -> None:
-    lines = ", ".join(f"{node.name}: {node.spec.length}" for node in sources)
-    raise PlanError(
-        "the roots read streams of different length, which cannot advance together",
-        element="plan",
-        got=lines,
-        hint="resolve them one after the other",
+def _is_computed_once(node: Node) -> bool:
+    return node.kind is not None and node.kind is not Kind.FOLD and not node.spec.is_stream
+
+
+def _sinks(graph: Graph, levels: list[int], index: int, *, last: bool) -> tuple[SinkStage, ...]:
+    """The destinations of the pass: its streams, and resident values that are known at its end."""
+    stages = []
+    for position, node in enumerate(graph.nodes[root] for root in graph.roots):
+        if not isinstance(node.element, Destination):
+            continue
+        value = node.inputs[0]
+        level = levels[node.id]
+        # A fold is known at the end of its own pass; what is made of it is computed before the next one.
+        ready = level if node.spec.is_stream else max(0, level - (graph.nodes[value].kind is Kind.FOLD))
+        if ready == index or (last and ready > index):
+            stages.append(SinkStage(value, node.name, node.element, graph.nodes[value].spec, position))
+    return tuple(stages)
+
+
+def _clock(graph: Graph, found: ClockNodes, steps: tuple[Step, ...]) -> Clock:
+    sources = [graph.nodes[i] for i in found.sources]
+    values = frozenset((*found.nodes, *found.sources, *found.entries))
+    lengths = {graph.nodes[i].spec.length for i in values if graph.nodes[i].spec.is_stream} - {None}
+    blocks = [
+        step.kernel.block
+        for step in steps
+        if isinstance(step, RegionStep) and step.kernel is not None and step.kernel.work == "records"
+    ]
+    return Clock(
+        id=found.id,
+        sources=tuple(SourceStage(n.id, n.name, n.element, n.spec) for n in sources if isinstance(n.element, Source)),
+        entries=tuple(found.entries.values()),
+        steps=steps,
+        length=next(iter(lengths), None),
+        # Folds of numbers take whole canonical blocks.
+        granule=max(blocks, default=1),
+        values=values,
     )

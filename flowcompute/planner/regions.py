@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from flowcompute.elements import Constant
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.fold import CANONICAL_FOLDS
 from flowcompute.planner.reason import Reason
 
 Layout = tuple[int | None, ...]
@@ -115,10 +116,10 @@ class _Builder:
     # -- one node ---------------------------------------------------------------------------
 
     def add(self, node: Node) -> None:
-        """Put a node into a region, or among the folds that take row results on the host."""
-        if node.kind is Kind.FOLD and self._folds_row_results(node):
+        """Put a node into a region, or among the folds that take records on the host."""
+        if node.kind is Kind.FOLD and (reason := self._why_on_host(node)) is not None:
             self.host_folds.append(node.id)
-            self.reasons.append(Reason("cut", node.name, "row results are few: their blocks are folded on the host"))
+            self.reasons.append(Reason("cut", node.name, reason))
             return
         stream = node.spec.is_stream or node.kind is Kind.FOLD
         operand_groups = [
@@ -136,13 +137,18 @@ class _Builder:
                 return
         self._start(node, stream)
 
-    def _folds_row_results(self, node: Node) -> bool:
-        """Whether a fold takes one number a record that a kernel makes from many."""
-        if len(node.inputs) > 1 and node.op is not None and node.op.name != "vecdot":
-            return True
+    def _why_on_host(self, node: Node) -> str | None:
+        """Why a fold takes records on the host; None where a kernel reduces its blocks."""
+        assert node.op is not None
+        if node.op.name not in CANONICAL_FOLDS:
+            return "its state is kept on the host, which takes the records in order"
+        # One number a record, that a kernel makes from many.
+        few = len(node.inputs) > 1 and node.op.name != "vecdot"
         owner = self.group_of.get(node.inputs[0])
         wide = owner is not None and math.prod(self.groups[owner].domain) > 1
-        return wide and math.prod(self._operand_shape(node)) == 1
+        if few or (wide and math.prod(self._operand_shape(node)) == 1):
+            return "row results are few: their blocks are folded on the host"
+        return None
 
     def _operand_shape(self, node: Node) -> tuple[int, ...]:
         """The item shape over which a node runs: its operands', broadcast."""

@@ -43,9 +43,9 @@ class NumpyBackend(Backend):
         """There are no kernels."""
         raise AssertionError(f"the NumPy backend has no kernels: {kernel}")
 
-    def executor(self, plan: Plan, pass_index: int) -> Executor:
+    def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass."""
-        return NumpyExecutor(plan, pass_index)
+        return NumpyExecutor(plan, pass_index, resident)
 
 
 class NumpyExecutor(StepExecutor):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ import trio
 from flowcompute.batch import Batch
 from flowcompute.errors import RunError
 from flowcompute.planner.backend import Executor
-from flowcompute.planner.plan import SourceStage
+from flowcompute.planner.clockwork import DRAIN
+from flowcompute.planner.plan import Clock
 from flowcompute.runtime.buffers import Lease, Pool
 from flowcompute.runtime.channel import Channel, Parcel
 from flowcompute.runtime.failure import attributed
@@ -21,9 +23,10 @@ from flowcompute.runtime.writing import SinkTask
 
 
 class Output(NamedTuple):
-    """A stream value that destinations take: its buffers, and the tasks that write it."""
+    """A stream value that destinations take: its clock, its buffers, and the tasks that write it."""
 
     value: int
+    clock: Clock
     pool: Pool
     sinks: Sequence[SinkTask]
 
@@ -34,15 +37,15 @@ class ComputeTask:
     A destination with memory of its own that nobody shares is written in place: the
     executor fills that memory, in the same thread call, and no buffer or task lies between.
     Batches of a source that destinations take as they are go on to them, also without a buffer.
+    Both hold for root clocks only, whose batches are as long as what was read.
 
     Args:
         executor: opened.
         record: its live record.
-        inputs: the sources with their channels, in order.
+        clocks: of the pass.
+        channels: from the sources, by value.
         outputs: what is to be computed.
         workers: a thread to compute in.
-        batch_items: records in a batch.
-        length: records of the pass when there are no sources.
         throttle_s: seconds to pause after each batch.
         after_batch: called in the thread after each batch.
     """
@@ -51,103 +54,156 @@ class ComputeTask:
         self,
         executor: Executor,
         record: ComputeRecord,
-        inputs: Sequence[tuple[SourceStage, Channel]],
+        clocks: Sequence[Clock],
+        channels: Mapping[int, Channel],
         outputs: Sequence[Output],
         workers: Workers,
         *,
-        batch_items: int,
-        length: int,
         throttle_s: float,
         after_batch: Callable[[], object] | None,
     ) -> None:
         self._executor = executor
         self._record = record
-        self._inputs = inputs
+        self._clocks = clocks
+        self._sources = channels
         self._outputs = outputs
         self._placed: dict[int, SinkTask] = {}
-        self._forwarded: list[tuple[int, Output]] = []
-        self._pooled: list[Output] = []
+        self._forwarded: set[int] = set()
+        self._choose: set[int] = {clock.id for clock in clocks if clock.is_root}
+        self._starts = dict.fromkeys(self._choose, 0)
+        self._reached = reached_clocks(clocks)
         self._workers = workers
-        self._batch_items = batch_items
-        self._length = length
         self._throttle_s = throttle_s
         self._after_batch = after_batch
         self._channels = [sink.channel for output in outputs for sink in output.sinks]
 
     async def run(self) -> None:
         """Compute until the sources end, then tell the destinations."""
-        seq = start = 0
-        while True:
+        seq = 0
+        while (wanted := self._executor.wants()) is not None:
+            if wanted == DRAIN:
+                derived = [clock for clock in self._clocks if not clock.is_root]
+                await self._emit({clock.id for clock in derived}, self._executor.drain)
+                continue
             parcels: list[Parcel] = []
             try:
-                stop = await self._receive(parcels, start)
+                start = self._starts[wanted]
+                stop = await self._receive(self._clocks[wanted], parcels, start)
                 if stop == start:
-                    break
-                arrays = {stage.value: parcel.array for (stage, _), parcel in zip(self._inputs, parcels, strict=True)}
-                await self._compute(Batch(seq, start, stop, arrays), parcels)
+                    await self._emit(self._reached[wanted] - {wanted}, partial(self._executor.end, wanted))
+                    continue
+                sources = self._clocks[wanted].sources
+                arrays = {stage.value: parcel.array for stage, parcel in zip(sources, parcels, strict=True)}
+                await self._compute(Batch(seq, start, stop, arrays, wanted), parcels)
+                self._starts[wanted] = stop
             finally:
                 for parcel in parcels:
                     parcel.release()
             if self._throttle_s:
                 self._record.enter(State.PAUSED)
                 await trio.sleep(self._throttle_s)
-            seq, start = seq + 1, stop
+            seq += 1
         for channel in self._channels:
             channel.finish()
         self._record.enter(State.DONE)
 
-    async def _receive(self, parcels: list[Parcel], start: int) -> int:
-        """Take the next parcel of every source into `parcels`; returns where the batch ends."""
-        if not self._inputs:
-            return min(start + self._batch_items, self._length)
+    async def _receive(self, clock: Clock, parcels: list[Parcel], start: int) -> int:
+        """Take the next parcel of every source of a clock into `parcels`; returns where the batch ends."""
+        if not clock.sources:
+            return min(start + clock.batch_items, clock.length or 0)
         ends: list[int] = []
-        for _, channel in self._inputs:
-            parcel = await channel.receive()
+        for stage in clock.sources:
+            parcel = await self._sources[stage.value].receive()
             if parcel is not None:
                 parcels.append(parcel)
             ends.append(start if parcel is None else parcel.stop)
         if min(ends) != max(ends):
-            raise self._unequal(start, ends)
+            raise self._unequal(clock, start, ends)
         return ends[0]
 
     async def _compute(self, batch: Batch, parcels: list[Parcel]) -> None:
-        if not batch.seq:
-            await self._choose_places(batch)
+        clock = self._clocks[batch.clock]
+        if clock.id in self._choose:
+            await self._choose_places(clock, batch)
+        sources = [stage.value for stage in clock.sources]
+        forwarded = [
+            (sink.channel, parcels[sources.index(output.value)].share())
+            for output in self._outputs
+            if output.value in self._forwarded and output.clock is clock
+            for sink in output.sinks
+        ]
+        try:
+            await self._emit(self._reached[clock.id], partial(self._executor.process, batch), batch)
+            while forwarded:
+                await forwarded[0][0].send(forwarded[0][1])
+                del forwarded[0]
+        finally:
+            for _, parcel in forwarded:
+                parcel.release()
+
+    async def _emit(
+        self,
+        clocks: Collection[int],
+        compute: Callable[[dict[int, np.ndarray]], Mapping[int, tuple[int, int]]],
+        batch: Batch | None = None,
+    ) -> None:
+        """Compute with buffers for what these clocks may give, and send what they gave."""
         outputs: dict[int, np.ndarray] = {}
         unsent: list[tuple[Channel, Parcel]] = []
+        leases: list[tuple[Output, Lease]] = []
+        placed = self._placed if batch is not None else {}
         try:
-            for output in self._pooled:
+            for output in self._outputs:
+                if output.clock.id not in clocks or output.value in self._placed or output.value in self._forwarded:
+                    continue
                 lease = await self._credit(output)
-                array = outputs[output.value] = lease.array[: batch.items]
-                made = Parcel(batch.start, batch.stop, array, lease)
-                unsent.extend((sink.channel, made) for sink in output.sinks)
-                lease.holders = len(output.sinks)
-            for index, output in self._forwarded:
-                unsent.extend((sink.channel, parcels[index].share()) for sink in output.sinks)
-            for sink in self._placed.values():
+                leases.append((output, lease))
+                own = batch is not None and output.clock.id == batch.clock
+                outputs[output.value] = lease.array[: batch.items] if own and batch is not None else lease.array
+            placed = {
+                value: sink
+                for value, sink in placed.items()
+                if batch is not None and value in self._clocks[batch.clock].values
+            }
+            for sink in placed.values():
+                assert batch is not None
                 sink.reserve(batch.items)
-            self._record.enter(State.BUSY, "computing", (batch.start, batch.stop))
-            await self._workers.call(self._work, batch, outputs)
+            records = None if batch is None else (batch.start, batch.stop)
+            self._record.enter(State.BUSY, "computing", records)
+            made = await self._workers.call(self._work, batch, compute, outputs, placed)
+            while leases:
+                output, lease = leases[0]
+                start, stop = made.get(output.value, (0, 0))
+                if stop > start:
+                    parcel = Parcel(start, stop, lease.array[: stop - start], lease)
+                    lease.holders += len(output.sinks) - 1
+                    unsent.extend((sink.channel, parcel) for sink in output.sinks)
+                else:
+                    lease.release()
+                del leases[0]
             while unsent:
                 await unsent[0][0].send(unsent[0][1])
                 del unsent[0]
         finally:
+            for _, lease in leases:
+                lease.release()
             for _, parcel in unsent:
                 parcel.release()
 
-    async def _choose_places(self, batch: Batch) -> None:
+    async def _choose_places(self, clock: Clock, batch: Batch) -> None:
         """Find out how each output gets its memory; once, since a destination's records must come in order."""
+        self._choose.discard(clock.id)
         self._record.enter(State.BUSY, "placing", (batch.start, batch.stop))
-        sources = [stage.value for stage, _ in self._inputs]
+        sources = [stage.value for stage in clock.sources]
         for output in self._outputs:
+            if output.clock is not clock:
+                continue
             sink = output.sinks[0]
             alone = len(output.sinks) == 1
             if alone and await self._workers.call(sink.place, batch.start, batch.stop) is not None:
                 self._placed[output.value] = sink
             elif output.value in sources:
-                self._forwarded.append((sources.index(output.value), output))
-            else:
-                self._pooled.append(output)
+                self._forwarded.add(output.value)
 
     async def _credit(self, output: Output) -> Lease:
         lease = output.pool.acquire_nowait()
@@ -156,35 +212,45 @@ class ComputeTask:
             lease = await output.pool.acquire()
         return lease
 
-    def _work(self, batch: Batch, outputs: dict[int, np.ndarray]) -> None:
+    def _work(
+        self,
+        batch: Batch | None,
+        compute: Callable[[dict[int, np.ndarray]], Mapping[int, tuple[int, int]]],
+        outputs: dict[int, np.ndarray],
+        placed: Mapping[int, SinkTask],
+    ) -> Mapping[int, tuple[int, int]]:
         """Everything that is done for a batch in the thread."""
-        record, records = self._record, (batch.start, batch.stop)
-        for value, sink in self._placed.items():
+        record = self._record
+        records = None if batch is None else (batch.start, batch.stop)
+        for value, sink in placed.items():
+            assert records is not None
             array = sink.place(*records)
             assert array is not None, "a destination that gives memory of its own gives it always"
             outputs[value] = array
         with attributed(record.label, None, records):
-            self._executor.process(batch, outputs)
-        for value, sink in self._placed.items():
-            sink.written_in_place(outputs[value], batch.start)
-        record.passed(
-            batch.items,
-            sum(array.nbytes for array in batch.arrays.values()),
-            sum(array.nbytes for array in outputs.values()),
-        )
+            made = compute(outputs)
+        if batch is not None:
+            for value, sink in placed.items():
+                sink.written_in_place(outputs[value], batch.start)
+            record.passed(
+                batch.items,
+                sum(array.nbytes for array in batch.arrays.values()),
+                sum(outputs[value][: stop - start].nbytes for value, (start, stop) in made.items() if value in outputs),
+            )
         record.observe(self._executor)
-        if self._after_batch is not None:
+        if batch is not None and self._after_batch is not None:
             record.detail = "running on_batch after"
             with attributed("on_batch", None, records):
                 self._after_batch()
+        return made
 
-    def _unequal(self, start: int, ends: list[int]) -> RunError:
+    def _unequal(self, clock: Clock, start: int, ends: list[int]) -> RunError:
         """The error for sources that do not end together."""
         short, long = ends.index(min(ends)), ends.index(max(ends))
-        (ended, _), (other, _) = self._inputs[short], self._inputs[long]
+        ended, other = clock.sources[short], clock.sources[long]
         known = other.spec.length
         # A batch that is not full is the last one, so that its end is the end of the stream.
-        open_end = known is None and ends[long] == start + self._batch_items
+        open_end = known is None and ends[long] == start + clock.batch_items
         more = f"{'at least ' if open_end else ''}{ends[long] if known is None else known}"
         return RunError(
             f"the streams {ended.name!r} and {other.name!r} have different lengths",
@@ -195,3 +261,13 @@ class ComputeTask:
             got=f"{ends[short]}",
             hint="make the streams equally long before they meet",
         )
+
+
+def reached_clocks(clocks: Sequence[Clock]) -> dict[int, set[int]]:
+    """By root clock: the clocks that its batches can make advance, itself included."""
+    reached = {clock.id: {clock.id} for clock in clocks if clock.is_root}
+    for found in reached.values():
+        for clock in clocks:
+            if any(origin in found for entry in clock.entries for origin, _ in entry.inputs):
+                found.add(clock.id)
+    return reached

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import trio
 
 from flowcompute.planner.plan import Plan
@@ -32,6 +33,7 @@ class Driver:
         self._conduct = conduct
         self._workers = Workers(max(len(each.sources) + len(each.sinks) + 1 for each in plan.passes))
         self._writers: OpenWriters = []
+        self._resident: dict[int, np.ndarray] = {}
 
     async def run(self) -> tuple[Any, ...]:
         """Run to the end; returns the values of the roots, in their order.
@@ -61,6 +63,7 @@ class Driver:
             record=self._record,
             workers=self._workers,
             writers=self._writers,
+            resident=self._resident,
         )
         try:
             await running.open()

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import trio
 
 from flowcompute.elements.destination import Writer
 from flowcompute.elements.source import AsyncReader, Reader
 from flowcompute.errors import RunError
-from flowcompute.planner.plan import Plan, SinkStage, SourceStage
+from flowcompute.planner.plan import Plan, SinkStage
 from flowcompute.runtime.buffers import Pool
 from flowcompute.runtime.channel import Channel
 from flowcompute.runtime.computing import ComputeTask, Output
@@ -54,10 +55,19 @@ class RunningPass:
         workers: threads.
         writers: destinations are added here as they are opened; they are the caller's to
             commit or abort, since that is decided for all passes together.
+        resident: whole values of earlier passes, and for later ones.
     """
 
     def __init__(
-        self, plan: Plan, index: int, *, conduct: Conduct, record: RunRecord, workers: Workers, writers: OpenWriters
+        self,
+        plan: Plan,
+        index: int,
+        *,
+        conduct: Conduct,
+        record: RunRecord,
+        workers: Workers,
+        writers: OpenWriters,
+        resident: dict[int, np.ndarray],
     ) -> None:
         self._plan = plan
         self._pass = plan.passes[index]
@@ -69,7 +79,7 @@ class RunningPass:
         self._readers: list[Reader] = []
         self._channels: list[Channel] = []
         self._pools: list[Pool] = []
-        self._executor = plan.backend.executor(plan, index)
+        self._executor = plan.backend.executor(plan, index, resident)
         steps = [step.name for step in self._pass.steps]
         self._record = PassRecord(
             [StageRecord(stage.name) for stage in self._pass.sources],
@@ -98,7 +108,7 @@ class RunningPass:
         compute = self._record.compute
         compute.enter(State.BUSY, "finishing")
         with attributed(compute.label):
-            values = await self._workers.call(self._executor.finish, compute.items)
+            values = await self._workers.call(self._executor.finish)
         compute.observe(self._executor)
         compute.enter(State.DONE)
         for (sink, writer), record in zip(self._writers[self._first_writer :], self._record.sinks, strict=True):
@@ -159,38 +169,36 @@ class RunningPass:
 
     def _join(self) -> tuple[list[SourceTask], list[SinkTask], ComputeTask]:
         """Make the stages with the channels and buffers between them."""
-        plan, record = self._plan, self._record
+        record = self._record
         sources: list[SourceTask] = []
-        inputs: list[tuple[SourceStage, Channel]] = []
+        channels: dict[int, Channel] = {}
         for source, reader, live in zip(self._pass.sources, self._readers, record.sources, strict=True):
-            channel = self._channel(live, record.compute)
-            pool = self._pool(source.spec, source.spec.length)
-            sources.append(
-                SourceTask(source, reader, live, channel, pool, workers=self._workers, batch_items=plan.batch_items)
-            )
-            inputs.append((source, channel))
+            channel = channels[source.value] = self._channel(live, record.compute)
+            items = self._pass.clock_of(source.value).batch_items
+            pool = self._pool(source.spec, items, source.spec.length)
+            sources.append(SourceTask(source, reader, live, channel, pool, workers=self._workers, batch_items=items))
         by_value: dict[int, list[SinkTask]] = {}
         for (sink, writer), live in zip(self._writers[self._first_writer :], record.sinks, strict=True):
             if sink.spec.is_stream:
                 channel = self._channel(record.compute, live)
                 task = SinkTask(sink, writer, live, channel, workers=self._workers, ledger=self._ledger)
                 by_value.setdefault(sink.value, []).append(task)
-        outputs = [
-            Output(value, self._pool(tasks[0].stage.spec, self._pass.length), tasks)
-            for value, tasks in by_value.items()
-        ]
         compute = ComputeTask(
             self._executor,
             record.compute,
-            inputs,
-            outputs,
+            self._pass.clocks,
+            channels,
+            [self._output(value, tasks) for value, tasks in by_value.items()],
             self._workers,
-            batch_items=plan.batch_items,
-            length=self._pass.length or 0,
             throttle_s=self._conduct.throttle_s,
             after_batch=self._conduct.after_batch,
         )
         return sources, [task for tasks in by_value.values() for task in tasks], compute
+
+    def _output(self, value: int, tasks: list[SinkTask]) -> Output:
+        clock = self._pass.clock_of(value)
+        spec = tasks[0].stage.spec
+        return Output(value, clock, self._pool(spec, clock.batch_items, clock.length if clock.is_root else None), tasks)
 
     def _channel(self, producer: StageRecord, consumer: StageRecord) -> Channel:
         # One batch of the depth is in the consumer's hands; the others may lie in between.
@@ -198,8 +206,8 @@ class RunningPass:
         self._channels.append(channel)
         return channel
 
-    def _pool(self, spec: Spec, length: int | None) -> Pool:
-        items = self._plan.batch_items if length is None else min(self._plan.batch_items, length)
+    def _pool(self, spec: Spec, items: int, length: int | None) -> Pool:
+        items = items if length is None else min(items, length)
         pool = Pool(self._ledger, self._plan.depth, items, spec.shape, spec.dtype)
         self._pools.append(pool)
         return pool

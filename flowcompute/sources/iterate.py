@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.items import ItemShape, item_dtype, parse_item_shape
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.errors import SourceError, SpecError
 from flowcompute.sources.intake import Intake
-from flowcompute.sources.raw import parse_item_shape
 from flowcompute.spec import Spec, Stream, parse_dtype
 
 _SKIP_BYTES = 1 << 20
@@ -22,8 +22,8 @@ _SKIP_BYTES = 1 << 20
 def iterate(
     iterable: Iterable[Any] | AsyncIterable[Any],
     *,
-    shape: int | Iterable[int],
-    dtype: npt.DTypeLike,
+    shape: ItemShape,
+    dtype: npt.DTypeLike | None = None,
     items: bool = False,
     name: str | None = None,
 ) -> IterateSource:
@@ -34,9 +34,10 @@ def iterate(
             A generator or other iterator is read once; an object whose `iter()` begins anew
             (a list, an instance with `__iter__`) may be read as often as needed. Arrays may
             be used again by the iterable once it is asked for the next one.
-        shape: item shape.
-        dtype: of the stream. What is yielded must cast to it safely (NumPy's `same_kind`), and
-            integers must fit; Python's own numbers are cast where they fit.
+        shape: item shape or item type.
+        dtype: of the stream, unless the item type says it. What is yielded must cast to it
+            safely (NumPy's `same_kind`), and integers must fit; Python's own numbers are cast
+            where they fit.
         items: whether it yields single items.
         name: what plans and errors call it.
 
@@ -60,14 +61,23 @@ class IterateSource(Source):
         self,
         iterable: Iterable[Any] | AsyncIterable[Any],
         *,
-        shape: int | Iterable[int],
-        dtype: npt.DTypeLike,
+        shape: ItemShape,
+        dtype: npt.DTypeLike | None = None,
         items: bool = False,
         name: str | None = None,
     ) -> None:
         item_shape = parse_item_shape(shape, name)
+        said = item_dtype(shape, dtype, name)
+        if said is None:
+            raise SpecError(
+                "an iterable does not say the dtype of what it yields",
+                element=name,
+                site=user_site(),
+                expected="dtype=",
+                hint='fc.iterate(batches, shape=(4,), dtype="float32")',
+            )
         try:
-            parsed = parse_dtype(dtype)
+            parsed = parse_dtype(said)
         except TypeError as error:
             raise SpecError(str(error), element=name, site=user_site()) from None
         if not (hasattr(iterable, "__iter__") or hasattr(iterable, "__aiter__") or hasattr(iterable, "__getitem__")):

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy.typing as npt
 
+from flowcompute.elements.items import ItemShape
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SourceError, SpecError
 from flowcompute.files import FILES, FORMATS, Files, format_of, is_pattern, shown
@@ -24,7 +25,7 @@ def open(
     *,
     format: Literal["npy", "raw"] | None = None,
     dtype: npt.DTypeLike | None = None,
-    shape: int | Iterable[int] | None = None,
+    shape: ItemShape | None = None,
     offset: int = 0,
     name: str | None = None,
     files: Files = FILES,
@@ -38,8 +39,9 @@ def open(
             in lexical order; or a list of files in the order wanted.
         format: "npy" or "raw"; by default what the extension says (.npy; .raw, .bin or .dat).
         dtype: of a number. Raw files need it, with its byte order where that is not this
-            machine's (">f4"); .npy files only to say that their 2-byte values are "bfloat16".
-        shape: item shape, of raw files only; `()` by default.
+            machine's (">f4"), unless the item type in `shape` says it; .npy files only to say
+            that their 2-byte values are "bfloat16".
+        shape: item shape or item type (`fc.Vector(4, "float32")`), of raw files only; `()` by default.
         offset: bytes before the first record, of raw files only.
         name: what plans and errors call it.
         files: the file layer.
@@ -75,7 +77,7 @@ def _open_one(
     *,
     format: str | None,
     dtype: npt.DTypeLike | None,
-    shape: int | Iterable[int] | None,
+    shape: ItemShape | None,
     offset: int,
     name: str | None,
     files: Files,
@@ -100,14 +102,6 @@ def _open_one(
             )
         return NpySource(where, dtype=dtype, name=name, files=files)
     if chosen == "raw":
-        if dtype is None:
-            raise SpecError(
-                "a raw file does not say its dtype",
-                element=name,
-                site=user_site(),
-                expected="dtype=",
-                hint='fc.open(path, dtype="float32", shape=(96,))',
-            )
         return RawSource(
             where, dtype=dtype, shape=() if shape is None else shape, offset=offset, name=name, files=files
         )

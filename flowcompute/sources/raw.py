@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.items import ItemShape, item_dtype, parse_item_shape
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SourceError, SpecError
 from flowcompute.files import FILES, Files, shown
@@ -23,8 +23,9 @@ class RawSource(StoredSource):
 
     Args:
         path: the file.
-        dtype: of a number, with its byte order where that is not this machine's: ">f4".
-        shape: item shape, () by default.
+        dtype: of a number, with its byte order where that is not this machine's: ">f4". None
+            where the item type in `shape` says it.
+        shape: item shape or item type, () by default.
         offset: bytes before the first record.
         name: what plans and errors call it.
         files: the file layer.
@@ -40,14 +41,23 @@ class RawSource(StoredSource):
         self,
         path: str | os.PathLike[str],
         *,
-        dtype: npt.DTypeLike,
-        shape: int | Iterable[int] = (),
+        dtype: npt.DTypeLike | None = None,
+        shape: ItemShape = (),
         offset: int = 0,
         name: str | None = None,
         files: Files = FILES,
     ) -> None:
         where = absolute(path, name)
-        stored = parse_stored_dtype(dtype, name)
+        said = item_dtype(shape, dtype, name)
+        if said is None:
+            raise SpecError(
+                "a raw file does not say its dtype",
+                element=name,
+                site=user_site(),
+                expected="dtype=",
+                hint='fc.open(path, dtype="float32", shape=(96,))',
+            )
+        stored = parse_stored_dtype(said, name)
         item_shape = parse_item_shape(shape, name)
         start = _parse_offset(offset, name)
         item_bytes = math.prod(item_shape) * stored.itemsize
@@ -96,30 +106,6 @@ def parse_stored_dtype(dtype: npt.DTypeLike, name: str | None) -> np.dtype:
     except TypeError as error:
         raise SpecError(str(error), element=name, site=user_site()) from None
     return native if stored.isnative else stored
-
-
-def parse_item_shape(shape: int | Iterable[int], name: str | None) -> tuple[int, ...]:
-    """An item shape as a tuple: whole numbers from 0 on, at most 63 of them.
-
-    Raises:
-        SpecError: if it is not one.
-    """
-    try:
-        sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-        if any(isinstance(size, bool) for size in sizes):
-            raise TypeError
-        parsed = tuple(operator.index(size) for size in sizes)
-        if any(size < 0 for size in parsed) or len(parsed) > 63:
-            raise TypeError
-    except TypeError:
-        raise SpecError(
-            "shape= is the shape of one item",
-            element=name,
-            site=user_site(),
-            expected="at most 63 whole numbers from 0 on",
-            got=repr(shape),
-        ) from None
-    return parsed
 
 
 def _parse_offset(offset: int, name: str | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,23 +19,26 @@ def job(x: fc.Element, v: fc.Element) -> tuple[fc.Element, ...]:
 
 
 def process(plan: Plan, executor: Executor, arrays: dict[int, np.ndarray], start: int, stop: int) -> None:
-    for seq, begin in enumerate(range(start, stop, plan.batch_items)):
-        end = min(stop, begin + plan.batch_items)
-        executor.process(Batch(seq, begin, end, {value: array[begin:end] for value, array in arrays.items()}), {})
+    (one_pass,) = plan.passes
+    for clock in one_pass.clocks:
+        mine = [stage.value for stage in clock.sources]
+        for seq, begin in enumerate(range(start, stop, clock.batch_items)):
+            end = min(stop, begin + clock.batch_items)
+            executor.process(Batch(seq, begin, end, {i: arrays[i][begin:end] for i in mine}, clock.id), {})
 
 
 def results(plan: Plan, arrays: dict[int, np.ndarray], cut: int | None, length: int) -> dict[int, np.ndarray]:
-    executor = plan.backend.executor(plan, 0)
+    executor = plan.backend.executor(plan, 0, {})
     executor.open()
     if cut is not None:
         process(plan, executor, arrays, 0, cut)
         state: dict[str, Any] = executor.snapshot()
         executor.close()
-        executor = plan.backend.executor(plan, 0)
+        executor = plan.backend.executor(plan, 0, {})
         executor.open()
         executor.restore(state)
     process(plan, executor, arrays, cut or 0, length)
-    values = executor.finish(length)
+    values = executor.finish()
     executor.close()
     return values
 
@@ -45,12 +49,13 @@ def test_continuing_changes_no_bit(device: str) -> None:
     length = 5000
     data, numbers = rng.standard_normal((length, 40), dtype=np.float32), rng.standard_normal(length, dtype=np.float32)
     x, v = fc.source(data), fc.source(numbers)
-    plan = fc.plan(*job(x, v), device=device, strategy=fc.Strategy(batch_bytes=700 * 160))
+    plan = fc.plan(*job(x, v), device=device, strategy=fc.Strategy(batch_bytes=1024 * 160))
     (one_pass,) = plan.passes
     arrays = {stage.value: data if stage.element is x else numbers for stage in one_pass.sources}
     whole = results(plan, arrays, None, length)
-    for batches in range(1, -(-length // plan.batch_items)):
-        parted = results(plan, arrays, batches * plan.batch_items, length)
+    step = math.lcm(*(clock.batch_items for clock in one_pass.clocks))
+    for cut in range(step, length, step):
+        parted = results(plan, arrays, cut, length)
         assert {value: array.tobytes() for value, array in parted.items()} == {
             value: array.tobytes() for value, array in whole.items()
         }

@@ -15,7 +15,7 @@ from flowcompute.batch import Batch
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.planner.backend import Backend, Executor, Traits
-from flowcompute.planner.plan import MemoryPlan, Pass, Plan, SinkStage, SourceStage
+from flowcompute.planner.plan import Clock, MemoryPlan, Pass, Plan, SinkStage, SourceStage
 from flowcompute.spec import INT64, Spec, Stream
 from flowcompute.strategy import Config, Strategy
 
@@ -216,12 +216,24 @@ class FakeExecutor(Executor):
         self.totals = {value: np.int64(0) for value in folds}
         self.seqs: list[tuple[int, int, int]] = []
         self.closed = 0
-        self.length: int | None = None
+        self.records = 0
+        self.ended = False
 
     def open(self) -> None:
         self.scene.step("open executor")
 
-    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> None:
+    def wants(self) -> int | None:
+        return None if self.ended else 0
+
+    def end(self, clock: int, outputs: Mapping[int, np.ndarray]) -> dict[int, tuple[int, int]]:
+        del clock, outputs
+        self.ended = True
+        return {}
+
+    def drain(self, outputs: Mapping[int, np.ndarray]) -> dict[int, tuple[int, int]]:
+        raise AssertionError("one clock leaves nothing to drain")
+
+    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> dict[int, tuple[int, int]]:
         self.scene.step("process")
         self.launches += 1
         self.seqs.append((batch.seq, batch.start, batch.stop))
@@ -229,10 +241,11 @@ class FakeExecutor(Executor):
             out[...] = self.functions[value](batch.arrays)
         for value, source in self.folds.items():
             self.totals[value] += batch.arrays[source].sum()
+        self.records = batch.stop
+        return dict.fromkeys(outputs, (batch.start, batch.stop))
 
-    def finish(self, length: int) -> dict[int, np.ndarray]:
+    def finish(self) -> dict[int, np.ndarray]:
         self.scene.step("finish")
-        self.length = length
         return {value: np.asarray(total) for value, total in self.totals.items()}
 
     def snapshot(self) -> dict[str, Any]:
@@ -259,7 +272,7 @@ class FakeBackend(Backend):
     def source_text(self, kernel: Any) -> str:
         raise AssertionError
 
-    def executor(self, plan: Plan, pass_index: int) -> Executor:
+    def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         executor = self._make()
         self._scene.executors.append(executor)
         return executor
@@ -298,23 +311,26 @@ class Job:
         self.sinks.append(SinkStage(value, name, element, spec, len(self.sinks)))
 
     def plan(self) -> Plan:
-        each = Pass(
+        values = {sink.value for sink in self.sinks} | {source.value for source in self.sources}
+        clock = Clock(
+            id=0,
             sources=tuple(self.sources),
-            before=(),
+            entries=(),
             steps=(SimpleNamespace(name="step"),),
-            after=(),
-            sinks=tuple(self.sinks),
             length=self.length,
+            batch_items=self.batch_items,
+            values=frozenset(values),
         )
+        each = Pass(clocks=(clock,), before=(), after=(), sinks=tuple(self.sinks))
         return Plan(
             graph=None,
             passes=(each,) * self.passes,
             folds={},
+            host_folds={},
             backend=FakeBackend(self.scene, self.functions, self.folds),
             config=Config(self.room_bytes),
             strategy=Strategy(input=self.input),
             memory=MemoryPlan(self.room_bytes, 0, 0, ()),
-            batch_items=self.batch_items,
             depth=self.depth,
             reasons=(),
         )

@@ -112,7 +112,7 @@ def test_what_is_no_exception_passes_through(kind):
 def test_a_backend_that_breaks_is_told_to_whoever_waits(monkeypatch):
     scene = Scene()
     plan = full_job(scene).plan()
-    monkeypatch.setattr(plan.backend, "executor", lambda plan, index: {}[index])
+    monkeypatch.setattr(plan.backend, "executor", lambda plan, index, resident: resident[index])
     with pytest.raises(RunError, match="the runtime failed: KeyError: 0") as caught:
         start(plan, progress=False).wait(30)
     assert isinstance(caught.value.__cause__, KeyError)

@@ -42,7 +42,8 @@ def test_results_depend_on_neither_batch_size_nor_depth(length, batch_items, dep
     assert_values(done.values, full_values(length))
     scene.assert_put_away(committed=True)
     [executor] = scene.executors
-    assert executor.length == length
+    assert executor.records == length
+    assert executor.ended
     starts = range(0, length, batch_items)
     assert executor.seqs == [(seq, at, min(at + batch_items, length)) for seq, at in enumerate(starts)]
     assert done.progress.items == length

@@ -1,0 +1,186 @@
+"""Scans: operations that carry along the stream, or along an axis of each item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_length
+from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.reduce import normalise_axes
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import (
+    BFLOAT16,
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    UINT64,
+    Spec,
+    Stream,
+    is_float,
+    parse_dtype,
+)
+
+
+def _declared(*_: object) -> tuple[np.dtype, ...]:
+    raise AssertionError("scans state their dtypes themselves")
+
+
+def _scan(name: str, numpy: Callable[..., Any]) -> Op:
+    return Op(name, 1, Kind.SCAN, numpy, _declared, cost=10)
+
+
+CUMULATIVE_SUM = _scan("cumulative_sum", np.cumulative_sum)
+CUMULATIVE_PROD = _scan("cumulative_prod", np.cumulative_prod)
+CUMULATIVE_MAX = _scan("cumulative_max", np.maximum.accumulate)
+CUMULATIVE_MIN = _scan("cumulative_min", np.minimum.accumulate)
+EMA = _scan("ema", np.asarray)
+SCAN = _scan("scan", np.asarray)
+
+
+def _axis(op: str, element: Any, axis: int | None) -> int | None:
+    """None for the stream, else the item axis."""
+    if element.ndim == 0:
+        raise SpecError("needs an axis to run along", element=op, site=user_site(), got="a number")
+    if axis is None:
+        if element.ndim > 1:
+            raise SpecError(
+                "needs axis= where there is more than one",
+                element=op,
+                site=user_site(),
+                got=str(element.spec),
+                hint="axis=0 runs along the stream" if element.spec.is_stream else None,
+            )
+        axis = 0
+    (normal,) = normalise_axes(op, element, axis)
+    if not element.spec.is_stream:
+        return normal
+    return None if normal == 0 else normal - 1
+
+
+def _build(op: Op, x: Any, axis: int | None, dtype: np.dtype) -> Compute:
+    """The scan in `dtype`; half formats are scanned in float32 and rounded."""
+    wide = FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
+    element = cast(x, wide)
+    made = Compute(op, (element,), Spec(wide, element.spec.shape, element.spec.stream), {"axis": axis})
+    return cast(made, dtype)  # type: ignore[return-value]
+
+
+def _accumulating(op: Op, x: Operand, axis: int | None, dtype: npt.DTypeLike | None) -> Compute:
+    element = as_element(x, op.name)
+    along = _axis(op.name, element, axis)
+    try:
+        own = INT64 if element.dtype.kind in "bi" else UINT64 if element.dtype.kind == "u" else element.dtype
+        result = own if dtype is None else parse_dtype(dtype)
+    except TypeError as error:
+        raise SpecError(str(error), element=op.name, site=user_site()) from error
+    if result == BOOL:
+        raise SpecError("has no bool result", element=op.name, site=user_site(), hint="use cumulative_max of bools")
+    return _build(op, element, along, result)
+
+
+def cumulative_sum(x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike | None = None) -> Compute:
+    """Running sum along `axis` (axis 0 of a stream is the stream), each item's own number included.
+
+    Integers and bools add up in int64 or uint64, floats with the error of sums in float64 over
+    short runs in their own dtype; results keep their bits for any batch size.
+
+    Args:
+        x: any element.
+        axis: may be left out where there is only one.
+        dtype: of the result.
+
+    Raises:
+        SpecError: without `axis` where there are several.
+    """
+    return _accumulating(CUMULATIVE_SUM, x, axis, dtype)
+
+
+def cumulative_prod(x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike | None = None) -> Compute:
+    """Running product along `axis`; see `cumulative_sum`."""
+    return _accumulating(CUMULATIVE_PROD, x, axis, dtype)
+
+
+def cumulative_max(x: Operand, axis: int | None = None) -> Compute:
+    """Running maximum along `axis`; NaN from the first NaN on."""
+    element = as_element(x, "cumulative_max")
+    return _build(CUMULATIVE_MAX, element, _axis("cumulative_max", element, axis), element.dtype)
+
+
+def cumulative_min(x: Operand, axis: int | None = None) -> Compute:
+    """Running minimum along `axis`; NaN from the first NaN on."""
+    element = as_element(x, "cumulative_min")
+    return _build(CUMULATIVE_MIN, element, _axis("cumulative_min", element, axis), element.dtype)
+
+
+def ema(x: Operand, alpha: float) -> Compute:
+    """Exponential moving average along the stream: `y[0] = x[0]`, `y[t] = (1 - alpha) * y[t-1] + alpha * x[t]`.
+
+    Computed in float64; floats keep their dtype, integers give float64.
+
+    Args:
+        x: a stream.
+        alpha: weight of the newest record, over 0 and at most 1.
+
+    Raises:
+        SpecError: for another `alpha`, or what is no stream.
+    """
+    element = as_element(x, "ema")
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha <= 1:
+        raise SpecError(
+            "alpha is a weight", element="ema", site=user_site(), expected="0 < alpha <= 1", got=repr(alpha)
+        )
+    if not element.spec.is_stream:
+        raise SpecError("runs along a stream", element="ema", site=user_site(), got=str(element.spec))
+    result = element.dtype if is_float(element.dtype) else FLOAT64
+    spec = element.spec
+    wide = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
+    made = Compute(EMA, (cast(element, wide),), Spec(wide, spec.shape, spec.stream), {"axis": None, "alpha": alpha})
+    return cast(made, result)  # type: ignore[return-value]
+
+
+class ScanFunction(Compute):
+    """A user's step along a stream; see `scan`. Never merged with another."""
+
+    function: Callable[..., Any]
+    init: np.ndarray
+
+    @property
+    def label(self) -> str:
+        """The function's own name."""
+        return getattr(self.function, "__name__", "scan")
+
+
+def scan(function: Callable[..., Any], *inputs: Operand, init: npt.ArrayLike, name: str | None = None) -> ScanFunction:
+    """A step of your own along streams: `carry = function(carry, item, ...)` for each record, giving every carry.
+
+    Args:
+        function: takes the carry and one item of each stream as NumPy values (not to be written
+            to) and returns the next carry, of the shape of `init` and a dtype that casts to its.
+        inputs: streams, at least one.
+        init: the carry before the first record; its dtype and shape are those of the result's items.
+        name: name of the element.
+
+    Raises:
+        SpecError: if an input is no stream, or streams differ in length.
+    """
+    if not callable(function):
+        raise SpecError("needs a function", element=name or "scan", site=user_site(), got=repr(function))
+    elements = [as_element(operand, "scan") for operand in inputs]
+    if not elements or not all(element.spec.is_stream for element in elements):
+        raise SpecError("runs along streams", element=name or "scan", site=user_site(), got=f"{len(elements)} inputs")
+    try:
+        start = np.array(init, dtype=parse_dtype(np.asarray(init).dtype))
+    except TypeError as error:
+        raise SpecError(str(error), element=name or "scan", site=user_site()) from error
+    start.setflags(write=False)
+    stream = Stream(common_length("scan", elements))
+    element = ScanFunction(SCAN, tuple(elements), Spec(start.dtype, start.shape, stream), {"axis": None}, name=name)
+    element.freeze_fields(function=function, init=start)
+    return element

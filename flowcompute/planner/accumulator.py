@@ -1,0 +1,103 @@
+"""What all folds over the stream share: state that takes records in order, and joins with that of the records after."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+
+class AccumulatorSpec(Protocol):
+    """What a fold computes; makes its accumulators."""
+
+    @property
+    def item(self) -> tuple[int, ...]:
+        """Shape of an item of the first operand."""
+
+    @property
+    def numbers(self) -> int:
+        """Numbers in an item of the first operand."""
+
+    def make(self, start: int = 0) -> Accumulator:
+        """An accumulator for the records from `start` on."""
+
+    def state_bytes(self, length: int | None) -> int:
+        """The most bytes that the state of a stream of so many records takes."""
+
+
+class Accumulator(ABC):
+    """The state of a fold over a range of records.
+
+    Attributes:
+        start: index of its first record.
+        records: how many it has taken.
+    """
+
+    def __init__(self, start: int = 0) -> None:
+        self.start = start
+        self.records = 0
+
+    @property
+    def stop(self) -> int:
+        """Index of the record that comes next."""
+        return self.start + self.records
+
+    def push_records(self, values: Sequence[np.ndarray]) -> None:
+        """Add the records that come next.
+
+        Args:
+            values: for each operand an array `(records, *item)`, the whole value where it is
+                resident; kept by nobody after the call.
+
+        Raises:
+            RunError: if a record has a value that the fold refuses.
+        """
+        self._push(values)
+        self.records += len(values[0])
+
+    def merge(self, other: Self) -> None:
+        """Take in the state of the records that follow; `other` is not used again.
+
+        Raises:
+            ValueError: if `other` does another thing or does not begin where this one ends.
+        """
+        if type(other) is not type(self) or other.description != self.description:
+            raise ValueError("only states of one fold can be merged")
+        if other.start != self.stop:
+            raise ValueError(
+                f"records {other.start} to {other.stop} do not follow records {self.start} to {self.stop}: "
+                "states are merged in record order, without gaps"
+            )
+        self._join(other)
+        self.records += other.records
+
+    @property
+    @abstractmethod
+    def description(self) -> object:
+        """What is computed, for comparison."""
+
+    @abstractmethod
+    def _push(self, values: Sequence[np.ndarray]) -> None:
+        """Add records; `records` is still that before them."""
+
+    @abstractmethod
+    def _join(self, other: Self) -> None:
+        """Take in the state of the records that follow; `records` is still that before them."""
+
+    @abstractmethod
+    def result(self) -> np.ndarray:
+        """The value of the fold over all records so far. The state goes on.
+
+        Raises:
+            ValueError: if there is no such value.
+        """
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """The state as plain data and arrays."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of an equal fold."""

@@ -1,0 +1,387 @@
+"""Where values enter a clock: what is selected, cut or windowed of them, and what waits for its partners.
+
+An inlet takes batches of one clock and gives batches of another. What it holds in between
+is state: the remainder of a cut, the last records of a window, records that came before
+their partners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from flowcompute.errors import RunError
+from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.plan import Entry
+
+
+def span(node: Node | None) -> tuple[int, int]:
+    """Records that one record of the new clock is made of, and by how many the next one lies further."""
+    if node is not None and node.op is not None:
+        if node.op.name == "window":
+            return int(node.attrs["size"]), int(node.attrs["step"])
+        if node.op.name == "cut":
+            return int(node.attrs["every"]), int(node.attrs["every"])
+    return 1, 1
+
+
+def padding(node: Node) -> tuple[int, int]:
+    """Records that a window adds before and after the stream."""
+    return int(node.attrs["before"]), int(node.attrs["after"])
+
+
+def most_records(entry: Entry, rooms: Sequence[int]) -> int:
+    """The most records that enter when the clocks they come from take `rooms` records at a time."""
+    node, room = entry.node, max(rooms)
+    if node is None or node.op is None:
+        return room
+    name, attrs = node.op.name, node.attrs
+    if name == "section":
+        return room // int(attrs["step"]) + 1
+    if name == "repeat":
+        return room * int(attrs["count"])
+    if name == "flatten":
+        return room * int(attrs["numbers"])
+    if name == "cut":
+        return room // int(attrs["every"]) + 1
+    if name == "window":
+        return (room + sum(padding(node))) // int(attrs["step"]) + 1
+    return room
+
+
+def base_item_bytes(graph: Graph, entry: Entry) -> int:
+    """Bytes that an inlet holds for each record of the new clock."""
+    spec = graph.nodes[entry.value].spec
+    if entry.node is None or entry.node.op is None or entry.node.op.name != "window":
+        return spec.item_bytes
+    _, step = span(entry.node)
+    return spec.item_bytes // int(entry.node.attrs["size"]) * step
+
+
+def extra_items(entry: Entry) -> int:
+    """Records of the new clock that an inlet holds beside those of a batch."""
+    size, step = span(entry.node)
+    return -(-size // step) + 1
+
+
+class Inlet:
+    """Holds the records of one value on its way into a clock.
+
+    Args:
+        entry: which value, and what makes it.
+        name: of the value, for errors.
+
+    Attributes:
+        ended: whether no more will come.
+        taken: records of the new clock that were taken.
+    """
+
+    def __init__(self, entry: Entry, name: str) -> None:
+        self.name = name
+        self.ended = False
+        self.taken = 0
+        self._node = entry.node
+        self._size, self._step = span(entry.node)
+        self._pieces: list[np.ndarray] = []
+        self._owned = 0
+        self._pending = 0
+        self._skip = 0
+
+    # -- in ---------------------------------------------------------------------------------
+
+    def wants(self, arm: int) -> bool:
+        """Whether records of this input are of use now."""
+        del arm
+        return not self.ended
+
+    def feed(self, arm: int, arrays: Sequence[np.ndarray], start: int) -> None:
+        """Take a batch: an array for each input of the node; only valid until `settle`."""
+        del arm
+        self._append(self._made(arrays, start))
+
+    def end(self, arm: int, records: int) -> None:
+        """No more of this input, of which `records` came."""
+        del arm, records
+        self.ended = True
+
+    def _made(self, arrays: Sequence[np.ndarray], start: int) -> np.ndarray:
+        del start
+        return arrays[0]
+
+    def _append(self, array: np.ndarray) -> None:
+        if self._skip:
+            dropped = min(self._skip, len(array))
+            self._skip -= dropped
+            array = array[dropped:]
+        if len(array):
+            self._pieces.append(array)
+            self._pending += len(array)
+
+    # -- out --------------------------------------------------------------------------------
+
+    @property
+    def available(self) -> int:
+        """Records of the new clock that can be taken."""
+        return 0 if self._pending < self._size else (self._pending - self._size) // self._step + 1
+
+    def take(self, items: int) -> np.ndarray:
+        """The next records, C-contiguous: for a window what its records lie in, `(items - 1) * step + size` of them."""
+        needed = (items - 1) * self._step + self._size if items else 0
+        array = self._gather(needed)
+        self._drop(items * self._step)
+        self.taken += items
+        return array
+
+    def _gather(self, records: int) -> np.ndarray:
+        if self._pieces and len(self._pieces[0]) >= records:
+            return np.ascontiguousarray(self._pieces[0][:records])
+        parts, left = [], records
+        for piece in self._pieces:
+            parts.append(piece[:left])
+            left -= len(parts[-1])
+            if not left:
+                break
+        return np.concatenate(parts)
+
+    def _drop(self, records: int) -> None:
+        left = min(records, self._pending)
+        self._skip += records - left
+        self._pending -= left
+        while left:
+            piece = self._pieces[0]
+            if len(piece) > left:
+                self._pieces[0] = piece[left:]
+                break
+            left -= len(piece)
+            del self._pieces[0]
+            self._owned = max(0, self._owned - 1)
+
+    def settle(self) -> None:
+        """Copy what still waits: the arrays that came are about to be used again."""
+        for position in range(self._owned, len(self._pieces)):
+            self._pieces[position] = self._pieces[position].copy()
+        if len(self._pieces) > 1:
+            self._pieces = [np.concatenate(self._pieces)]
+        self._owned = len(self._pieces)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that wait."""
+        return sum(piece.nbytes for piece in self._pieces)
+
+    # -- state ------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """What waits, as plain data and arrays; after `settle`."""
+        return {
+            "pieces": [piece.copy() for piece in self._pieces],
+            "skip": self._skip,
+            "taken": self.taken,
+            "ended": self.ended,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._pieces = list(state["pieces"])
+        self._owned = len(self._pieces)
+        self._pending = sum(len(piece) for piece in self._pieces)
+        self._skip, self.taken, self.ended = state["skip"], state["taken"], state["ended"]
+
+
+class SelectInlet(Inlet):
+    """Records where a mask is true."""
+
+    def _made(self, arrays: Sequence[np.ndarray], start: int) -> np.ndarray:
+        del start
+        records: np.ndarray = arrays[0][arrays[1]]
+        return records
+
+
+class SectionInlet(Inlet):
+    """Records `start`, `start + step`, ... below `stop`."""
+
+    def _made(self, arrays: Sequence[np.ndarray], start: int) -> np.ndarray:
+        assert self._node is not None
+        first, stop, step = (self._node.attrs[key] for key in ("start", "stop", "step"))
+        begin = max(0, first - start) if start <= first else -(start - first) % step
+        end = None if stop is None else max(0, stop - start)
+        return arrays[0][begin:end:step]
+
+
+class FlattenInlet(Inlet):
+    """Each number of an item as a record."""
+
+    def _made(self, arrays: Sequence[np.ndarray], start: int) -> np.ndarray:
+        del start
+        array = np.ascontiguousarray(arrays[0])
+        return array.reshape(array.size)
+
+
+class RepeatInlet(Inlet):
+    """Each record several times."""
+
+    def _made(self, arrays: Sequence[np.ndarray], start: int) -> np.ndarray:
+        del start
+        assert self._node is not None
+        return np.repeat(arrays[0], self._node.attrs["count"], axis=0)
+
+
+class CutInlet(Inlet):
+    """Runs of records as one record each."""
+
+    def take(self, items: int) -> np.ndarray:
+        """The next runs, `(items, every, *item)`."""
+        array = super().take(items)
+        return array.reshape(items, self._size, *array.shape[1:])
+
+    def end(self, arm: int, records: int) -> None:
+        """Deal with the records that make no whole run."""
+        del arm
+        node = self._node
+        assert node is not None
+        rest = self._pending - self.available * self._size
+        tail = node.attrs["tail"]
+        if rest and tail == "error":
+            raise RunError(
+                "the stream does not end with a whole run",
+                element=node.name,
+                site=node.element.site,
+                expected=f"a multiple of {self._size} records",
+                got=f"{records} records, {rest} more than {records // self._size} runs",
+                hint='fc.cut(x, every=n, tail="drop") or tail="pad" says what to do with the rest',
+            )
+        if rest and tail == "drop":
+            self._discard_last(rest)
+        elif rest:
+            last = self._pieces[-1]
+            self._append(np.full((self._size - rest, *last.shape[1:]), node.attrs["fill"], last.dtype))
+        self.ended = True
+
+    def _discard_last(self, records: int) -> None:
+        self._pending -= records
+        while records:
+            piece = self._pieces[-1]
+            if len(piece) > records:
+                self._pieces[-1] = piece[:-records]
+                break
+            records -= len(piece)
+            del self._pieces[-1]
+        self._owned = min(self._owned, len(self._pieces))
+
+
+class WindowInlet(Inlet):
+    """Neighbouring records seen together, with what is added at both ends of the stream."""
+
+    def __init__(self, entry: Entry, name: str) -> None:
+        super().__init__(entry, name)
+        assert entry.node is not None
+        self._before, self._after = padding(entry.node)
+        self._pad = entry.node.attrs["pad"]
+        self._begun = not self._before
+        self._last: np.ndarray | None = None
+
+    def feed(self, arm: int, arrays: Sequence[np.ndarray], start: int) -> None:
+        """Take a batch; the first one with what stands before the stream."""
+        del arm, start
+        array = arrays[0]
+        if not len(array):
+            return
+        if self._after:
+            seen = array if self._last is None else np.concatenate([self._last, array[-self._after - 1 :]])
+            self._last = seen[-self._after - 1 :].copy()
+        if self._begun:
+            self._append(array)
+            return
+        # A reflection needs as many records as it adds, and one more.
+        self._pieces.append(array)
+        if sum(map(len, self._pieces)) > self._before or self._pad != "reflect":
+            self._begin()
+
+    def end(self, arm: int, records: int) -> None:
+        """Add what stands behind the stream."""
+        del arm, records
+        if not self._begun and self._pieces:
+            self._begin()
+        if self._after and self._last is not None:
+            self._append(self._padded(self._last, 0, self._after)[-self._after :])
+        self.ended = True
+
+    def _begin(self) -> None:
+        self._begun = True
+        head = np.concatenate(self._pieces)[: self._before + 1]
+        pieces = [self._padded(head, self._before, 0)[: self._before], *self._pieces]
+        self._pieces, self._owned = [], 0
+        for piece in pieces:
+            self._append(piece)
+
+    def _padded(self, array: np.ndarray, before: int, after: int) -> np.ndarray:
+        widths = [(before, after), *[(0, 0)] * (array.ndim - 1)]
+        if self._pad in ("edge", "reflect"):
+            return np.pad(array, widths, mode=self._pad)
+        return np.pad(array, widths, constant_values=self._pad)
+
+    def snapshot(self) -> dict[str, Any]:
+        """As everywhere, with what the padding needs."""
+        last = None if self._last is None else self._last.copy()
+        return {**super().snapshot(), "begun": self._begun, "last": last}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        super().restore(state)
+        self._begun, self._last = state["begun"], state["last"]
+        if not self._begun:
+            self._pending = 0
+
+
+class ConcatInlet(Inlet):
+    """Streams one after the other."""
+
+    def __init__(self, entry: Entry, name: str) -> None:
+        super().__init__(entry, name)
+        self._arms = len(entry.inputs)
+        self._arm = 0
+
+    def wants(self, arm: int) -> bool:
+        """Only the stream whose turn it is."""
+        return arm == self._arm
+
+    def feed(self, arm: int, arrays: Sequence[np.ndarray], start: int) -> None:
+        """Take a batch of the stream whose turn it is."""
+        assert arm == self._arm, "streams joined end to end are read one after the other"
+        super().feed(arm, arrays, start)
+
+    def end(self, arm: int, records: int) -> None:
+        """The next stream, if there is one."""
+        del records
+        assert arm == self._arm, "streams joined end to end end one after the other"
+        self._arm += 1
+        self.ended = self._arm == self._arms
+
+    def snapshot(self) -> dict[str, Any]:
+        """As everywhere, with whose turn it is."""
+        return {**super().snapshot(), "arm": self._arm}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        super().restore(state)
+        self._arm = state["arm"]
+
+
+_INLETS: dict[str, type[Inlet]] = {
+    "select": SelectInlet,
+    "section": SectionInlet,
+    "flatten": FlattenInlet,
+    "repeat": RepeatInlet,
+    "cut": CutInlet,
+    "window": WindowInlet,
+    "concat": ConcatInlet,
+}
+
+
+def make_inlet(graph: Graph, entry: Entry) -> Inlet:
+    """The inlet of an entry."""
+    node = entry.node
+    kind = Inlet if node is None or node.op is None else _INLETS[node.op.name]
+    return kind(entry, graph.nodes[entry.value].name)

@@ -1,0 +1,292 @@
+"""Scans: running results along the stream or along an item axis, in canonical order.
+
+The order belongs to the op. Records are scanned in runs of `RUN` one after the other in the
+operand's dtype; the results of the runs of a tile are added up in order, and so are those of
+tiles, floats in float64. A tile holds `scan_tile(numbers)` records and begins at a multiple of
+that, so nothing depends on where batches are cut. A record's result is
+`carry + (runs before it in its tile + its place in its run)`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowcompute.errors import RunError
+from flowcompute.graph.graph import Node
+from flowcompute.planner.canonical import canonical_nan, maximum, merge_dtype, minimum
+from flowcompute.planner.kernel import register_dtype
+from flowcompute.spec import FLOAT64, is_float
+
+RUN = 64
+
+Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def scan_tile(numbers: int) -> int:
+    """Records in a tile of a scan over items of so many numbers."""
+    return min(max((1 << 14) // max(numbers, 1), 1), 1 << 14)
+
+
+class Scan(ABC):
+    """A scan along axis 0 of what it is given, batch after batch."""
+
+    @abstractmethod
+    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
+        """The results for the next records, of which `start` is the first, into `out`."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """The carry as plain data and arrays."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+
+
+class TiledScan(Scan):
+    """A scan by an associative operation.
+
+    Args:
+        ufunc: the operation inside a run.
+        combine: the same operation where results of runs and tiles are put together.
+        node: the scan.
+    """
+
+    def __init__(self, ufunc: np.ufunc, combine: Combine, node: Node) -> None:
+        self._ufunc = ufunc
+        self._combine = combine
+        self._dtype = register_dtype(node.spec.dtype)
+        self._wide = merge_dtype(self._dtype)
+        self._item: tuple[int, ...] = ()
+        self._carry: np.ndarray | None = None
+        self._runs: np.ndarray | None = None
+        self._run: np.ndarray | None = None
+
+    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
+        """Tile by tile; see `Scan.advance`."""
+        (array,) = arrays
+        tile = scan_tile(math.prod(array.shape[1:]))
+        done = 0
+        with np.errstate(all="ignore"):
+            while done < len(array):
+                phase = (start + done) % tile
+                items = min(tile - phase, len(array) - done)
+                piece = np.ascontiguousarray(array[done : done + items], self._dtype)
+                self._tile(piece, phase, out[done : done + items])
+                if phase + items == tile:
+                    self._end_tile()
+                done += items
+            if is_float(out.dtype):
+                canonical_nan(out)
+
+    def _tile(self, piece: np.ndarray, phase: int, out: np.ndarray) -> None:
+        """Records of one tile, the first of which is number `phase` of it."""
+        done = 0
+        while done < len(piece):
+            inside = (phase + done) % RUN
+            left = len(piece) - done
+            if inside or left < RUN:
+                items = min(RUN - inside, left)
+                self._part_of_run(piece[done : done + items], inside, out[done : done + items])
+            else:
+                items = left // RUN * RUN
+                self._whole_runs(piece[done : done + items], out[done : done + items])
+            done += items
+
+    def _part_of_run(self, piece: np.ndarray, inside: int, out: np.ndarray) -> None:
+        if inside:
+            assert self._run is not None
+            piece = np.concatenate([self._run[None], piece])
+        local = self._ufunc.accumulate(piece, axis=0, dtype=self._dtype)[1 if inside else 0 :]
+        self._run = local[-1].copy()
+        out[...] = self._placed(local.astype(self._wide), self._runs)
+        if (inside + len(local)) == RUN:
+            self._end_runs(self._run.astype(self._wide)[None])
+
+    def _whole_runs(self, piece: np.ndarray, out: np.ndarray) -> None:
+        local = self._ufunc.accumulate(piece.reshape(-1, RUN, *piece.shape[1:]), axis=1, dtype=self._dtype)
+        before = self._end_runs(local[:, -1].astype(self._wide))
+        wide = local.astype(self._wide)
+        # Nothing comes before the first run of a tile.
+        offsets = [offset for offset in before if offset is not None]
+        if offsets:
+            first = len(before) - len(offsets)
+            wide[first:] = self._combine(np.stack(offsets)[:, None], wide[first:])
+        flat = wide.reshape(len(piece), *piece.shape[1:])
+        out[...] = flat if self._carry is None else self._combine(self._carry, flat)
+
+    def _placed(self, local: np.ndarray, runs: np.ndarray | None) -> np.ndarray:
+        if runs is not None:
+            local = self._combine(runs, local)
+        return local if self._carry is None else self._combine(self._carry, local)
+
+    def _end_runs(self, totals: np.ndarray) -> list[np.ndarray | None]:
+        """Add up the results of whole runs; gives what came before each of them in the tile."""
+        before: list[np.ndarray | None] = []
+        for total in totals:
+            before.append(self._runs)
+            self._runs = total if self._runs is None else self._combine(self._runs, total)
+        self._run = None
+        return before
+
+    def _end_tile(self) -> None:
+        total = self._runs
+        if self._run is not None:
+            last = self._run.astype(self._wide)
+            total = last if total is None else self._combine(total, last)
+        assert total is not None
+        self._carry = total if self._carry is None else self._combine(self._carry, total)
+        self._runs = self._run = None
+
+    def snapshot(self) -> dict[str, Any]:
+        """The carry of tiles, of runs and inside the run."""
+        parts = {"carry": self._carry, "runs": self._runs, "run": self._run}
+        return {name: None if part is None else np.array(part) for name, part in parts.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._carry, self._runs, self._run = state["carry"], state["runs"], state["run"]
+
+
+class DecayScan(Scan):
+    """The first-order recurrence `y = (1 - alpha) * y + alpha * x`, begun by the first record itself.
+
+    Computed in float64, record after record across the columns of an item; numbers are few
+    operations each, so runs of records wait for one another only through one multiplication.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._alpha = float(node.attrs["alpha"])
+        self._carry: np.ndarray | None = None
+
+    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
+        """Run by run; see `Scan.advance`."""
+        (array,) = arrays
+        done = 0
+        with np.errstate(all="ignore"):
+            while done < len(array):
+                items = min(RUN - (start + done) % RUN, len(array) - done)
+                if (start + done) % RUN == 0:
+                    items = max(items, (len(array) - done) // RUN * RUN)
+                self._runs(array[done : done + items].astype(FLOAT64), out[done : done + items])
+                done += items
+            canonical_nan(out)
+
+    def _runs(self, piece: np.ndarray, out: np.ndarray) -> None:
+        keep = 1.0 - self._alpha
+        state = self._carry
+        if piece.ndim == 1:
+            # Python's floats are the same float64 and several times as fast as NumPy's one by one.
+            numbers = piece.tolist()
+            last = numbers[0] if state is None else keep * float(state) + self._alpha * numbers[0]
+            results = [last]
+            for number in numbers[1:]:
+                last = keep * last + self._alpha * number
+                results.append(last)
+            out[...] = results
+            self._carry = np.asarray(last)
+            return
+        for position, record in enumerate(piece):
+            state = record if state is None else keep * state + self._alpha * record
+            out[position] = state
+        self._carry = state
+
+    def snapshot(self) -> dict[str, Any]:
+        """The last result."""
+        return {"carry": None if self._carry is None else np.array(self._carry)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._carry = state["carry"]
+
+
+class FunctionScan(Scan):
+    """A user's step in Python, called for each record in order."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._function = node.element.function  # type: ignore[attr-defined]
+        self._carry: np.ndarray = node.element.init  # type: ignore[attr-defined]
+
+    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
+        """Record by record; see `Scan.advance`."""
+        spec = self._node.spec
+        for position in range(len(out)):
+            items = [array[position] for array in arrays]
+            records = (start + position, start + position + 1)
+            where: dict[str, Any] = {"element": self._node.name, "site": self._node.element.site, "records": records}
+            try:
+                carry = np.asarray(self._function(self._carry, *items))
+            except Exception as error:
+                raise RunError(f"the step failed: {type(error).__name__}: {error}", **where) from error
+            if carry.shape != spec.shape or not np.can_cast(carry.dtype, spec.dtype, "same_kind"):
+                raise RunError(
+                    "the step returned something else than the carry it was given",
+                    **where,
+                    expected=f"{spec.dtype.name} of shape {spec.shape}, as init=",
+                    got=f"{carry.dtype.name} of shape {carry.shape}",
+                )
+            self._carry = carry.astype(spec.dtype)
+            out[position] = self._carry
+
+    def snapshot(self) -> dict[str, Any]:
+        """The carry."""
+        return {"carry": np.array(self._carry)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._carry = state["carry"]
+
+
+class ItemScan(Scan):
+    """A scan along an axis of each item: nothing is carried from record to record."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._axis = int(node.attrs["axis"])
+
+    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
+        """Every item anew; see `Scan.advance`."""
+        del start
+        axis = self._axis + 1 if self._node.spec.is_stream else self._axis
+        moved = np.moveaxis(arrays[0], axis, 0)
+        # The order is that of one item's axis: other axes do not count as its numbers.
+        lead = moved.reshape(moved.shape[0], -1)
+        result = np.empty(lead.shape, out.dtype)
+        for column in range(lead.shape[1]):
+            _stream_scan(self._node).advance([np.ascontiguousarray(lead[:, column])], 0, result[:, column])
+        out[...] = np.moveaxis(result.reshape(moved.shape), 0, axis)
+
+    def snapshot(self) -> dict[str, Any]:
+        """There is no state."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """There is no state."""
+
+
+_UFUNCS: dict[str, tuple[np.ufunc, Combine]] = {
+    "cumulative_sum": (np.add, np.add),
+    "cumulative_prod": (np.multiply, np.multiply),
+    "cumulative_max": (np.maximum, maximum),
+    "cumulative_min": (np.minimum, minimum),
+}
+
+
+def _stream_scan(node: Node) -> Scan:
+    assert node.op is not None
+    if node.op.name == "ema":
+        return DecayScan(node)
+    if node.op.name == "scan":
+        return FunctionScan(node)
+    return TiledScan(*_UFUNCS[node.op.name], node)
+
+
+def make_scan(node: Node) -> Scan:
+    """The scan of a node, at its beginning."""
+    return _stream_scan(node) if node.attrs.get("axis") is None else ItemScan(node)

@@ -1,0 +1,126 @@
+"""Steps of a pass: regions with their kernels and single nodes, in the order in which they run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flowcompute.elements.op import Kind
+from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.backend import Backend
+from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.lower import lower
+from flowcompute.planner.reason import Reason
+from flowcompute.planner.regions import Access, Region, build_regions
+from flowcompute.planner.steps import NodeStep, RegionStep, Step
+from flowcompute.strategy import Config
+
+FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD)
+ALONE = (Kind.HOST, Kind.ALONG, Kind.SCAN, Kind.VIEW)
+"""Kinds of nodes that are steps of their own."""
+
+RESIDENT = -1
+"""In place of a clock: computed once."""
+
+
+class StepMaker:
+    """Makes steps of nodes; numbers kernels through all passes."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        folds: dict[int, FoldSpec],
+        backend: Backend,
+        config: Config,
+        reasons: list[Reason],
+    ) -> None:
+        self.graph = graph
+        self.folds = folds
+        self.backend = backend
+        self.config = config
+        self.reasons = reasons
+        self._kernels = 0
+
+    def steps(self, places: dict[int, int], wanted: set[int]) -> dict[int, list[Step]]:
+        """Steps by place (a clock, or `RESIDENT`), each after those that make what it reads.
+
+        Args:
+            places: of the nodes to compute.
+            wanted: values that something else takes.
+        """
+        nodes = [self.graph.nodes[i] for i in sorted(places)]
+        alone = [node for node in nodes if node.kind in ALONE]
+        wanted = wanted.union(*(node.inputs for node in nodes if node.kind in ALONE or node.kind is Kind.CONTRACT))
+        levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
+        fused = [node.id for node in nodes if node.kind in FUSED]
+        regions, host_folds, reasons = build_regions(self.graph, levels, fused, wanted)
+        self.reasons += [reason for reason in reasons if reason not in self.reasons]
+        regions += [_single(self.graph, node, places[node.id]) for node in nodes if node.kind is Kind.CONTRACT]
+        made: dict[int, list[Step]] = {}
+        for region in regions:
+            made.setdefault(region.level, []).append(self._region_step(region))
+        for node in [*(self.graph.nodes[i] for i in host_folds), *alone]:
+            made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
+        return {place: _ordered(steps) for place, steps in made.items()}
+
+    def _region_step(self, region: Region) -> RegionStep:
+        kernel = None
+        if self.backend.traits.code_shape != "numpy" and not _launches_nothing(self.graph, region):
+            kernel = lower(self.graph, region, self.backend.traits, self.folds, f"k{self._kernels}")
+            kernel = replace(kernel, contract=self.config.precision == "fast")
+            self._kernels += 1
+        return RegionStep(region.name, region, kernel)
+
+
+def _launches_nothing(graph: Graph, region: Region) -> bool:
+    """Whether everything a region makes is empty whatever the batch."""
+    made = [graph.nodes[i].spec.item_numbers for i in (*region.outputs, *region.folds)]
+    return not any(made)
+
+
+def inputs_of(step: Step) -> tuple[int, ...]:
+    """Values a step reads."""
+    return step.region.inputs if isinstance(step, RegionStep) else step.node.inputs
+
+
+def outputs_of(step: Step) -> tuple[int, ...]:
+    """Values a step makes (folds only at the end of the pass)."""
+    return (*step.region.outputs, *step.region.folds) if isinstance(step, RegionStep) else (step.node.id,)
+
+
+def _ordered(steps: list[Step]) -> list[Step]:
+    """Steps so that each comes after those that make what it reads; otherwise as the graph runs."""
+    maker = {value: position for position, step in enumerate(steps) for value in outputs_of(step)}
+    first = [min(outputs_of(step)) for step in steps]
+    done: set[int] = set()
+    order: list[Step] = []
+    for root in sorted(range(len(steps)), key=lambda position: first[position]):
+        stack = [root]
+        while stack:
+            position = stack[-1]
+            needs = {maker[v] for v in inputs_of(steps[position]) if v in maker} - done - {position}
+            if position in done:
+                stack.pop()
+            elif needs:
+                stack.extend(sorted(needs))
+            else:
+                done.add(stack.pop())
+                order.append(steps[position])
+    return order
+
+
+def _single(graph: Graph, node: Node, place: int) -> Region:
+    """A region of one node that keeps its own kernel."""
+    accesses = tuple(Access(i, tuple(range(len(graph.nodes[i].spec.shape)))) for i in node.inputs)
+    layout = tuple(range(len(node.spec.shape)))
+    return Region(
+        node.name,
+        node.spec.is_stream,
+        place,
+        node.spec.shape,
+        frozenset(),
+        (node.id,),
+        {node.id: layout},
+        {node.id: accesses},
+        (node.id,),
+        (),
+    )
