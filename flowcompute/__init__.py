@@ -1,6 +1,6 @@
 """flowcompute: stream data larger than memory through fused OpenCL kernels, on any vendor's GPU or on none."""
 
-from flowcompute.elements import Compute, Destination, Element, Source, host, nn
+from flowcompute.elements import Compute, Destination, Element, Source, host, nn, random
 from flowcompute.elements.along import convolve, cut, diff, flatten, repeat, window
 from flowcompute.elements.arithmetic import (
     abs,
@@ -30,6 +30,8 @@ from flowcompute.elements.arithmetic import (
 )
 from flowcompute.elements.compute import Constant
 from flowcompute.elements.compute import Constant as constant  # noqa: N813 - the function that makes one
+from flowcompute.elements.generate import range
+from flowcompute.elements.items import Matrix, Number, Vector
 from flowcompute.elements.linalg import matmul, vecdot
 from flowcompute.elements.logic import (
     bitwise_and,
@@ -123,6 +125,8 @@ __all__ = [
     "Element",
     "FlowError",
     "KernelError",
+    "Matrix",
+    "Number",
     "Plan",
     "PlanError",
     "Run",
@@ -131,6 +135,7 @@ __all__ = [
     "SourceError",
     "SpecError",
     "Strategy",
+    "Vector",
     "abs",
     "acos",
     "acosh",
@@ -218,6 +223,8 @@ __all__ = [
     "pow",
     "prod",
     "quantile",
+    "random",
+    "range",
     "reciprocal",
     "remainder",
     "repeat",

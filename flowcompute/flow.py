@@ -10,6 +10,7 @@ from flowcompute.errors import PlanError, SpecError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.graph.draw import draw_tree
 from flowcompute.graph.graph import Graph, build_graph, structural_hash
+from flowcompute.graph.parts import move_parts_to_sources
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.explain import describe_run
 from flowcompute.planner.plan import Plan
@@ -45,7 +46,7 @@ def plan(
         PlanError: if the job cannot be run as asked.
         SpecError: if the graph is not sound.
     """
-    graph = _graph(elements)
+    graph = move_parts_to_sources(_graph(elements))
     if precision not in ("exact", "fast"):
         raise PlanError("precision= is 'exact' or 'fast'", element="precision", got=repr(precision))
     if not isinstance(strategy, Strategy | None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flowcompute.elements import arithmetic, linalg, logic, nn, reduce, statistics, transcendental
+from flowcompute.elements import arithmetic, linalg, logic, nn, random, reduce, statistics, transcendental
 from flowcompute.elements.compute import Compute, Constant, Function
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element, VerbSlot
@@ -98,4 +98,5 @@ __all__ = [
     "Writer",
     "host",
     "nn",
+    "random",
 ]

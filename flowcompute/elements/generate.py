@@ -61,7 +61,9 @@ def _positions(first: int, count: int, dtype: np.dtype) -> np.ndarray:
     return np.arange(first, first + count, dtype=dtype)
 
 
-INDEX = Generator("range", 0, Kind.ELEMENTWISE, _positions, declared_dtypes, doc="The position of each number.")
+INDEX = Generator(
+    "range", 0, Kind.ELEMENTWISE, _positions, declared_dtypes, arithmetic=False, doc="The position of each number."
+)
 
 
 def index(length: int, shape: tuple[int, ...] = ()) -> Compute:
@@ -194,7 +196,8 @@ def _floats(given: list[float], dtype: np.dtype) -> Compute:
         # What NumPy makes of the first two numbers is all that its fill functions see.
         first, second = (np.array(float(number)).astype(dtype).astype(inner) for number in (start, start + step))
         delta = second - first
-    if length and not (np.isfinite(first) and np.isfinite(delta)):
+        last = (first + inner.type(max(0, length - 1)) * delta).astype(dtype)
+    if length and not (np.isfinite(first) and np.isfinite(last.astype(inner))):
         raise SpecError(
             f"leaves what {dtype.name} can hold",
             element="range",

@@ -102,6 +102,7 @@ def matmul(x1: Operand | TransposedStream, x2: Operand | TransposedStream) -> Co
         return _transposed_matmul(x1, x2)
     left, right, result = _operands(MATMUL, x1, x2)
     if _contracts_stream(left, right):
+        _check_columns(left, right)
         if left.ndim == 2:
             left = Constant(left.value.T) if isinstance(left, Constant) else transposed(left)
         return _products(left, right, result)
@@ -116,8 +117,21 @@ def matmul(x1: Operand | TransposedStream, x2: Operand | TransposedStream) -> Co
 def _contracts_stream(left: Any, right: Any) -> bool:
     """Whether the product runs over the stream axis."""
     if left.spec.is_stream:
-        return left.ndim == 1 and 1 <= right.ndim <= 2
-    return right.spec.is_stream and right.ndim <= 2 and 1 <= left.ndim <= 2
+        return bool(left.ndim == 1 and 1 <= right.ndim <= 2)
+    return bool(right.spec.is_stream and right.ndim <= 2 and 1 <= left.ndim <= 2)
+
+
+def _check_columns(left: Any, right: Any) -> None:
+    """Refuse a left operand that has other columns than the right one has rows, where both are known."""
+    columns, rows = left.shape[-1], right.shape[0]
+    if None not in (columns, rows) and columns != rows:
+        raise SpecError(
+            "inner sizes differ",
+            element="matmul",
+            site=user_site(),
+            expected=f"{columns} rows on the right, as there are columns on the left",
+            got=f"{format_shape(left.shape)} @ {format_shape(right.shape)}",
+        )
 
 
 def _transposed_matmul(x1: TransposedStream, x2: Operand) -> Compute:

@@ -167,8 +167,9 @@ def _equal_edges(dtype: np.dtype, bins: Any, range: Any) -> np.ndarray:
     # NumPy's own, in the dtype that it would choose.
     sample = np.empty(0, FLOAT32 if dtype == BFLOAT16 else np.uint8 if dtype.kind == "b" else dtype)
     try:
-        return np.histogram_bin_edges(sample, bins, range)
-    except (TypeError, ValueError) as error:
+        with np.errstate(over="raise", invalid="raise"):
+            return np.histogram_bin_edges(sample, bins, range)
+    except (TypeError, ValueError, FloatingPointError) as error:
         raise SpecError(
             f"cannot make bins: {error}", element="histogram", site=user_site(), got=f"bins={bins!r}, range={range!r}"
         ) from error
@@ -307,7 +308,7 @@ def quantile(x: Operand, q: npt.ArrayLike) -> Compute:
     given for `q` stands, in the sorted records, at most `N * ceil(L / 2) / 16384` places from
     `q * (N - 1)`, where `L = floor(log2(N / 8192))`. That is 0.02 % of the records for a
     million and 0.05 % for a thousand million. The same records give the same bits, whatever
-    the batches.
+    the batches. The dtype is NumPy's, except that quantiles of integers are always floats.
 
     Args:
         x: a stream of numbers.
@@ -324,9 +325,8 @@ def quantile(x: Operand, q: npt.ArrayLike) -> Compute:
         sound = False
     if not sound:
         raise SpecError("q is from 0 to 1", element="quantile", site=user_site(), got=repr(q))
-    partner = _wide(element.dtype)
-    # A Python number takes the dtype of floats, and is float64 beside integers.
-    result = (element.dtype if is_float(partner) else FLOAT64) if is_weak(q) else np.result_type(partner, np.asarray(q))
-    result = result if is_float(result) else FLOAT64
+    result = element.dtype if is_float(element.dtype) else FLOAT64
+    if not is_weak(q) and np.asarray(q).dtype.kind == "f":
+        result = np.result_type(FLOAT32 if element.dtype == BFLOAT16 else element.dtype, np.asarray(q).dtype)
     numbers = tuple(float(one) for one in wanted.reshape(-1))
     return _make(QUANTILE, (element,), wanted.shape, result, q=numbers)

@@ -71,8 +71,8 @@ class TransposedStream:
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise SpecError(
-            f"takes no transposed stream; only matmul and resolve do: {_HINT}",
-            element="transpose",
+            f"only matmul and resolve take a transposed stream: {_HINT}",
+            element=f"{self.base.name or self.base.label}.T",
             site=user_site(),
             got=format_shape(self.shape),
         )

@@ -7,6 +7,7 @@ import numpy as np
 from flowcompute.elements.arithmetic import add, maximum, minimum, multiply
 from flowcompute.elements.op import Op
 from flowcompute.gpu.functions import CPU_FUNCTIONS, CPU_TEXTS, FMA
+from flowcompute.gpu.generate import generated
 from flowcompute.gpu.prelude import HELPERS
 from flowcompute.gpu.types import (
     dtype_class,
@@ -101,6 +102,8 @@ class Expressions:
                 return f"{array}[{index}]"
             case ir.Integer(text, step):
                 return self._integer(text, step, var)
+            case ir.Generate():
+                return generated(expr, var, self.helpers, self.cpu)
             case ir.Below(count):
                 return self._below(count, var)
             case ir.Combine():

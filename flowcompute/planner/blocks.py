@@ -125,7 +125,7 @@ class BlockTree:
     def _insert(self, nodes: Parts, level: int) -> None:
         index = self.next >> level
         while len(nodes[0]):
-            if level == len(self._right):
+            while level >= len(self._right):
                 self._right.append(None)
                 self._left.append(None)
             waiting, self._right[level] = self._right[level], None

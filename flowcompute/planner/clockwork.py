@@ -42,6 +42,8 @@ class Clockwork:
             {entry.value: make_inlet(plan.graph, entry) for entry in clock.entries} for clock in self._clocks
         ]
         self._feeds = _feeds(self._clocks)
+        ends = {sink.value for sink in one_pass.sinks} | set(plan.folds) | set(plan.host_folds)
+        self._terminal = {clock.id for clock in self._clocks if clock.values & ends}
         free_bytes = max(0, plan.memory.budget_bytes - plan.memory.host_bytes)
         self._limit_bytes = free_bytes + _waiting_bytes(plan.graph, self._clocks)
 
@@ -52,15 +54,25 @@ class Clockwork:
         if any(self._ready(clock) for clock in self._derived):
             return DRAIN
         open_roots = [clock for clock in self._clocks if clock.is_root and not self._ended[clock.id]]
-        wanted = [clock for clock in open_roots if self._is_of_use(clock.id)]
+        wanted = [clock for clock in open_roots if self._is_of_use(clock.id) and not self._is_early(clock.id)]
         if not wanted:
             return None
         return min(wanted, key=lambda clock: self._pressure(clock.id)).id
 
     def _is_of_use(self, clock: int) -> bool:
-        """Whether all that take values of this clock can take more; streams joined end to end wait for their turn."""
-        return all(
-            self._inlets[target][value].wants(arm) and self._is_of_use(target)
+        """Whether anything still comes of this clock's records: a section may have all it wants."""
+        if self._ended[clock]:
+            return False
+        feeds = self._feeds[clock]
+        return clock in self._terminal or any(
+            not self._inlets[target][value].ended and self._is_of_use(target) for target, value, _, _ in feeds
+        )
+
+    def _is_early(self, clock: int) -> bool:
+        """Whether it is not yet the turn of this clock's records where streams are joined end to end."""
+        return any(
+            (not self._inlets[target][value].wants(arm) and not self._inlets[target][value].ended)
+            or self._is_early(target)
             for target, value, arm, _ in self._feeds[clock]
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from flowcompute.elements import Constant
 from flowcompute.elements.compute import CAST
+from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node, is_literal
 from flowcompute.planner.kernel import (
@@ -17,6 +18,7 @@ from flowcompute.planner.kernel import (
     ArgumentKind,
     Convert,
     Expr,
+    Generate,
     Let,
     Load,
     Number,
@@ -122,6 +124,10 @@ class Point:
         """Emit the load of a value that the region reads."""
         raise NotImplementedError
 
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """Where the numbers of a generated stream stand here: position, step between lanes, and of each lane."""
+        raise NotImplementedError
+
     def home(self, key: Key) -> Point:
         """The point at which a node or access is computed: this one, or an outer one if it is constant here."""
         del key
@@ -151,6 +157,8 @@ class Point:
             return self.load(key)
         node = self.graph.nodes[key]
         assert node.kind is Kind.ELEMENTWISE, "reductions are made known before they are used"
+        if isinstance(node.op, Generator):
+            return self._generated(node, node.op)
         operands = tuple(self.value(operand) for operand in self.region.reads[key])
         return self._apply(node, operands)
 
@@ -159,6 +167,11 @@ class Point:
         if is_literal(element.value) or element.dtype == BOOL:
             return self.scope.let(Number(element.value[()].item()), dtype, mask_bytes=1)
         return self.scope.let(ScalarArgument(self.arguments.get("scalar", element.dtype, value)), dtype)
+
+    def _generated(self, node: Node, op: Generator) -> Var:
+        # Also numbers that are literals elsewhere are arguments here: one text serves every seed.
+        operands = (self.arguments.get("scalar", self.graph.nodes[i].spec.dtype, i) for i in node.inputs)
+        return self.scope.let(Generate(op, *self.position(node), tuple(operands)), node.spec.dtype)
 
     def _apply(self, node: Node, operands: tuple[Var, ...]) -> Var:
         result = node.spec.dtype

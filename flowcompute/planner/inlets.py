@@ -92,9 +92,9 @@ class Inlet:
     # -- in ---------------------------------------------------------------------------------
 
     def wants(self, arm: int) -> bool:
-        """Whether records of this input are of use now."""
+        """Whether it is the turn of this input."""
         del arm
-        return not self.ended
+        return True
 
     def feed(self, arm: int, arrays: Sequence[np.ndarray], start: int) -> None:
         """Take a batch: an array for each input of the node; only valid until `settle`."""
@@ -200,7 +200,14 @@ class SelectInlet(Inlet):
 
 
 class SectionInlet(Inlet):
-    """Records `start`, `start + step`, ... below `stop`."""
+    """Records `start`, `start + step`, ... below `stop`; it ends as soon as it has them."""
+
+    def feed(self, arm: int, arrays: Sequence[np.ndarray], start: int) -> None:
+        """Take what belongs to the section."""
+        super().feed(arm, arrays, start)
+        assert self._node is not None
+        stop = self._node.attrs["stop"]
+        self.ended = self.ended or (stop is not None and start + len(arrays[0]) >= stop)
 
     def _made(self, arrays: Sequence[np.ndarray], start: int) -> np.ndarray:
         assert self._node is not None

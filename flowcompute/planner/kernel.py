@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Op
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
@@ -135,6 +136,20 @@ class Integer:
 
 
 @dataclass(frozen=True, slots=True)
+class Generate:
+    """Numbers that follow from their positions: `text + step * lane`, or `each` as for `Load`.
+
+    `operands` are scalar parameters.
+    """
+
+    op: Generator
+    text: str
+    step: int
+    each: str | None
+    operands: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Below:
     """A mask: true in the first `count` lanes."""
 
@@ -179,6 +194,7 @@ Expr = (
     | Half
     | Item
     | Integer
+    | Generate
     | Below
     | Combine
     | MultiplyAdd

@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 
-from flowcompute.graph.graph import Graph
+from flowcompute.elements.generate import Generator
+from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.canonical import BLOCK, LANES
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
@@ -19,6 +20,9 @@ from flowcompute.planner.regions import Access, Region
 def is_flat(graph: Graph, region: Region) -> bool:
     """Whether all streams of the region run densely over its domain, and residents cyclically."""
     if region.reduced or (region.folds and region.numbers != 1):
+        return False
+    made = [i for i in region.nodes if isinstance(graph.nodes[i].op, Generator)]
+    if any(graph.nodes[i].spec.item_numbers != region.numbers for i in made):
         return False
     accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
     return all(_fits(graph, region, access) for access in accesses) and all(
@@ -69,6 +73,10 @@ class FlatPoint(Point):
         # A resident operand is uploaded with one vector of itself behind it, so a vector never wraps.
         argument = self.arguments.get("input", spec.dtype, access.value, period=spec.item_numbers)
         return loaded(self.scope, Load(argument, self.lowering.cyclic(spec.item_numbers, self.scope, self.index)))
+
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """The flat index, counted from the first record of the stream."""
+        return f"first * {node.spec.item_numbers} + {self.index}", 1, None
 
 
 class FlatLowering:

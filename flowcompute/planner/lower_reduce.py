@@ -19,10 +19,12 @@ from flowcompute.planner.kernel import (
     Combine,
     Convert,
     For,
+    Generate,
     Half,
     If,
     Integer,
     Item,
+    Let,
     MultiplyAdd,
     Number,
     Put,
@@ -153,13 +155,14 @@ class VectorBlocks:
         return self._over_groups(scope, groups)
 
     def _position_statements(self, base: str) -> int:
-        """Statements that one vector takes, found by emitting one into nowhere."""
+        """Statements that one vector takes, found by emitting one into nowhere; generated numbers count as many."""
         scope = self.scope.inner(self.lanes)
         for reduction in self.reductions:
             reduction.combined(
                 scope, reduction.start(scope, self.lanes), reduction.operands(scope, base, None), fused=True
             )
-        return len(scope.statements)
+        lets = [one.expr for one in scope.statements if isinstance(one, Let)]
+        return len(scope.statements) + sum(expr.op.cost for expr in lets if isinstance(expr, Generate))
 
     def _unrolled(self, scope: Scope, base: str, length: int, lanes: int, group: int, apart: int) -> list[Parts]:
         """The tree over groups `group`, `group + apart`, ..., depth first, so that few vectors live at a time."""

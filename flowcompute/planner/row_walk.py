@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import LANES
 from flowcompute.planner.emit import Arguments, Key, Point, Scope, loaded
 from flowcompute.planner.kernel import (
@@ -42,6 +43,12 @@ class RowPoint(Point):
         argument, base, _ = self.walk.locate(access)
         return loaded(self.scope, Load(argument, base, 0))
 
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """The position of the row's one number, in all lanes."""
+        base, place, before = self.walk.generated(node)
+        del place
+        return before + base, 0, None
+
 
 class ColumnPoint(Point):
     """Columns `column` to `column + lanes` of the row, of which `count` exist.
@@ -66,6 +73,12 @@ class ColumnPoint(Point):
         argument, base, place = self.walk.locate(access)
         index, stride, each = self.walk.address(base, place, self.column)
         return loaded(self.scope, Load(argument, index, stride, self.count, each))
+
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """The positions of the columns."""
+        base, place, before = self.walk.generated(node)
+        index, stride, each = self.walk.address(base, place, self.column)
+        return before + index, stride, None if each is None else before + each
 
     def compute(self, key: Key) -> Var:
         """As everywhere, but what an earlier sweep has kept is fetched, and what is to be kept is put away."""
@@ -104,6 +117,12 @@ class RowWalk:
         argument = self.arguments.get("input", spec.dtype, access.value)
         place = shape.place(access.layout, spec.shape, spec.is_stream)
         return argument, self.base(argument.name, place), place
+
+    def generated(self, node: Node) -> tuple[str, Place, str]:
+        """Of a generated stream the row's first number in the batch, its strides, and the numbers before the batch."""
+        spec = node.spec
+        place = self.shape.place(self.shape.region.layouts[node.id], spec.shape, True)
+        return self.base("position", place), place, f"first * {spec.item_numbers} + "
 
     def base(self, name: str, place: Place) -> str:
         """An integer with the offset of the row in an argument."""

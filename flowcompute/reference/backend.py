@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.compute import CAST
+from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Node
 from flowcompute.planner.backend import Backend, Executor, Traits
@@ -58,6 +59,9 @@ class NumpyExecutor(StepExecutor):
         self.launches += 1
         for i in region.nodes:
             node = self.nodes[i]
+            if isinstance(node.op, Generator):
+                known[i] = self._generate(node, node.op, items)
+                continue
             operands = [self._operand(o, known, region.stream, items) for o in node.inputs]
             if node.kind is Kind.FOLD:
                 self.folds[i].push_records([self._spread(node, operand, items) for operand in operands])
@@ -70,6 +74,12 @@ class NumpyExecutor(StepExecutor):
             op = self.nodes[i].op
             if is_float(array.dtype) and op is not None and op.arithmetic:
                 canonical_nan(array)
+
+    def _generate(self, node: Node, op: Generator, items: int) -> np.ndarray:
+        spec = node.spec
+        first, count = self.start * spec.item_numbers, items * spec.item_numbers
+        made = op.numpy(first, count, spec.dtype, *(self.array(i) for i in node.inputs))
+        return np.asarray(made).reshape(items, *spec.shape)
 
     def _operand(self, value: int, known: dict[int, np.ndarray], stream: bool, items: int) -> np.ndarray:
         del items, stream

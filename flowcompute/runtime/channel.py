@@ -77,12 +77,20 @@ class Channel:
         """Say that there is no more. Not called by a stage that fails: its stream has not ended."""
         self._sender.close()
 
+    def abandon(self) -> None:
+        """Say that no more is wanted; the producer's next send raises `trio.BrokenResourceError`."""
+        self._release_all()
+        self._receiver.close()
+
     def close(self) -> None:
         """Release what nobody received."""
+        self._release_all()
+        self._sender.close()
+        self._receiver.close()
+
+    def _release_all(self) -> None:
         while True:
             try:
                 self._receiver.receive_nowait().release()
-            except (trio.WouldBlock, trio.EndOfChannel):
+            except (trio.WouldBlock, trio.EndOfChannel, trio.ClosedResourceError):
                 break
-        self._sender.close()
-        self._receiver.close()

@@ -103,6 +103,8 @@ class ComputeTask:
                 self._record.enter(State.PAUSED)
                 await trio.sleep(self._throttle_s)
             seq += 1
+        for channel in self._sources.values():
+            channel.abandon()
         for channel in self._channels:
             channel.finish()
         self._record.enter(State.DONE)

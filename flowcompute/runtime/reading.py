@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
+import trio
 
 from flowcompute.elements.source import AsyncReader, Reader
 from flowcompute.errors import SourceError
@@ -49,7 +52,13 @@ class SourceTask:
         self._immediate = reader.immediate
 
     async def run(self) -> None:
-        """Read to the end of the stream, then say so."""
+        """Read to the end of the stream, or until no more is wanted, then say so."""
+        with contextlib.suppress(trio.BrokenResourceError):
+            await self._read_all()
+        self._channel.finish()
+        self._record.enter(State.DONE)
+
+    async def _read_all(self) -> None:
         start, length = 0, self._stage.spec.length
         while length is None or start < length:
             stop = start + self._batch_items if length is None else min(start + self._batch_items, length)
@@ -62,8 +71,6 @@ class SourceTask:
                 if length is not None:
                     raise self._too_short(start, length)
                 break
-        self._channel.finish()
-        self._record.enter(State.DONE)
 
     async def _next(self, start: int, stop: int) -> Parcel | None:
         """Records `start` to at most `stop`, or None when there are no more."""

@@ -86,10 +86,7 @@ def _equal_bins(numbers: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """As `_any_bins`, for bins of equal width: computed, and set right where rounding missed by one."""
     low, high = float(edges[0]), float(edges[-1])
     bins = len(edges) - 1
-    # Scaled before they are subtracted where the range is wider than the largest number.
-    scale = 1.0 if np.isfinite(high - low) else 0.25
-    width = high * scale - low * scale
-    found = ((numbers.astype(FLOAT64) * scale - low * scale) / width * bins).astype(np.intp)
+    found = ((numbers.astype(FLOAT64) - low) / (high - low) * bins).astype(np.intp)
     np.minimum(found, bins - 1, out=found)
     found -= numbers < edges[found]
     found += (numbers >= edges[found + 1]) & (found != bins - 1)

@@ -118,4 +118,4 @@ def _interpolated(numbers: np.ndarray, ends: np.ndarray, q: np.ndarray) -> np.nd
     with np.errstate(all="ignore"):
         gap = high - low
         between = np.where(t < 0.5, low + gap * t, high - gap * (1 - t))
-    return np.where(low == high, low, between)
+    return np.asarray(np.where(low == high, low, between))

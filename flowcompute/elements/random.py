@@ -1,0 +1,387 @@
+"""Random numbers as streams made on the device, public as `fc.random`.
+
+A number depends on its seed and its position alone (`r * item numbers + j` for place j of the
+item in record r), so it is the same for any batch size, device and run, and any part of a
+stream can be made without the rest.
+
+They come from Philox4x32-10 (see `elements/philox.py`): the key is the seed, its lower 32 bits
+first; the counter is (lower half of the block's number, upper half, tag, 0) with the tag 1 for
+`uniform`, 2 for `normal` and 3 for `integers`, so that these are unrelated even for one seed. A
+block is four words of 32 bits, w0 to w3; words of 64 bits are w0 + 2^32 w1 and w2 + 2^32 w3.
+
+| numbers | of a block | position n is made of | as |
+|---|---|---|---|
+| uniform float32 | 4 | word n mod 4 of block n div 4 | (w >> 8) * 2^-24 |
+| uniform float64 | 2 | 64-bit word n mod 2 of block n div 2 | (w >> 11) * 2^-53 |
+| uniform float16, bfloat16 | 4 | as float32 | (w >> 21) * 2^-11, (w >> 24) * 2^-8 |
+| normal float32 | 4 | words 2k and 2k + 1 of block n div 4, k = (n mod 4) div 2 | Box-Muller |
+| normal float64 | 2 | both 64-bit words of block n div 2 | Box-Muller |
+| integers | 2 | 64-bit word n mod 2 of block n div 2 | floor(w * count / 2^64) |
+| integers, count above 2^32 | 1 | all 128 bits of block n | floor(w * count / 2^128) |
+
+Box-Muller of words x and y is r cos a for even and r sin a for odd positions, with a = 2 pi y / 2^32
+and r = sqrt(-2 ln u), u = ((x >> 1) + 1/2) / 2^31; in float64 with 2^64, x >> 11 and 2^53. Half
+formats are rounded from float32. All of it is + - * / and sqrt in a fixed order: bits are equal
+on all devices that round these correctly.
+"""
+
+from __future__ import annotations
+
+import operator
+import secrets
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flowcompute.elements.arithmetic import add, floor, multiply
+from flowcompute.elements.compute import Compute, Constant, cast
+from flowcompute.elements.element import Element
+from flowcompute.elements.generate import Generator, declared_dtypes, generated_spec
+from flowcompute.elements.items import ItemShape, item_dtype, parse_item_shape
+from flowcompute.elements.logic import where
+from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.philox import blocks, box_muller, words
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, is_float, parse_dtype
+
+SEED_BITS = 64
+_UNIFORM_TAG, _NORMAL_TAG, _INTEGERS_TAG = 1, 2, 3
+_KEPT_BITS = {FLOAT16: 11, BFLOAT16: 8, FLOAT32: 24, FLOAT64: 53}
+_LOWER = np.uint64(0xFFFFFFFF)
+
+
+# -- the operations -------------------------------------------------------------------------------
+
+
+def _uniform(first: int, count: int, dtype: np.dtype, key: np.ndarray) -> np.ndarray:
+    width, kept = 8 * dtype.itemsize, _KEPT_BITS[dtype]
+    word = words(first, count, width, int(key), _UNIFORM_TAG)
+    return (word >> (width - kept)).astype(dtype) * dtype.type(2.0**-kept)
+
+
+def _normal(first: int, count: int, dtype: np.dtype, key: np.ndarray) -> np.ndarray:
+    start = first - first % 2
+    word = words(start, count + first % 2 + 1, 8 * dtype.itemsize, int(key), _NORMAL_TAG)
+    pairs = word[: len(word) // 2 * 2].reshape(-1, 2)
+    even, odd = box_muller(pairs[:, 0], pairs[:, 1], dtype)
+    return np.stack([even, odd], axis=1).reshape(-1)[first - start :][:count]
+
+
+def _scaled(first: int, count: int, dtype: np.dtype, key: np.ndarray, last: np.ndarray) -> np.ndarray:
+    del dtype
+    word = words(first, count, 64, int(key), _INTEGERS_TAG)
+    lower, upper = word & _LOWER, word >> np.uint64(32)
+    carried = (lower * last + lower) >> np.uint64(32)
+    return (upper * last + upper + carried) >> np.uint64(32)
+
+
+def _scaled_wide(first: int, count: int, dtype: np.dtype, key: np.ndarray, last: np.ndarray) -> np.ndarray:
+    del dtype
+    low, high = blocks(first, count, int(key), _INTEGERS_TAG)
+    bottom, middle = low * last + low, high * last + high
+    total = middle + _multiply_high(low, last)
+    result = total + (bottom < low)
+    carries = (middle < high).astype(np.uint64) + (total < middle) + (result < total)
+    return np.asarray(_multiply_high(high, last) + carries)
+
+
+def _multiply_high(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The upper 64 bits of products."""
+    shift = np.uint64(32)
+    a0, a1, b0, b1 = a & _LOWER, a >> shift, b & _LOWER, b >> shift
+    middle = a1 * b0 + ((a0 * b0) >> shift)
+    return np.asarray(a1 * b1 + (middle >> shift) + ((a0 * b1 + (middle & _LOWER)) >> shift))
+
+
+def _drawing(name: str, arity: int, meaning: Any, body: str, doc: str, **fields: Any) -> Generator:
+    return Generator(
+        name, arity, Kind.ELEMENTWISE, meaning, declared_dtypes, helper={"any": body}, arithmetic=False, doc=doc, **fields
+    )
+
+
+_UNIFORM_DOC = "A number in [0, 1)."
+UNIFORM = {
+    FLOAT32: _drawing("uniform", 1, _uniform, "return convert_{T}(as_{I}(w >> 8)) * ({T})(0x1p-24f);", _UNIFORM_DOC,
+                      form="word", bits=32, tag=_UNIFORM_TAG, cost=12),
+    # In two parts, since vector units rarely convert 64-bit integers; what is below 2^52 is one sum from a float.
+    FLOAT64: _drawing(
+        "uniform", 1, _uniform,
+        """
+    {T} upper = as_{T}((w >> 32) | 0x4330000000000000UL) - ({T})(0x1p52);
+    {T} lower = as_{T}(((w >> 11) & 0x1fffffUL) | 0x4330000000000000UL) - ({T})(0x1p52);
+    return upper * ({T})(0x1p-32) + lower * ({T})(0x1p-53);""",
+        _UNIFORM_DOC, form="word", bits=64, tag=_UNIFORM_TAG, cost=24,
+    ),
+}  # fmt: skip
+
+_NORMAL_DOC = "A number of the standard normal distribution."
+NORMAL = {
+    FLOAT32: _drawing("normal", 1, _normal, "{BOX_MULLER}(x, y, even, odd);", _NORMAL_DOC,
+                      form="pair", bits=32, tag=_NORMAL_TAG, cost=30),
+    FLOAT64: _drawing("normal", 1, _normal, "{BOX_MULLER}(x, y, even, odd);", _NORMAL_DOC,
+                      form="pair", bits=64, tag=_NORMAL_TAG, cost=60),
+}  # fmt: skip
+
+_INTEGERS_DOC = "A whole number from 0 to the last one, all equally likely."
+# floor(w * (last + 1) / 2^64), in halves of 32 bits, whose products vector units have.
+SCALED = _drawing(
+    "integers", 2, _scaled,
+    """
+    {T} lower = w & ({T})(0xffffffffUL), upper = w >> 32;
+    ulong b = a & 0xffffffffUL;
+    return (upper * b + upper + ((lower * b + lower) >> 32)) >> 32;""",
+    _INTEGERS_DOC, form="word", bits=64, tag=_INTEGERS_TAG, cost=24,
+)  # fmt: skip
+# floor(w * (last + 1) / 2^128) by school multiplication; what is carried into the highest 64 bits is counted.
+SCALED_WIDE = _drawing(
+    "integers", 2, _scaled_wide,
+    """
+    {T} one = ({T})(1), zero = ({T})(0), b = ({T})(a);
+    {T} bottom = low * b + low, middle = high * b + high;
+    {T} total = middle + mul_hi(low, b);
+    {T} result = total + (bottom < low ? one : zero);
+    {T} carries = (middle < high ? one : zero) + (total < middle ? one : zero) + (result < total ? one : zero);
+    return mul_hi(high, b) + carries;""",
+    _INTEGERS_DOC, form="block", bits=128, tag=_INTEGERS_TAG, cost=60,
+)  # fmt: skip
+
+
+class Random(Compute):
+    """A stream of random numbers. `seed` gives them again."""
+
+    distribution: str
+    seed: int
+
+    @classmethod
+    def of(cls, value: Element, distribution: str, seed: int) -> Random:
+        """`value`, knowing where it comes from."""
+        assert isinstance(value, Compute)
+        random = cls(value.op, value.inputs, value.spec, value.attrs)
+        random.freeze_fields(distribution=distribution, seed=seed)
+        return random
+
+    @property
+    def label(self) -> str:
+        """The operation, with the seed where the numbers are drawn."""
+        return f"{self.op.name}(seed={self.seed})" if isinstance(self.op, Generator) else self.op.name
+
+    def __repr__(self) -> str:
+        return f"<Random {self.name or self.distribution} seed={self.seed}: {self.spec}>"
+
+
+# -- the functions --------------------------------------------------------------------------------
+
+
+def uniform(
+    length: int,
+    *,
+    shape: ItemShape = (),
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: npt.DTypeLike | None = None,
+    seed: int | None = None,
+) -> Random:
+    """Random numbers of equal density in [low, high).
+
+    `low + (high - low) * u`, each operation rounded to the dtype, with u a multiple of 2^-24 in
+    [0, 1) in float32, of 2^-53 in float64, of 2^-11 in float16 and of 2^-8 in bfloat16. What
+    rounding would make `high` is the number next to it. Bits are equal on all devices.
+
+    Args:
+        length: items in the stream.
+        shape: item shape or item type.
+        low: smallest number.
+        high: bound above, never reached.
+        dtype: float32 by default; or float64, float16, bfloat16.
+        seed: a whole number from 0 to 2^64 - 1. Without one it is drawn now; `.seed` has it, and
+            `repr` and `str` show it.
+
+    Raises:
+        SpecError: if there is no number of the dtype in [low, high), or an argument makes no sense.
+    """
+    result, item, key = _parse("uniform", shape, dtype, FLOAT32, seed)
+    inner = FLOAT64 if result == FLOAT64 else FLOAT32
+    bounds = [_number("uniform", what, number, result) for what, number in (("low", low), ("high", high))]
+    bottom, top = bounds
+    with np.errstate(over="ignore"):
+        scale = np.asarray(top - bottom, result)
+    if not (bottom < top and np.isfinite(scale.astype(FLOAT64))):
+        raise SpecError(
+            "low must be below high, and their difference a finite number",
+            element="uniform",
+            site=user_site(),
+            got=f"low={low!r}, high={high!r} in {result.name}",
+        )
+    unit: Element = _draw(UNIFORM[inner], item, length, inner, key)
+    if result != inner:
+        steps = 2.0 ** _KEPT_BITS[result]
+        unit = cast(multiply(floor(multiply(unit, steps)), 1 / steps), result)
+    value = unit if scale == 1 else multiply(unit, Constant(scale))
+    if bottom != 0:
+        value = add(value, Constant(bottom))
+    if bottom != 0 or scale < 2 * np.finfo(FLOAT32 if result == BFLOAT16 else result).tiny:
+        # With low = 0 and scales that are no subnormals the product alone never rounds up to high.
+        value = where(value < Constant(top), value, Constant(np.nextafter(top, bottom)))
+    return Random.of(value, "uniform", key)
+
+
+def normal(
+    length: int,
+    *,
+    shape: ItemShape = (),
+    mean: float = 0.0,
+    std: float = 1.0,
+    dtype: npt.DTypeLike | None = None,
+    seed: int | None = None,
+) -> Random:
+    """Random numbers of the normal distribution.
+
+    `mean + std * z`, each operation rounded to the dtype, with z by Box-Muller: within 4 units in
+    the last place of what its words give exactly, at most 6.7 in size in float32 and 8.7 in
+    float64. Bits are equal on all devices that divide and take roots correctly rounded.
+
+    Args:
+        length: items in the stream.
+        shape: item shape or item type.
+        mean: mean of the distribution.
+        std: its standard deviation, 0 or more.
+        dtype: float32 by default; or float64, or float16 or bfloat16 rounded from float32.
+        seed: as for `uniform`.
+
+    Raises:
+        SpecError: if `mean` or `std` is not finite or `std` below 0, or an argument makes no sense.
+    """
+    result, item, key = _parse("normal", shape, dtype, FLOAT32, seed)
+    inner = FLOAT64 if result == FLOAT64 else FLOAT32
+    centre, spread = (_number("normal", what, number, result) for what, number in (("mean", mean), ("std", std)))
+    if spread < 0:
+        raise SpecError(
+            "std must not be below 0", element="normal", site=user_site(), expected="0 or more", got=repr(std)
+        )
+    value: Element = cast(_draw(NORMAL[inner], item, length, inner, key), result)
+    if spread != 1:
+        value = multiply(value, Constant(spread))
+    if centre != 0:
+        value = add(value, Constant(centre))
+    return Random.of(value, "normal", key)
+
+
+def integers(
+    length: int,
+    *,
+    low: int,
+    high: int,
+    shape: ItemShape = (),
+    dtype: npt.DTypeLike | None = None,
+    seed: int | None = None,
+) -> Random:
+    """Random whole numbers from `low` to `high` - 1.
+
+    `low + floor(w * (high - low) / 2^64)` for a random word w of 64 bits (of 128 for more than 2^32
+    different numbers), after Lemire, "Fast random integer generation in an interval" (2019),
+    without its rejections: the probability of each number is off by a factor of at most
+    1 +- 2^-32 (2^-64), which would take more than 2^64 numbers to be seen. Where high - low is a
+    power of two it is exact. Bits are equal on all devices.
+
+    Args:
+        length: items in the stream.
+        low: smallest number.
+        high: one more than the largest number.
+        shape: item shape or item type.
+        dtype: int64 by default; any integer dtype that holds them.
+        seed: as for `uniform`.
+
+    Raises:
+        SpecError: if there are no numbers from `low` to `high` - 1, or the dtype cannot hold them.
+    """
+    result, item, key = _parse("integers", shape, dtype, INT64, seed)
+    info = np.iinfo(result)
+    try:
+        least, last = operator.index(low), operator.index(high) - 1
+    except TypeError:
+        least, last = 0, -1
+    if not info.min <= least <= last <= info.max:
+        raise SpecError(
+            f"low and high must enclose whole numbers that {result.name} can hold",
+            element="integers",
+            site=user_site(),
+            expected=f"{info.min} <= low < high <= {info.max + 1}",
+            got=f"low={low!r}, high={high!r}",
+        )
+    op = SCALED if last - least < 2**32 else SCALED_WIDE
+    drawn = _draw(op, item, length, UINT64, key, last - least)
+    wide = UINT64 if result == UINT64 else INT64
+    value = cast(drawn, wide)
+    if least:
+        value = add(value, Constant(least, wide))
+    return Random.of(cast(value, result), "integers", key)
+
+
+# -- arguments ------------------------------------------------------------------------------------
+
+
+def _draw(op: Generator, shape: tuple[int, ...], length: int, dtype: np.dtype, seed: int, *more: int) -> Random:
+    operands = tuple(Constant(number, UINT64) for number in (seed, *more))
+    return Random.of(Compute(op, operands, generated_spec(op.name, dtype, shape, length)), op.name, seed)
+
+
+def _parse(
+    op: str, shape: ItemShape, dtype: npt.DTypeLike | None, default: np.dtype, seed: int | None
+) -> tuple[np.dtype, tuple[int, ...], int]:
+    """Dtype, item shape and seed."""
+    said = item_dtype(shape, dtype, op)
+    try:
+        parsed = default if said is None else parse_dtype(said)
+    except TypeError as error:
+        raise SpecError(str(error), element=op, site=user_site()) from error
+    if (parsed.kind not in "iu") if default.kind == "i" else not is_float(parsed):
+        raise SpecError(
+            "is not made in this dtype",
+            element=op,
+            site=user_site(),
+            expected="an integer dtype" if default.kind == "i" else "a dtype of floats",
+            got=parsed.name,
+        )
+    return parsed, parse_item_shape(shape, op), _parse_seed(op, seed)
+
+
+def _parse_seed(op: str, seed: int | None) -> int:
+    if seed is None:
+        return secrets.randbits(SEED_BITS)
+    try:
+        parsed = -1 if isinstance(seed, bool | np.bool_) else operator.index(seed)
+    except TypeError:
+        parsed = -1
+    if not 0 <= parsed < 1 << SEED_BITS:
+        raise SpecError(
+            "seed= is a whole number of 64 bits",
+            element=op,
+            site=user_site(),
+            expected="0 to 2**64 - 1, or None to have one drawn",
+            got=repr(seed),
+        )
+    return parsed
+
+
+def _number(op: str, what: str, number: Any, dtype: np.dtype) -> np.ndarray:
+    """A parameter in the dtype.
+
+    Raises:
+        SpecError: if it is no number, or not finite there.
+    """
+    try:
+        with np.errstate(over="ignore"):
+            parsed = np.array(float(number)).astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        parsed = np.array(np.nan)
+    if not np.isfinite(parsed.astype(FLOAT64)):
+        raise SpecError(
+            f"{what} is a number that {dtype.name} can hold",
+            element=op,
+            site=user_site(),
+            expected="a finite number",
+            got=repr(number),
+        )
+    return parsed

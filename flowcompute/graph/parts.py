@@ -1,0 +1,187 @@
+"""A rewrite: sections and cuts move through maps into the sources, and streams end to end get readings of their own.
+
+What a section leaves out is then never read, and streams that lag behind each other
+(`x[1:] - x[:-1]`, `x[: n // 2] + x[n // 2 :]`) are read side by side, so that nothing waits.
+Only sources that can be read again, from any position, are rewritten; elsewhere the runtime
+cuts the stream as it comes.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+from flowcompute.elements import Compute, Element, Source
+from flowcompute.elements.op import Kind
+from flowcompute.graph.graph import Graph, Node
+from flowcompute.sources.view import SourceView
+from flowcompute.spec import Spec, Stream
+
+_MAPS = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.VIEW)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Records of a stream: runs of `every` (0: single ones) from `start`, `step` apart, `length` of them."""
+
+    start: int
+    step: int
+    every: int
+    length: int
+
+    @property
+    def text(self) -> str:
+        runs = f" in runs of {self.every}" if self.every else ""
+        return f"[{self.start}:{self.start + self.length * self.step}:{self.step}]{runs}"
+
+    def spec(self, spec: Spec) -> Spec:
+        shape = (self.every, *spec.shape) if self.every else spec.shape
+        return Spec(spec.dtype, shape, Stream(self.length))
+
+
+class _Rewriter:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[Node] = []
+        self.new: dict[int, int] = {}
+        self.parts: dict[tuple[int, _Part], int] = {}
+        self.names = {node.name for node in graph.nodes}
+
+    def add(self, name: str, element: Element, inputs: tuple[int, ...]) -> int:
+        """A node of the new graph."""
+        self.nodes.append(Node(len(self.nodes), name, element, inputs))
+        return len(self.nodes) - 1
+
+    def fresh(self, name: str) -> str:
+        """A name that no node has."""
+        number, unique = 2, name
+        while unique in self.names:
+            unique, number = f"{name}_{number}", number + 1
+        self.names.add(unique)
+        return unique
+
+    def rewrite(self, node: Node) -> int:
+        """A node of the old graph in the new one."""
+        part = _part_of(node)
+        if part is not None and self._reaches_sources(node.inputs[0], part):
+            return self._part(node.inputs[0], part)
+        if node.op is not None and node.op.name == "concat" and node.spec.is_stream and node.kind is Kind.REBATCH:
+            return self.add(node.name, node.element, self._arms(node))
+        return self.add(node.name, node.element, tuple(self.new[i] for i in node.inputs))
+
+    # -- parts --------------------------------------------------------------------------------
+
+    def _reaches_sources(self, value: int, part: _Part) -> bool:
+        """Whether the part can be taken of everything that the value is made of."""
+        todo, seen = [value], {value}
+        while todo:
+            node = self.graph.nodes[todo.pop()]
+            if not node.spec.is_stream:
+                continue
+            inner = _part_of(node)
+            if isinstance(node.element, Source):
+                if not (node.element.rereadable and node.element.seekable) or node.spec.length is None:
+                    return False
+                continue
+            if inner is not None:
+                # A part of a part: sections of sections are simple, others are left to the runtime.
+                if inner.every or part.every or inner.step != 1:
+                    return False
+            elif node.kind not in _MAPS or not node.inputs or (part.every and node.kind is not Kind.ELEMENTWISE):
+                return False
+            todo += [i for i in node.inputs if i not in seen]
+            seen.update(node.inputs)
+        return True
+
+    def _part(self, value: int, part: _Part) -> int:
+        """The part of a value, as a node of the new graph."""
+        node = self.graph.nodes[value]
+        if not node.spec.is_stream:
+            return self.new[value]
+        key = (value, part)
+        if key not in self.parts:
+            self.parts[key] = self._make_part(node, part)
+        return self.parts[key]
+
+    def _make_part(self, node: Node, part: _Part) -> int:
+        inner = _part_of(node)
+        if inner is not None:
+            moved = _Part(part.start + inner.start, part.step, part.every, part.length)
+            return self._part(node.inputs[0], moved)
+        name = self.fresh(node.name + part.text)
+        if isinstance(node.element, Source):
+            view = SourceView(
+                node.element, start=part.start, step=part.step, every=part.every, length=part.length
+            )
+            return self.add(name, view, ())
+        inputs = tuple(self._part(i, part) for i in node.inputs)
+        twin = copy.copy(node.element)
+        twin.freeze_fields(spec=part.spec(node.spec))
+        return self.add(name, twin, inputs)
+
+    # -- end to end ---------------------------------------------------------------------------
+
+    def _arms(self, node: Node) -> tuple[int, ...]:
+        """Arms that share a stream with an earlier one are read anew when it is their turn."""
+        used: set[int] = set()
+        arms = []
+        for value in node.inputs:
+            mine = _ancestors(self.nodes, self.new[value])
+            arms.append(self._again(self.new[value], {}) if mine & used else self.new[value])
+            used |= mine
+        return tuple(arms)
+
+    def _again(self, value: int, made: dict[int, int]) -> int:
+        """Another reading of a value and of all streams that it is made of."""
+        node = self.nodes[value]
+        if not node.spec.is_stream:
+            return value
+        if value not in made:
+            inputs = tuple(self._again(i, made) for i in node.inputs)
+            made[value] = self.add(self.fresh(f"{node.name} again"), node.element, inputs)
+        return made[value]
+
+
+def _part_of(node: Node) -> _Part | None:
+    """The part that a section or cut of known length takes."""
+    if not isinstance(node.element, Compute) or node.kind is not Kind.REBATCH or node.spec.length is None:
+        return None
+    attrs = node.attrs
+    if node.element.op.name == "section":
+        return _Part(attrs["start"], attrs["step"], 0, node.spec.length)
+    if node.element.op.name == "cut" and attrs["tail"] in ("error", "drop"):
+        return _Part(0, attrs["every"], attrs["every"], node.spec.length)
+    return None
+
+
+def _ancestors(nodes: list[Node], value: int) -> set[int]:
+    """Stream nodes that a value is made of, itself included."""
+    found, todo = {value}, [value]
+    while todo:
+        for i in nodes[todo.pop()].inputs:
+            if i not in found and nodes[i].spec.is_stream:
+                found.add(i)
+                todo.append(i)
+    return found
+
+
+def move_parts_to_sources(graph: Graph) -> Graph:
+    """The graph with sections and cuts taken by the sources where that is possible; roots keep their order."""
+    if not any(node.kind is Kind.REBATCH for node in graph.nodes):
+        return graph
+    rewriter = _Rewriter(graph)
+    for node in graph.nodes:
+        rewriter.new[node.id] = rewriter.rewrite(node)
+    roots = [rewriter.new[root] for root in graph.roots]
+    return _without_unused(rewriter.nodes, roots)
+
+
+def _without_unused(nodes: list[Node], roots: list[int]) -> Graph:
+    used: set[int] = set(roots)
+    for node in reversed(nodes):
+        if node.id in used:
+            used.update(node.inputs)
+    number = {i: position for position, i in enumerate(sorted(used))}
+    kept = [nodes[i] for i in sorted(used)]
+    renumbered = [Node(number[n.id], n.name, n.element, tuple(number[i] for i in n.inputs)) for n in kept]
+    return Graph(tuple(renumbered), tuple(number[root] for root in roots))

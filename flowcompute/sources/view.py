@@ -1,0 +1,147 @@
+"""A part of a source, or its records in runs, read as a source of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.source import Reader, Source
+from flowcompute.errors import SourceError
+from flowcompute.spec import Spec, Stream
+
+_CHUNK_BYTES = 1 << 20
+
+
+class SourceView(Source):
+    """Runs of `every` records of another source, each `step` records after the one before.
+
+    Only made by the planner, of sources that can be read again from any position: so
+    `x[100:200]` reads a hundred records, and `x[1:] - x[:-1]` holds nothing back.
+
+    Args:
+        inner: what is read.
+        start: its first record that is used.
+        step: records of it from one record to the next.
+        every: records of it in each record; 0 for one, without an axis of its own.
+        length: records of the view.
+    """
+
+    inner: Source
+    start: int
+    step: int
+    every: int
+
+    def __init__(self, inner: Source, *, start: int, step: int, every: int, length: int) -> None:
+        shape = (every, *inner.spec.shape) if every else inner.spec.shape
+        super().__init__(Spec(inner.dtype, shape, Stream(length)))
+        self.freeze_fields(inner=inner, start=start, step=step, every=every, site=inner.site)
+
+    @property
+    def label(self) -> str:
+        """That of what is read."""
+        return self.inner.name or self.inner.label
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What is read, and which part of it."""
+        return ("view", self.inner.identity, self.start, self.step, self.every, self.spec.length)
+
+    @property
+    def dense(self) -> bool:
+        """Whether its records lie one behind the other."""
+        return self.step == max(1, self.every)
+
+    def must_read(self) -> str | None:
+        """Why the records are copied into buffers."""
+        return self.inner.must_read() if self.dense else f"only one of {self.step} records is used"
+
+    def open(self, *, position: int = 0, mapped: bool = True) -> SourceViewReader:
+        """Start reading at record `position` of the view."""
+        inner = self.inner.open(position=self.start + position * self.step, mapped=mapped)
+        return SourceViewReader(self, inner, position)
+
+
+class SourceViewReader(Reader):
+    """Reads a part of a source."""
+
+    def __init__(self, source: SourceView, inner: Reader, position: int) -> None:
+        self.position = position
+        self._source = source
+        self._inner = inner
+        self._length = source.spec.length or 0
+        self.immediate = inner.immediate and source.dense
+
+    @property
+    def element(self) -> str | None:  # type: ignore[override]
+        """Name of the element in the plan; what is read has the same."""
+        return self._inner.element
+
+    @element.setter
+    def element(self, name: str | None) -> None:
+        self._inner.element = name
+
+    def read(self, out: np.ndarray) -> int:
+        """Fill `out` with the next records; see `Reader.read`."""
+        source = self._source
+        items = min(len(out), self._length - self.position)
+        target = out[:items]
+        if source.every:
+            target = target.reshape(items * source.every, *source.inner.spec.shape)
+        if source.dense:
+            self._fill(target)
+        else:
+            self._pick(target, items)
+        self.position += items
+        return items
+
+    def view(self, items: int) -> np.ndarray | None:
+        """The next records where they lie; see `Reader.view`."""
+        source = self._source
+        if not source.dense:
+            return None
+        items = min(items, self._length - self.position)
+        records = items * max(1, source.every)
+        array = self._inner.view(records)
+        if array is None:
+            return None
+        if len(array) != records:
+            raise self._too_short()
+        self.position += items
+        return array.reshape(items, *source.spec.shape)
+
+    def _fill(self, target: np.ndarray) -> None:
+        if len(target) and self._inner.read(target) != len(target):
+            raise self._too_short()
+
+    def _pick(self, target: np.ndarray, items: int) -> None:
+        """Read everything in between too, a little at a time, and keep what is wanted."""
+        source = self._source
+        size = max(1, source.every)
+        inner = source.inner.spec
+        chunk = max(1, _CHUNK_BYTES // max(1, inner.item_bytes * source.step))
+        room = np.empty((min(chunk, max(items, 1)) * source.step, *inner.shape), inner.dtype)
+        for first in range(0, items, chunk):
+            count = min(chunk, items - first)
+            # Behind the last record of all there may be nothing more.
+            last = first + count == items and self.position + items == self._length
+            records = (count - 1) * source.step + size if last else count * source.step
+            self._fill(room[:records])
+            for offset in range(size):
+                picked = room[offset : (count - 1) * source.step + offset + 1 : source.step]
+                target[first * size + offset : (first + count) * size : size] = picked
+
+    def check(self) -> None:
+        """Raise SourceError if what is read has changed."""
+        self._inner.check()
+
+    def snapshot(self) -> dict[str, Any]:
+        """The position in the view."""
+        return {"position": self.position}
+
+    def close(self) -> None:
+        """Close what is read."""
+        self._inner.close()
+
+    def _too_short(self) -> SourceError:
+        return SourceError("the source ended early", element=self.element, site=self._source.site)

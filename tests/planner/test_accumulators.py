@@ -1,0 +1,452 @@
+"""Folds whose state is kept on the host: NumPy's values, and the same bits however records are cut and states merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flowcompute as fc
+from flowcompute.planner.accumulator import Accumulator
+from flowcompute.planner.accumulators import HostFold, accumulator_spec
+from flowcompute.planner.accumulators.ordered import from_ordered, to_ordered
+from flowcompute.planner.accumulators.products import product_block
+from flowcompute.planner.accumulators.sketch import SKETCH_RECORDS, rank_error
+from flowcompute.spec import BFLOAT16, FLOAT64, INT64, SUPPORTED_DTYPES, Spec, Stream, is_float
+
+SIZES = st.sampled_from([0, 1, 2, 3, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 8191, 8193, 20_000, 40_000])
+EDGES = np.array([-2.0, -1, -1, 0, 0.25, 1, 1])
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fold, what its records are made of, and its meaning."""
+
+    op: str
+    items: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+    result: tuple[tuple[int, ...], str]
+    meaning: Callable[..., Any]
+    attrs: dict[str, Any] = field(default_factory=dict)
+    least: int = 0
+    exact: bool = True
+    merges_exactly: bool = True
+    resident: np.ndarray | None = None
+
+    def spec(self) -> HostFold:
+        operands = [
+            Spec(np.dtype(dtype), item, Stream(None)) for item, dtype in zip(self.items, self.dtypes, strict=True)
+        ]
+        if self.resident is not None:
+            operands.append(Spec(self.resident.dtype, self.resident.shape))
+        return accumulator_spec(self.op, operands, self.attrs, Spec(np.dtype(self.result[1]), self.result[0]))
+
+    def records(self, length: int, seed: int) -> list[np.ndarray]:
+        rng = np.random.default_rng(seed)
+        made = []
+        for item, dtype in zip(self.items, self.dtypes, strict=True):
+            if dtype in ("i8", "u1", "i4"):
+                made.append(rng.integers(0, 5, (length, *item)).astype(dtype))
+            else:
+                made.append((rng.standard_normal((length, *item)) * 2 - 0.5).round(3).astype(dtype))
+        return made
+
+
+def by_key(function: Callable[[np.ndarray], np.ndarray], nothing: float) -> Callable[..., np.ndarray]:
+    def meaning(x: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        rows = [function(x[keys == key]) if (keys == key).any() else np.full(x.shape[1:], nothing) for key in range(6)]
+        return np.stack(rows)
+
+    return meaning
+
+
+def largest(x: np.ndarray) -> np.ndarray:
+    return np.argsort(-x.astype("f8"), kind="stable")[:3]
+
+
+CASES = {
+    "products": Case("matmul", ((5,), (3,)), ("f4", "f4"), ((5, 3), "f4"), lambda x, y: x.T @ y, exact=False),
+    "product_with_itself": Case("matmul", ((40,),), ("f8",), ((40, 40), "f8"), lambda x: x.T @ x, exact=False),
+    "products_of_numbers": Case("matmul", ((4,), ()), ("i4", "i4"), ((4,), "i4"), lambda x, y: x.T @ y),
+    "cov": Case(
+        "cov",
+        ((4,),),
+        ("f4",),
+        ((4, 4), "f8"),
+        lambda x: np.cov(x.astype("f8"), rowvar=False, ddof=0),
+        {"correction": 0.0},
+        least=1,
+        exact=False,
+    ),
+    "corrcoef": Case(
+        "corrcoef", ((3,),), ("i4",), ((3, 3), "f8"), lambda x: np.corrcoef(x, rowvar=False), least=255, exact=False
+    ),
+    "histogram": Case(
+        "histogram",
+        ((2,),),
+        ("f4",),
+        ((6,), "i8"),
+        lambda x: np.histogram(x.astype("f8"), EDGES)[0],
+        {"equal": False},
+        resident=EDGES,
+    ),
+    "equal_bins": Case(
+        "histogram",
+        ((),),
+        ("f8",),
+        ((7,), "i8"),
+        lambda x: np.histogram(x, 7, (-1.5, 2.25))[0],
+        {"equal": True},
+        resident=np.histogram_bin_edges(np.empty(0), 7, (-1.5, 2.25)),
+    ),
+    "bincount": Case("bincount", ((),), ("u1",), ((5,), "i8"), lambda x: np.bincount(x, minlength=5)),
+    "segment_sum": Case(
+        "segment_sum",
+        ((2,), ()),
+        ("f4", "i8"),
+        ((6, 2), "f4"),
+        by_key(lambda x: x.sum(axis=0, dtype="f8"), 0),
+        exact=False,
+        merges_exactly=False,
+    ),
+    "segment_sum_of_integers": Case(
+        "segment_sum", ((), ()), ("i8", "u1"), ((6,), "i8"), by_key(lambda x: x.sum(axis=0), 0)
+    ),
+    "segment_mean": Case(
+        "segment_mean",
+        ((), ()),
+        ("f8", "i4"),
+        ((6,), "f8"),
+        by_key(lambda x: x.mean(axis=0), np.nan),
+        exact=False,
+        merges_exactly=False,
+    ),
+    "segment_min": Case(
+        "segment_min", ((3,), ()), ("f2", "i4"), ((6, 3), "f2"), by_key(lambda x: x.min(axis=0), np.inf)
+    ),
+    "segment_max": Case("segment_max", ((), ()), ("i4", "i4"), ((6,), "i4"), by_key(lambda x: x.max(axis=0), -(2**31))),
+    "top_k_values": Case("top_k_values", ((),), ("f4",), ((3,), "f4"), lambda x: x[largest(x)], least=3),
+    "top_k_indices": Case("top_k_indices", ((),), ("i4",), ((3,), "i8"), largest, least=3),
+    "quantile": Case(
+        "quantile",
+        ((),),
+        ("f4",),
+        ((2, 2), "f8"),
+        lambda x: np.quantile(x.astype("f8"), [[0, 0.25], [0.5, 1]]) if len(x) <= SKETCH_RECORDS else None,
+        {"q": (0.0, 0.25, 0.5, 1.0)},
+        least=1,
+        exact=False,
+    ),
+    "first": Case("first", ((2,),), ("i4",), ((2,), "i4"), lambda x: x[0], least=1),
+    "last": Case("last", ((),), ("f8",), ((), "f8"), lambda x: x[-1], least=1),
+}
+
+
+def push(case: Case, accumulator: Accumulator, records: Sequence[np.ndarray], cuts: Sequence[int]) -> Accumulator:
+    """Push records cut at these places, from memory that is overwritten afterwards."""
+    bounds = [0, *sorted(cuts), len(records[0])]
+    for start, stop in zip(bounds, bounds[1:], strict=False):
+        batch = [array[start:stop].copy() for array in records]
+        accumulator.push_records([*batch, *([] if case.resident is None else [case.resident])])
+        for array in batch:
+            array.fill(1)
+    return accumulator
+
+
+def bits(accumulator: Accumulator) -> bytes:
+    return accumulator.result().tobytes()
+
+
+def cuts_of(data: st.DataObject, length: int) -> list[int]:
+    return data.draw(st.lists(st.integers(0, length), max_size=6))
+
+
+@pytest.mark.parametrize("name", CASES)
+@settings(max_examples=25)
+@given(data=st.data(), length=SIZES, seed=st.integers(0, 99))
+def test_any_cut_and_any_merge(name: str, data: st.DataObject, length: int, seed: int) -> None:
+    case = CASES[name]
+    length = max(length, case.least)
+    spec, records = case.spec(), case.records(length, seed)
+    whole = push(case, spec.make(), records, [])
+    value = whole.result()
+    assert value.shape == spec.result.shape
+    assert value.dtype == spec.result.dtype
+    meaning = case.meaning(*records)
+    if meaning is not None and case.exact:
+        assert np.array_equal(value, meaning, equal_nan=True)
+    elif meaning is not None:
+        scale = length if case.op in ("matmul", "segment_sum") else 1
+        assert np.allclose(value, meaning, rtol=1e-5, atol=1e-6 * (1 + scale), equal_nan=True)
+
+    cut = push(case, spec.make(), records, cuts_of(data, length))
+    assert bits(cut) == value.tobytes()
+    assert bits(cut) == value.tobytes(), "asking changes nothing"
+
+    stop = data.draw(st.integers(0, length))
+    before = push(case, spec.make(), [array[:stop] for array in records], cuts_of(data, stop))
+    thawed = spec.make()
+    thawed.restore(before.snapshot())
+    assert bits(push(case, thawed, [array[stop:] for array in records], [])) == value.tobytes()
+
+    bounds = [0, *sorted(data.draw(st.lists(st.integers(0, length), min_size=1, max_size=4))), length]
+    parts = []
+    for start, end in zip(bounds, bounds[1:], strict=False):
+        rows = [array[start:end] for array in records]
+        part = push(case, spec.make(start), rows, cuts_of(data, end - start))
+        copy = spec.make(start)
+        copy.restore(part.snapshot())
+        parts.append(copy)
+    while len(parts) > 1:
+        position = data.draw(st.integers(0, len(parts) - 2))
+        parts[position].merge(parts.pop(position + 1))
+    assert parts[0].records == length
+    if case.merges_exactly:
+        assert bits(parts[0]) == value.tobytes()
+    else:
+        assert np.allclose(parts[0].result(), value, rtol=1e-6, atol=1e-9, equal_nan=True)
+    assert whole.records == length
+
+
+@pytest.mark.parametrize("name", ["products", "product_with_itself", "cov"])
+def test_how_a_batch_lies_in_memory_changes_no_bit(name: str) -> None:
+    case = CASES[name]
+    records = case.records(9000, 3)
+    want = bits(push(case, case.spec().make(), records, []))
+    for spread in (
+        [np.asfortranarray(array) for array in records],
+        [np.repeat(array, 2, axis=-1)[:, ::2] for array in records],
+        [np.repeat(array, 2, axis=0)[::2] for array in records],
+    ):
+        accumulator = case.spec().make()
+        accumulator.push_records([array[:5000] for array in spread])
+        accumulator.push_records([array[5000:] for array in spread])
+        assert bits(accumulator) == want
+
+
+def test_both_operands_may_be_one_array() -> None:
+    case = Case("matmul", ((40,), (40,)), ("f4", "f4"), ((40, 40), "f4"), lambda x, y: x.T @ y)
+    x = np.random.default_rng(1).standard_normal((5000, 40), dtype=np.float32)
+    want = bits(push(case, case.spec().make(), [x, x.copy()], [700]))
+    one = case.spec().make()
+    for part in (x[:3000], x[3000:]):
+        one.push_records([part, part])
+    assert bits(one) == want
+
+
+def test_states_that_do_not_meet_are_not_merged() -> None:
+    case = CASES["segment_sum_of_integers"]
+    first = push(case, case.spec().make(), case.records(10, 1), [])
+    with pytest.raises(ValueError, match="records 11 to 11 do not follow records 0 to 10"):
+        first.merge(case.spec().make(11))
+    with pytest.raises(ValueError, match="states of one fold"):
+        first.merge(CASES["segment_max"].spec().make(10))
+    with pytest.raises(ValueError, match="states of one fold"):
+        first.merge(CASES["bincount"].spec().make(10))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "u1", "u8", "i1", "i8"])
+def test_a_key_out_of_range_is_named(dtype: str) -> None:
+    keys = np.zeros(70_000, dtype)
+    keys[69_000] = True
+    want = {"bool": 1, "u1": 200, "u8": 2**64 - 1, "i1": -1, "i8": -(2**40)}[dtype]
+    keys[69_123] = want
+    length = 1 if dtype == "bool" else 2
+    record = 69_000 if dtype == "bool" else 69_123
+    spec = accumulator_spec("bincount", [Spec(keys.dtype, (), Stream(None))], {}, Spec(INT64, (length,)))
+    accumulator = spec.make(30)
+    accumulator.push_records([keys[:100]])
+    with pytest.raises(fc.RunError) as caught:
+        accumulator.push_records([keys[100:]])
+    assert caught.value.records == (30 + record, 31 + record)
+    assert caught.value.got == f"key {int(want)} at record {30 + record}"
+    assert f"0 to {length - 1}" in str(caught.value)
+
+
+# -- special values ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", SUPPORTED_DTYPES, ids=str)
+def test_ordered_integers(dtype: np.dtype) -> None:
+    if is_float(dtype):
+        numbers = np.array([-np.inf, -3, -1e-3, -0.0, 0.0, 1e-3, 3, np.inf]).astype(dtype)
+    elif dtype == np.bool_:
+        numbers = np.array([False, True])
+    else:
+        info = np.iinfo(dtype)
+        numbers = np.array([info.min, info.min + 1, info.max - 1, info.max], dtype)
+    ordered = to_ordered(numbers)
+    assert ordered.dtype.kind in "iu"
+    assert (ordered[:-1] < ordered[1:]).all()
+    assert from_ordered(ordered, dtype).tobytes() == numbers.tobytes()
+    if is_float(dtype):
+        nan = np.array([np.nan, -np.nan]).astype(dtype)
+        assert (to_ordered(nan) > ordered.max()).all()
+        assert (to_ordered(nan, nan_first=True) < ordered.min()).all()
+        assert np.isnan(from_ordered(to_ordered(nan), dtype)).all()
+        assert np.isnan(from_ordered(to_ordered(nan, nan_first=True), dtype)).all()
+
+
+@pytest.mark.parametrize("dtype", ["f2", BFLOAT16, "f4", "f8"], ids=str)
+def test_extremes_of_segments(dtype: Any) -> None:
+    x = np.array([0.0, -0.0, -0.0, 0.0, np.nan, 7, np.inf, -np.inf, 1]).astype(dtype)
+    keys = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4])
+    found = {}
+    for op in ("segment_min", "segment_max"):
+        operands = [Spec(x.dtype, (), Stream(None)), Spec(keys.dtype, (), Stream(None))]
+        accumulator = accumulator_spec(op, operands, {}, Spec(x.dtype, (6,))).make()
+        accumulator.push_records([x, keys])
+        found[op] = accumulator.result().astype("f8")
+    assert np.array_equal(found["segment_min"], [0, 0, np.nan, -np.inf, 1, np.inf], equal_nan=True)
+    assert np.array_equal(found["segment_max"], [0, 0, np.nan, np.inf, 1, -np.inf], equal_nan=True)
+    assert np.signbit(found["segment_min"][:2]).all()
+    assert not np.signbit(found["segment_max"][:2]).any()
+
+
+@pytest.mark.parametrize("dtype", ["f2", BFLOAT16, "f4", "f8"], ids=str)
+def test_top_k_of_special_values(dtype: Any) -> None:
+    x = np.array([1, -0.0, 0.0, np.inf, np.nan, 3, -np.nan, np.inf, -np.inf, 0.0]).astype(dtype)
+    order = [4, 6, 3, 7, 5, 0, 1, 2, 9, 8]
+    for k in (1, 2, 5, 9, 10):
+        operands = [Spec(x.dtype, (), Stream(None))]
+        values = accumulator_spec("top_k_values", operands, {}, Spec(x.dtype, (k,))).make()
+        indices = accumulator_spec("top_k_indices", operands, {}, Spec(INT64, (k,))).make()
+        for part in (x[:1], x[1:4], x[4:]):
+            values.push_records([part])
+            indices.push_records([part])
+        assert indices.result().tolist() == order[:k]
+        want = x[order[:k]].astype("f8")
+        assert np.array_equal(values.result().astype("f8"), want, equal_nan=True)
+        assert np.array_equal(np.signbit(values.result())[2:], np.signbit(want)[2:])
+
+
+def test_too_few_records() -> None:
+    operands = [Spec(INT64, (), Stream(None))]
+    accumulator = accumulator_spec("top_k_values", operands, {}, Spec(INT64, (4,))).make()
+    accumulator.push_records([np.arange(3)])
+    with pytest.raises(ValueError, match="4 records were asked for, and the stream has 3"):
+        accumulator.result()
+    for op in ("first", "last"):
+        with pytest.raises(ValueError, match=f"no {op} record"):
+            accumulator_spec(op, operands, {}, Spec(INT64, ())).make().result()
+
+
+# -- bounds -----------------------------------------------------------------------------------
+
+
+def quantiles(x: np.ndarray, q: np.ndarray, starts: Sequence[int] = (0,)) -> np.ndarray:
+    spec = accumulator_spec("quantile", [Spec(x.dtype, (), Stream(None))], {"q": tuple(q)}, Spec(FLOAT64, q.shape))
+    bounds = [*starts, len(x)]
+    parts = []
+    for start, stop in zip(bounds, bounds[1:], strict=False):
+        parts.append(spec.make(start))
+        parts[-1].push_records([x[start:stop]])
+    while len(parts) > 1:
+        parts[-2].merge(parts.pop())
+    return parts[0].result()
+
+
+def orders(length: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(5)
+    ramp = np.arange(length, dtype=np.float64)
+    return {
+        "ascending": ramp,
+        "descending": ramp[::-1].copy(),
+        "shuffled": rng.permutation(ramp),
+        "interleaved": np.concatenate([ramp[start::257] for start in range(257)]),
+        "from_both_ends": np.stack([ramp[: length // 2], ramp[::-1][: length // 2]], axis=1).reshape(-1),
+        "few_values": np.floor(rng.random(length) * 7),
+        "long_tail": rng.pareto(0.5, length),
+    }
+
+
+@pytest.mark.parametrize("kind", orders(8))
+def test_the_sketch_keeps_its_bound(kind: str) -> None:
+    x = orders(300_000)[kind]
+    q = np.linspace(0, 1, 301)
+    ranked = np.sort(x)
+    worst = rank_error(len(x))
+    assert worst < 0.0002 * len(x) + 1
+    for starts in ((0,), (0, 1, 77_777, 200_000)):
+        found = quantiles(x, q, starts)
+        position = q * (len(x) - 1)
+        below, above = np.searchsorted(ranked, found, "left"), np.searchsorted(ranked, found, "right")
+        # Interpolation ends between two records, so up to one place more.
+        assert (below <= position + worst + 1).all()
+        assert (above >= position - worst).all()
+        assert found[0] >= ranked[0]
+        assert found[-1] <= ranked[-1]
+
+
+def test_rank_error_as_documented() -> None:
+    assert rank_error(SKETCH_RECORDS) == rank_error(2 * SKETCH_RECORDS - 1) == 0
+    assert rank_error(10**6) / 10**6 < 0.0002
+    assert rank_error(10**9) / 10**9 < 0.0005
+
+
+def test_quantiles_of_infinities_and_nan() -> None:
+    q = np.array([0, 0.5, 1])
+    inf = np.inf
+    assert np.array_equal(quantiles(np.array([-inf, -inf, 1, inf, inf]), q), [-inf, 1, inf])
+    assert np.array_equal(quantiles(np.array([inf, inf]), q), [inf, inf, inf])
+    x = np.zeros(50_000)
+    x[7] = np.nan
+    assert np.isnan(quantiles(x, q)).all()
+    assert np.isnan(quantiles(x, q, (0, 30_000))).all()
+    assert np.isnan(quantiles(np.empty(0), q)).all()
+
+
+def test_covariance_far_from_zero() -> None:
+    rng = np.random.default_rng(9)
+    x = rng.standard_normal((50_000, 3)) + 1e7
+    accumulator = accumulator_spec(
+        "cov", [Spec(FLOAT64, (3,), Stream(None))], {"correction": 1.0}, Spec(FLOAT64, (3, 3))
+    ).make()
+    accumulator.push_records([x])
+    assert np.allclose(accumulator.result(), np.cov(x, rowvar=False), rtol=1e-9, atol=1e-9)
+    assert np.array_equal(accumulator.result(), accumulator.result().T)
+
+
+def test_products_keep_float32_exact_enough() -> None:
+    x = np.random.default_rng(4).standard_normal((200_000, 4), dtype=np.float32)
+    accumulator = accumulator_spec(
+        "matmul", [Spec(x.dtype, (4,), Stream(None))], {}, Spec(np.dtype("f4"), (4, 4))
+    ).make()
+    accumulator.push_records([x])
+    exact = x.T.astype("f8") @ x
+    magnitude = np.abs(x.T.astype("f8")) @ np.abs(x)
+    assert (np.abs(accumulator.result() - exact) <= 1e-6 * magnitude).all()
+
+
+def test_blocks_of_products() -> None:
+    assert [product_block(numbers) for numbers in (0, 1, 2, 256, 257, 2048, 1 << 20)] == [
+        4096,
+        4096,
+        4096,
+        4096,
+        2048,
+        512,
+        256,
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_state_stays_within_what_was_said(name: str) -> None:
+    """Counted by what a snapshot holds, which leaves out scratch memory."""
+    case = CASES[name]
+    spec = case.spec()
+    accumulator = push(case, spec.make(), case.records(30_000, 2), [11_111])
+
+    def nbytes(state: Any) -> int:
+        if isinstance(state, np.ndarray):
+            return state.nbytes
+        values = state.values() if isinstance(state, dict) else state if isinstance(state, list) else ()
+        return sum(nbytes(value) for value in values)
+
+    held = nbytes(accumulator.snapshot())
+    assert held <= spec.state_bytes(30_000) <= spec.state_bytes(None)
