@@ -107,11 +107,11 @@ from flowcompute.errors import (
     SourceError,
     SpecError,
 )
-from flowcompute.flow import plan, resolve, run, start
+from flowcompute.flow import open_flow, plan, resolve, run, start
 from flowcompute.planner.plan import Plan
 from flowcompute.runtime.run import Run
 from flowcompute.sinks import callback, discard, save, to_array
-from flowcompute.sources import iterate, open, source
+from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
 
 __version__ = "0.1.0"
@@ -181,6 +181,7 @@ __all__ = [
     "exp",
     "exp2",
     "expm1",
+    "feed",
     "first",
     "flatten",
     "floor",
@@ -218,6 +219,7 @@ __all__ = [
     "nn",
     "not_equal",
     "open",
+    "open_flow",
     "plan",
     "positive",
     "pow",

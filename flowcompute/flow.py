@@ -17,9 +17,11 @@ from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.steps import RegionStep
 from flowcompute.reference import NumpyBackend
+from flowcompute.runtime.flows import FlowOpener, Mode
 from flowcompute.runtime.run import Run
 from flowcompute.runtime.run import start as start_run
 from flowcompute.sinks import to_array
+from flowcompute.sources import FeedSource
 from flowcompute.spec import FLOAT64
 from flowcompute.strategy import Config, Strategy, default_memory_bytes, parse_bytes
 
@@ -46,13 +48,25 @@ def plan(
         PlanError: if the job cannot be run as asked.
         SpecError: if the graph is not sound.
     """
+    return _plan(elements, memory, device, strategy, precision, by_hand=False)
+
+
+def _plan(
+    elements: tuple[Element, ...],
+    memory: int | str | None,
+    device: str,
+    strategy: Strategy | None,
+    precision: Literal["exact", "fast"],
+    *,
+    by_hand: bool,
+) -> Plan:
     graph = move_parts_to_sources(_graph(elements))
     if precision not in ("exact", "fast"):
         raise PlanError("precision= is 'exact' or 'fast'", element="precision", got=repr(precision))
     if not isinstance(strategy, Strategy | None):
         raise PlanError("strategy= is an fc.Strategy", element="strategy", got=type(strategy).__name__)
     budget = default_memory_bytes() if memory is None else parse_bytes(memory)
-    config = Config(budget, device, precision)
+    config = Config(budget, device, precision, by_hand)
     return make_plan(graph, config, strategy or Strategy(), _backend(device, graph))
 
 
@@ -80,6 +94,7 @@ def start(
         RunError: in a trio task.
     """
     made = plan(*elements, **options)
+    _refuse_feeds(made)
     return start_run(
         made,
         progress=progress,
@@ -104,6 +119,28 @@ def resolve(*elements: Element, **options: Any) -> Any:
     """The values of these elements, read in one go: one value, or a tuple for several. Options as for `start`."""
     values = run(*elements, **options).values
     return values[0] if len(values) == 1 else values
+
+
+def open_flow(
+    *elements: Element,
+    mode: Mode = "reset",
+    memory: int | str | None = None,
+    device: str = "auto",
+    strategy: Strategy | None = None,
+    precision: Literal["exact", "fast"] = "exact",
+) -> FlowOpener:
+    """A persistent flow: planned now, opened once by `with` or `async with`, then fed by hand.
+
+    Args:
+        elements: what is to be computed of `fc.feed` sources.
+        mode: what `resolve` answers for: what came since it was last asked ("reset", which begins
+            all state anew) or everything that ever came ("cumulative").
+        memory, device, strategy, precision: as for `plan`.
+
+    Raises:
+        PlanError: if a source is no feed, or the job needs several passes.
+    """
+    return FlowOpener(_plan(elements, memory, device, strategy, precision, by_hand=True), mode)
 
 
 def structural_hash_of(*elements: Element) -> str:
@@ -135,6 +172,17 @@ def _backend(device: str, graph: Graph) -> Backend:
     return OpenCLBackend.select(device, any(node.spec.dtype == FLOAT64 for node in graph.nodes))
 
 
+def _refuse_feeds(made: Plan) -> None:
+    for source in (source for one in made.passes for source in one.sources):
+        if isinstance(source.element, FeedSource):
+            raise PlanError(
+                "a feed has no data of its own to run on",
+                element=source.name,
+                site=source.element.site,
+                hint="open a flow and send: with element.flow() as flow: flow.send(array)",
+            )
+
+
 def _aliases(made: Plan) -> dict[str, str]:
     """Names of elements inside a region, and the name of the region's stage."""
     aliases: dict[str, str] = {}
@@ -144,4 +192,6 @@ def _aliases(made: Plan) -> dict[str, str]:
     return aliases
 
 
-Element.verbs = VerbSlot(resolve=resolve, run=run, plan=plan, start=start, draw=draw, hash=structural_hash_of)
+Element.verbs = VerbSlot(
+    resolve=resolve, run=run, plan=plan, start=start, flow=open_flow, draw=draw, hash=structural_hash_of
+)

@@ -26,6 +26,7 @@ class VerbSlot:
     run: Callable[..., Any]
     plan: Callable[..., Any]
     start: Callable[..., Any]
+    flow: Callable[..., Any]
     draw: Callable[..., str]
     hash: Callable[..., str]
 
@@ -121,6 +122,10 @@ class Element(ABC):
     def start(self, **options: Any) -> Any:
         """Start running in the background and give the running `Run`."""
         return Element.verbs.start(self, **options)
+
+    def flow(self, **options: Any) -> Any:
+        """A persistent flow over `fc.feed` sources: `with` for plain code, `async with` for trio; see `fc.open_flow`."""
+        return Element.verbs.flow(self, **options)
 
     def pipe(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """`function(self, *args, **kwargs)`, to chain functions from left to right."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -100,9 +99,7 @@ def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int
     return Spec(dtype, shape, Stream(items))
 
 
-def range(
-    start: float, stop: float | None = None, step: float = 1, *, dtype: npt.DTypeLike | None = None
-) -> Compute:
+def range(start: float, stop: float | None = None, step: float = 1, *, dtype: npt.DTypeLike | None = None) -> Compute:
     """Evenly spaced numbers from `start` up to but without `stop`, as a stream made on the device.
 
     `range(stop)` starts at 0. Item i is `start + i * step`: exact for integers. For floats it is
@@ -157,7 +154,11 @@ def _parse_number(what: str, number: Any) -> Any:
         number = number.item()
     if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         raise SpecError(
-            f"{what} is a finite number", element="range", site=user_site(), expected="an int or a float", got=repr(number)
+            f"{what} is a finite number",
+            element="range",
+            site=user_site(),
+            expected="an int or a float",
+            got=repr(number),
         )
     return number
 

@@ -135,9 +135,10 @@ BOX_MULLER: dict[np.dtype, BoxMuller] = {
 def box_muller(x: np.ndarray, y: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Two independent standard normal numbers of two words: Box and Muller (1958).
 
-    The radius is sqrt(-2 ln u) with u = (the upper bits of x + 1/2) / 2^bits, never 0; the
+    The radius is sqrt(-2 ln u) with u = (the upper bits of x + 1/2) / 2^bits, never 0 or 1; the
     angle is y / 2^32 (or 2^64) turns. Whole quarters of a turn are split off in integers, so
-    that series need to reach only an eighth of a turn to either side.
+    that series need to reach only an eighth of a turn to either side. Both numbers are within
+    4 units in the last place.
     """
     known = BOX_MULLER[dtype]
     signed = np.dtype(f"i{dtype.itemsize}")
@@ -146,10 +147,13 @@ def box_muller(x: np.ndarray, y: np.ndarray, dtype: np.dtype) -> tuple[np.ndarra
     v = (x >> known.drop).astype(dtype) + one(0.5)
     bits = v.view(signed)
     exponent = (bits - signed.type(known.root_half)) >> known.fraction
-    f = (bits - (exponent << known.fraction)).view(dtype) - one(1)
+    # Near 1 what is missing to 1 is counted, since v has lost its last bits.
+    missing = ((~x >> known.drop).astype(dtype) + one(0.5)) * one(2.0**-known.kept)
+    f = np.where(exponent == known.kept, -missing, (bits - (exponent << known.fraction)).view(dtype) - one(1))
     s = f / (f + one(2))
+    z = s * s
     half = one(0.5) * f * f
-    log = f - (half - s * (half + _series(s * s, known.log) * (s * s)))
+    log = f - (half - s * (half + _series(z, known.log) * z))
     minus_log = (known.kept - exponent).astype(dtype) * one(math.log(2)) - log
     radius = np.sqrt(minus_log + minus_log)
 

@@ -40,7 +40,7 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.generate import Generator, declared_dtypes, generated_spec
 from flowcompute.elements.items import ItemShape, item_dtype, parse_item_shape
 from flowcompute.elements.logic import where
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import Kind
 from flowcompute.elements.philox import blocks, box_muller, words
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
@@ -97,7 +97,15 @@ def _multiply_high(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _drawing(name: str, arity: int, meaning: Any, body: str, doc: str, **fields: Any) -> Generator:
     return Generator(
-        name, arity, Kind.ELEMENTWISE, meaning, declared_dtypes, helper={"any": body}, arithmetic=False, doc=doc, **fields
+        name,
+        arity,
+        Kind.ELEMENTWISE,
+        meaning,
+        declared_dtypes,
+        helper={"any": body},
+        arithmetic=False,
+        doc=doc,
+        **fields,
     )
 
 

@@ -48,7 +48,8 @@ _BOX_MULLER = """
 #pragma OPENCL FP_CONTRACT OFF
     const @T@ v = convert_@T@(as_@I@(x >> @DROP@)) + (@T@)(0.5f);
     const @I@ exponent = (as_@I@(v) - (@I@)(@ROOT_HALF@)) >> @FRACTION@;
-    const @T@ f = as_@T@(as_@I@(v) - (exponent << @FRACTION@)) - (@T@)(1);
+    const @T@ missing = (convert_@T@(as_@I@(~x >> @DROP@)) + (@T@)(0.5f)) * @UNIT@;
+    const @T@ f = exponent == (@I@)(@KEPT@) ? -missing : as_@T@(as_@I@(v) - (exponent << @FRACTION@)) - (@T@)(1);
     const @T@ s = f / (f + (@T@)(2)), z = s * s;
     const @T@ half_f = (@T@)(0.5f) * f * f;
     const @T@ ln = f - (half_f - s * (half_f + @LOG@ * z));
@@ -292,6 +293,7 @@ def _box_muller(dtype: np.dtype, lanes: int, helpers: Helpers) -> str:
         "ROOT_HALF": hex(known.root_half) + ("" if dtype == FLOAT32 else "L"),
         "EIGHTH": hex(1 << (width - 3)) + suffix,
         "QUARTER": str(width - 2),
+        "UNIT": _constant(2.0**-known.kept, dtype, lanes),
         "LN2": _constant(math.log(2), dtype, lanes),
         "TURN": _constant(2 * math.pi / 2**width, dtype, lanes),
         "LOG": _series("z", known.log, dtype, lanes),

@@ -110,9 +110,7 @@ class _Rewriter:
             return self._part(node.inputs[0], moved)
         name = self.fresh(node.name + part.text)
         if isinstance(node.element, Source):
-            view = SourceView(
-                node.element, start=part.start, step=part.step, every=part.every, length=part.length
-            )
+            view = SourceView(node.element, start=part.start, step=part.step, every=part.every, length=part.length)
             return self.add(name, view, ())
         inputs = tuple(self._part(i, part) for i in node.inputs)
         twin = copy.copy(node.element)

@@ -100,6 +100,10 @@ class Executor(ABC):
         """End the pass: the resident values that destinations take, by value id."""
 
     @abstractmethod
+    def reset(self) -> None:
+        """Forget all records: as after `open`."""
+
+    @abstractmethod
     def snapshot(self) -> dict[str, Any]:
         """State of the folds as plain data and arrays, as of the last processed batch."""
 

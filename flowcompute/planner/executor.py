@@ -64,13 +64,18 @@ class StepExecutor(Executor):
         for node in self.nodes:
             if isinstance(node.element, Constant):
                 self.resident[node.id] = node.element.value
+        self.reset()
+        self._run_resident(self.one_pass.before)
+
+    def reset(self) -> None:
+        """Begin the streams anew."""
         folds: dict[int, FoldSpec | HostFold] = {**self.plan.folds, **self.plan.host_folds}
         mine = sorted(i for clock in self.one_pass.clocks for i in clock.values if i in folds)
         self.folds = {i: folds[i].make() for i in mine}
         for step in self.one_pass.steps:
             if isinstance(step, NodeStep) and step.node.kind is Kind.SCAN:
                 self._scans[step.node.id] = make_scan(step.node)
-        self._run_resident(self.one_pass.before)
+        self._clockwork = Clockwork(self.plan, self.one_pass, self._run_batch)
 
     def wants(self) -> int | None:
         """The root clock to be fed next; see `Executor.wants`."""

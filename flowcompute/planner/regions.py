@@ -105,9 +105,10 @@ class _Refusal(Exception):  # noqa: N818 - a decision, not an error
 
 
 class _Builder:
-    def __init__(self, graph: Graph, levels: Sequence[int]) -> None:
+    def __init__(self, graph: Graph, levels: Sequence[int], *, numbers_on_host: bool) -> None:
         self.graph = graph
         self.levels = levels
+        self.numbers_on_host = numbers_on_host
         self.groups: dict[int, _Group] = {}
         self.group_of: dict[int, int] = {}
         self.reasons: list[Reason] = []
@@ -142,6 +143,8 @@ class _Builder:
         assert node.op is not None
         if node.op.name not in CANONICAL_FOLDS:
             return "its state is kept on the host, which takes the records in order"
+        if self.numbers_on_host and math.prod(self._operand_shape(node)) == 1:
+            return "records are sent by hand, a few at a time: kernels fold whole blocks of numbers"
         # One number a record, that a kernel makes from many.
         few = len(node.inputs) > 1 and node.op.name != "vecdot"
         owner = self.group_of.get(node.inputs[0])
@@ -418,18 +421,20 @@ def _flattened(operands: tuple[int | Access, ...]) -> tuple[int | Access, ...]:
 
 
 def build_regions(
-    graph: Graph, levels: Sequence[int], fused: Iterable[int], wanted: set[int]
+    graph: Graph, levels: Sequence[int], fused: Iterable[int], wanted: set[int], *, numbers_on_host: bool = False
 ) -> tuple[list[Region], list[int], list[Reason]]:
     """Group the nodes `fused` (topological order) into regions.
 
     Args:
         levels: for each node how many passes come before it.
         wanted: values that something outside regions takes.
+        numbers_on_host: fold streams of numbers on the host, where batches of any size may come:
+            kernels take whole canonical blocks of them.
 
     Returns:
         The regions, ids of the folds that take records on the host, and the reason for each cut.
     """
-    builder = _Builder(graph, levels)
+    builder = _Builder(graph, levels, numbers_on_host=numbers_on_host)
     for i in fused:
         builder.add(graph.nodes[i])
     builder.merge_side_by_side()

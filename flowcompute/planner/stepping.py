@@ -52,7 +52,9 @@ class StepMaker:
         wanted = wanted.union(*(node.inputs for node in nodes if node.kind in ALONE or node.kind is Kind.CONTRACT))
         levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
         fused = [node.id for node in nodes if node.kind in FUSED]
-        regions, host_folds, reasons = build_regions(self.graph, levels, fused, wanted)
+        regions, host_folds, reasons = build_regions(
+            self.graph, levels, fused, wanted, numbers_on_host=self.config.by_hand
+        )
         self.reasons += [reason for reason in reasons if reason not in self.reasons]
         regions += [_single(self.graph, node, places[node.id]) for node in nodes if node.kind is Kind.CONTRACT]
         made: dict[int, list[Step]] = {}

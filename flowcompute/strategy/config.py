@@ -21,11 +21,13 @@ class Config:
         memory_bytes: budget on the host.
         device: as given: "auto", "numpy", "cpu", "gpu:1", part of a name.
         precision: "exact" (IEEE, the default) or "fast" (multiply-add may be contracted).
+        by_hand: whether records are sent by hand, in batches of any size.
     """
 
     memory_bytes: int
     device: str = "auto"
     precision: Literal["exact", "fast"] = "exact"
+    by_hand: bool = False
 
 
 def parse_bytes(value: int | str, option: str = "memory") -> int:

@@ -44,7 +44,7 @@ def test_a_length_gives_the_numbers_below_it(length: int) -> None:
     assert np.array_equal(value, np.arange(length))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     dtype=st.sampled_from(INTEGERS),
     length=st.integers(0, 70),

@@ -1,0 +1,441 @@
+"""Persistent flows: a graph that is opened once and fed by hand, from plain code or from trio."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import trio
+
+from flowcompute.batch import Batch
+from flowcompute.errors import PlanError, RunError
+from flowcompute.planner.backend import Executor
+from flowcompute.planner.clockwork import DRAIN
+from flowcompute.planner.plan import Plan, SourceStage
+from flowcompute.sources.feed import FeedSource
+
+Mode = Literal["reset", "cumulative"]
+Result = Any
+
+_WAITING = 2
+"""Results that may wait in a trio flow before `send` waits for somebody to receive."""
+
+
+class _Core:
+    """An opened plan and its state. Not for several threads at once.
+
+    Args:
+        plan: one pass over feeds.
+        mode: what `resolve` does with the state.
+    """
+
+    def __init__(self, plan: Plan, mode: Mode) -> None:
+        self.plan = plan
+        self.mode = mode
+        (self._pass,) = plan.passes
+        self._feeds = {stage.name: stage for stage in self._pass.sources}
+        self._roots = [sink for sink in sorted(self._pass.sinks, key=lambda sink: sink.root)]
+        self._streams = [sink for sink in self._roots if sink.spec.is_stream]
+        self._executor: Executor = plan.backend.executor(plan, 0, {})
+        self._results: deque[dict[int, np.ndarray]] = deque()
+        self._waiting_bytes = 0
+        self._starts: dict[int, int] = {}
+        self._seq = 0
+        self.begin()
+
+    def open(self) -> None:
+        self._executor.open()
+
+    def close(self) -> None:
+        self._executor.close()
+        self._results.clear()
+
+    def begin(self) -> None:
+        """Nothing has been sent."""
+        self._starts = {clock.id: 0 for clock in self._pass.clocks if clock.is_root}
+
+    # -- in ---------------------------------------------------------------------------------
+
+    def records(self, array: npt.ArrayLike | None, named: Mapping[str, npt.ArrayLike]) -> dict[str, np.ndarray]:
+        """What was sent, by feed, checked.
+
+        Raises:
+            RunError: if feeds are missing, unknown or of unequal length, or records do not fit.
+        """
+        if array is not None and len(self._feeds) == 1 and not named:
+            named = dict.fromkeys(self._feeds, array)
+        elif array is not None or set(named) != set(self._feeds):
+            names = ", ".join(sorted(self._feeds))
+            raise RunError(
+                "send takes one array for each feed",
+                element="flow",
+                expected="one array"
+                if len(self._feeds) == 1
+                else f"send({', '.join(f'{n}=...' for n in self._feeds)})",
+                got=", ".join(sorted(named)) or ("an array without a name" if array is not None else "nothing"),
+                hint=f"the feeds are {names}; fc.feed(..., name=...) names them",
+            )
+        arrays = {}
+        for name, stage in self._feeds.items():
+            assert isinstance(stage.element, FeedSource)
+            arrays[name] = stage.element.accept(named[name], name)
+        for clock in self._pass.clocks:
+            lengths = {stage.name: len(arrays[stage.name]) for stage in clock.sources}
+            if len(set(lengths.values())) > 1:
+                raise RunError(
+                    "feeds that meet were sent unequal numbers of records",
+                    element="flow",
+                    expected="equally many",
+                    got=", ".join(f"{name}: {length}" for name, length in lengths.items()),
+                )
+        return arrays
+
+    def send(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Compute with records; what comes out waits to be received."""
+        made: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
+        for clock in self._pass.clocks:
+            if clock.is_root:
+                self._send_to(clock.id, clock.sources, arrays, made)
+        self._keep(made)
+
+    def _send_to(
+        self,
+        clock: int,
+        sources: tuple[SourceStage, ...],
+        arrays: Mapping[str, np.ndarray],
+        made: dict[int, list[np.ndarray]],
+    ) -> None:
+        records = len(arrays[sources[0].name])
+        step = self._pass.clocks[clock].batch_items
+        for first in range(0, records, step):
+            items = min(step, records - first)
+            start = self._starts[clock]
+            parts = {stage.value: arrays[stage.name][first : first + items] for stage in sources}
+            batch = Batch(self._seq, start, start + items, parts, clock)
+            outputs = self._outputs(clock, items)
+            self._take(self._executor.process(batch, outputs), outputs, made)
+            self._starts[clock] = start + items
+            self._seq += 1
+            self._drain(made)
+
+    def _drain(self, made: dict[int, list[np.ndarray]]) -> None:
+        while self._executor.wants() == DRAIN:
+            outputs = self._outputs(DRAIN, 0)
+            self._take(self._executor.drain(outputs), outputs, made)
+
+    def _outputs(self, root: int, items: int) -> dict[int, np.ndarray]:
+        """Fresh memory for what may come out: it is given away."""
+        outputs = {}
+        for sink in {sink.value: sink for sink in self._streams}.values():
+            clock = self._pass.clock_of(sink.value)
+            if clock.is_root and clock.id != root:
+                continue
+            room = items if clock.is_root else clock.batch_items
+            outputs[sink.value] = np.empty((room, *sink.spec.shape), sink.spec.dtype)
+        return outputs
+
+    @staticmethod
+    def _take(
+        ranges: Mapping[int, tuple[int, int]], outputs: Mapping[int, np.ndarray], made: dict[int, list[np.ndarray]]
+    ) -> None:
+        for value, (start, stop) in ranges.items():
+            if stop > start:
+                made[value].append(outputs[value][: stop - start])
+
+    def _keep(self, made: dict[int, list[np.ndarray]]) -> None:
+        if not self._streams:
+            return
+        joined = {}
+        for sink in self._streams:
+            parts = made[sink.value]
+            empty = np.empty((0, *sink.spec.shape), sink.spec.dtype)
+            joined[sink.value] = parts[0] if len(parts) == 1 else np.concatenate([empty, *parts])
+        self._waiting_bytes += sum(array.nbytes for array in joined.values())
+        self._results.append(joined)
+        room_bytes = self.plan.memory.budget_bytes - self.plan.memory.host_bytes
+        if self._waiting_bytes > max(room_bytes, 0):
+            raise RunError(
+                "results that nobody received outgrow the memory budget",
+                element="flow",
+                expected=f"at most {max(room_bytes, 0)} bytes that wait",
+                got=f"{self._waiting_bytes} bytes in {len(self._results)} results",
+                hint="call receive() after each send(), or raise memory=",
+            )
+
+    # -- out --------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """Results that have not been received."""
+        return len(self._results)
+
+    def receive(self) -> Result:
+        """The result of the earliest send that has not been received.
+
+        Raises:
+            RunError: if there is none.
+        """
+        if not self._results:
+            folds = not self._streams
+            raise RunError(
+                "there is nothing to receive",
+                element="flow",
+                got="a flow that gives one value for all records" if folds else "every send was received already",
+                hint="flow.resolve() gives the value" if folds else "send first: there is one receive for each send",
+            )
+        made = self._results.popleft()
+        self._waiting_bytes -= sum(array.nbytes for array in made.values())
+        values = tuple(made[sink.value] for sink in self._streams)
+        return values[0] if len(values) == 1 else values
+
+    def end(self) -> bool:
+        """End the streams: what windows and cuts still hold comes out as one more result, if it is any."""
+        made: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
+        for clock in [clock.id for clock in self._pass.clocks if clock.is_root]:
+            outputs = self._outputs(DRAIN, 0)
+            self._take(self._executor.end(clock, outputs), outputs, made)
+            self._drain(made)
+        if any(made.values()):
+            self._keep(made)
+            return True
+        return False
+
+    def resolve(self) -> Result:
+        """The values of the roots; see `Flow.resolve`."""
+        if self.mode == "reset":
+            self.end()
+        resident = self._executor.finish()
+        parts: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
+        while self._results:
+            for value, array in self._results.popleft().items():
+                parts[value].append(array)
+        self._waiting_bytes = 0
+        values = []
+        for sink in self._roots:
+            if sink.spec.is_stream:
+                values.append(np.concatenate([np.empty((0, *sink.spec.shape), sink.spec.dtype), *parts[sink.value]]))
+            else:
+                value = resident[sink.value].copy()
+                values.append(value[()] if value.ndim == 0 else value)
+        if self.mode == "reset":
+            self._executor.reset()
+            self.begin()
+        return values[0] if len(values) == 1 else tuple(values)
+
+
+class FlowOpener:
+    """Opens a flow: `with` gives a `Flow` for plain code, `async with` an `AsyncFlow` for trio. Made by `flow`."""
+
+    def __init__(self, plan: Plan, mode: Mode) -> None:
+        if mode not in ("reset", "cumulative"):
+            raise PlanError("mode= is 'reset' or 'cumulative'", element="flow", got=repr(mode))
+        if len(plan.passes) != 1:
+            raise PlanError(
+                "a flow sees each record once, and this needs several passes",
+                element="flow",
+                got=f"{len(plan.passes)} passes",
+                hint="resolve the fold first and use its value as fc.constant(value)",
+            )
+        for source in plan.passes[0].sources:
+            if not isinstance(source.element, FeedSource):
+                raise PlanError(
+                    "a flow is fed by hand, and this source is not",
+                    element=source.name,
+                    site=source.element.site,
+                    expected="sources made by fc.feed",
+                    got=type(source.element).__name__,
+                )
+        if not plan.passes[0].sources:
+            raise PlanError("a flow needs a feed", element="flow", hint='x = fc.feed(shape=(4,), dtype="float32")')
+        for sink in plan.passes[0].sinks:
+            if not sink.element.in_memory:
+                raise PlanError(
+                    "a flow gives its results by receive and resolve, not to a destination",
+                    element=sink.name,
+                    site=sink.element.site,
+                )
+        self.plan = plan
+        self._mode: Mode = mode
+        self._flow: Flow | AsyncFlow | None = None
+
+    def __enter__(self) -> Flow:
+        if trio.lowlevel.in_trio_task():
+            raise RunError("a plain flow would block the event loop", hint="async with element.flow() as flow: ...")
+        self._flow = Flow(_Core(self.plan, self._mode))
+        return self._flow
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert isinstance(self._flow, Flow)
+        self._flow.close()
+
+    async def __aenter__(self) -> AsyncFlow:
+        core = _Core(self.plan, self._mode)
+        await trio.to_thread.run_sync(core.open)
+        self._flow = AsyncFlow(core)
+        return self._flow
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert isinstance(self._flow, AsyncFlow)
+        await self._flow.aclose()
+
+
+class Flow:
+    """A flow for plain code. Calls from several threads are put one after the other.
+
+    Everything is compiled and allocated when it is opened; `send` computes at once.
+
+    Attributes:
+        plan: what is run for each batch.
+    """
+
+    def __init__(self, core: _Core) -> None:
+        self.plan = core.plan
+        self._core = core
+        self._lock = threading.Lock()
+        self._closed = False
+        core.open()
+
+    def send(self, array: npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> None:
+        """Compute with records of the feed, `(items, *item)`; of several feeds by name.
+
+        Raises:
+            RunError: if the records do not fit, or the computation fails.
+        """
+        with self._using() as core:
+            core.send(core.records(array, named))
+
+    def receive(self) -> Result:
+        """The result for the earliest `send` not yet received: an array, perhaps without records; a tuple for several.
+
+        Raises:
+            RunError: if every send was received already.
+        """
+        with self._using() as core:
+            return core.receive()
+
+    def resolve(self) -> Result:
+        """The values for all that came: since the last `resolve` ("reset"), or ever ("cumulative").
+
+        Folds give their value; streams give what was not received. In "reset" mode the streams
+        end and begin anew.
+        """
+        with self._using() as core:
+            return core.resolve()
+
+    def close(self) -> None:
+        """Release everything; calling it twice is harmless."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._core.close()
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[_Core]:
+        with self._lock:
+            if self._closed:
+                raise RunError("the flow is closed", element="flow", hint="use it inside its with block")
+            yield self._core
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncFlow:
+    """A flow for trio: `send` waits while results wait to be received, so a slow receiver stalls the sender.
+
+    Iterating gives the result of each send until the input is closed. Tasks may send and
+    receive at the same time.
+
+    Attributes:
+        plan: what is run for each batch.
+    """
+
+    def __init__(self, core: _Core) -> None:
+        self.plan = core.plan
+        self._core = core
+        self._turn = trio.Lock()
+        self._changed = trio.lowlevel.ParkingLot()
+        self._input_closed = False
+        self._closed = False
+
+    async def send(self, array: npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> None:
+        """As `Flow.send`, waiting for room."""
+        arrays = self._core.records(array, named)
+        while True:
+            while self._core.waiting >= _WAITING and not self._closed and not self._input_closed:
+                await self._changed.park()
+            async with self._turn:
+                self._check_open("send")
+                if self._core.waiting >= _WAITING:
+                    continue
+                try:
+                    await trio.to_thread.run_sync(self._core.send, arrays)
+                finally:
+                    self._changed.unpark_all()
+                return
+
+    async def receive(self) -> Result:
+        """As `Flow.receive`, waiting until somebody has sent.
+
+        Raises:
+            RunError: if the input is closed and everything was received.
+        """
+        while not self._core.waiting:
+            if self._input_closed or self._closed:
+                raise RunError("there is nothing to receive any more", element="flow", got="a closed input")
+            await self._changed.park()
+        result = self._core.receive()
+        self._changed.unpark_all()
+        return result
+
+    async def aclose_input(self) -> None:
+        """Say that no more is sent: what windows and cuts still hold comes out, then iteration ends."""
+        async with self._turn:
+            if not self._input_closed and not self._closed:
+                self._input_closed = True
+                try:
+                    await trio.to_thread.run_sync(self._core.end)
+                finally:
+                    self._changed.unpark_all()
+
+    async def resolve(self) -> Result:
+        """As `Flow.resolve`."""
+        async with self._turn:
+            if self._closed:
+                raise RunError("the flow is closed", element="flow")
+            value = await trio.to_thread.run_sync(self._core.resolve)
+            self._changed.unpark_all()
+            return value
+
+    async def aclose(self) -> None:
+        """Release everything; calling it twice is harmless."""
+        with trio.CancelScope(shield=True):
+            async with self._turn:
+                if not self._closed:
+                    self._closed = True
+                    self._changed.unpark_all()
+                    await trio.to_thread.run_sync(self._core.close)
+
+    async def __aiter__(self) -> AsyncIterator[Result]:
+        while self._core.waiting or not (self._input_closed or self._closed):
+            if self._core.waiting:
+                yield await self.receive()
+            else:
+                await self._changed.park()
+
+    def _check_open(self, doing: str) -> None:
+        if self._closed or self._input_closed:
+            raise RunError(f"cannot {doing}: the input is closed", element="flow")
