@@ -10,9 +10,9 @@ from flowcompute.errors import PlanError, SpecError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.graph.draw import draw_tree
 from flowcompute.graph.graph import Graph, build_graph, structural_hash
-from flowcompute.graph.parts import move_parts_to_sources
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.explain import describe_run
+from flowcompute.planner.parts import move_parts_to_sources
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.steps import RegionStep

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flowcompute.elements import arithmetic, linalg, logic, nn, random, reduce, statistics, transcendental
+from flowcompute.elements import arithmetic, linalg, logic, nn, random, reduce, shape, statistics, transcendental
 from flowcompute.elements.compute import Compute, Constant, Function
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element, VerbSlot
@@ -42,6 +42,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(arithmetic, name) for name in ("pow", "clip", "astype")},
     **{name: getattr(reduce, name) for name in ("sum", "prod", "mean", "var", "std", "min", "max")},
     **{name: getattr(reduce, name) for name in ("argmin", "argmax", "any", "all")},
+    **{name: getattr(shape, name) for name in ("reshape", "permute_dims", "concat", "stack", "take", "flip")},
+    "index": shape.getitem,
+    "first": statistics.first,
+    "last": statistics.last,
     "where": logic.where,
     "matmul": linalg.matmul,
     "vecdot": linalg.vecdot,

@@ -124,7 +124,7 @@ class Element(ABC):
         return Element.verbs.start(self, **options)
 
     def flow(self, **options: Any) -> Any:
-        """A persistent flow over `fc.feed` sources: `with` for plain code, `async with` for trio; see `fc.open_flow`."""
+        """A persistent flow over `fc.feed` sources, opened by `with` or, in trio, `async with`; see `fc.open_flow`."""
         return Element.verbs.flow(self, **options)
 
     def pipe(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -285,6 +285,10 @@ class Element(ABC):
 
     def __ne__(self, other: Any) -> Compute:  # type: ignore[override]
         return Element.apply("not_equal", self, other)
+
+    def __getitem__(self, key: Any) -> Any:
+        """NumPy's basic indexing, the stream being axis 0; a stream also takes a 1-D mask: `x[x > 0]`."""
+        return Element.apply("index", self, key)
 
     # -- methods, each the function of the same name ------------------------------------------
 

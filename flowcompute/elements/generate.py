@@ -152,7 +152,8 @@ def _parse_number(what: str, number: Any) -> Any:
     """
     if isinstance(number, np.generic):
         number = number.item()
-    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+    whole = isinstance(number, int) and not isinstance(number, bool)
+    if not (whole or (isinstance(number, float) and math.isfinite(number))):
         raise SpecError(
             f"{what} is a finite number",
             element="range",
@@ -195,10 +196,10 @@ def _floats(given: list[float], dtype: np.dtype) -> Compute:
     inner = FLOAT64 if dtype == FLOAT64 else FLOAT32
     with np.errstate(over="ignore", invalid="ignore"):
         # What NumPy makes of the first two numbers is all that its fill functions see.
-        first, second = (np.array(float(number)).astype(dtype).astype(inner) for number in (start, start + step))
-        delta = second - first
-        last = (first + inner.type(max(0, length - 1)) * delta).astype(dtype)
-    if length and not (np.isfinite(first) and np.isfinite(last.astype(inner))):
+        first = _rounded(start, dtype, inner)
+        delta = _rounded(start + step, dtype, inner) - first
+        last = _rounded(first + inner.type(max(0, length - 1)) * delta, dtype, inner)
+    if length and not (np.isfinite(first) and np.isfinite(last)):
         raise SpecError(
             f"leaves what {dtype.name} can hold",
             element="range",
@@ -210,6 +211,15 @@ def _floats(given: list[float], dtype: np.dtype) -> Compute:
         # Also added where it is 0: it makes +0 of the -0 that 0 * delta is.
         value = add(value, Constant(first))
     return cast(value, dtype)  # type: ignore[return-value]
+
+
+def _rounded(number: float, dtype: np.dtype, inner: np.dtype) -> Any:
+    """A number as `dtype` holds it, in the dtype that it is computed in."""
+    try:
+        wide = float(number)
+    except OverflowError:
+        wide = math.inf
+    return np.array(wide).astype(dtype).astype(inner)[()]
 
 
 def _steps(start: float, stop: float, step: float) -> int:

@@ -138,7 +138,7 @@ def box_muller(x: np.ndarray, y: np.ndarray, dtype: np.dtype) -> tuple[np.ndarra
     The radius is sqrt(-2 ln u) with u = (the upper bits of x + 1/2) / 2^bits, never 0 or 1; the
     angle is y / 2^32 (or 2^64) turns. Whole quarters of a turn are split off in integers, so
     that series need to reach only an eighth of a turn to either side. Both numbers are within
-    4 units in the last place.
+    5 units in the last place.
     """
     known = BOX_MULLER[dtype]
     signed = np.dtype(f"i{dtype.itemsize}")

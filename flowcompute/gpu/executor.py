@@ -96,7 +96,8 @@ class OpenCLExecutor(StepExecutor):
         blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
         self._make_partials(step, kernel, blocks)
         self._written = []
-        values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
+        whole = kernel.work == "matmul"  # takes no strides, so windows are copied out
+        values = [self._argument(argument, outputs, region.stream, whole=whole) for argument in kernel.arguments]
         count, chunk, groups = self._division(kernel, items, blocks)
         if count:
             self._launch(step, kernel, [*values, count, chunk, blocks, start, phase], groups)
@@ -124,7 +125,7 @@ class OpenCLExecutor(StepExecutor):
 
     # -- arguments --------------------------------------------------------------------------------
 
-    def _argument(self, argument: Argument, outputs: Mapping[int, np.ndarray], stream: bool) -> Any:
+    def _argument(self, argument: Argument, outputs: Mapping[int, np.ndarray], stream: bool, *, whole: bool) -> Any:
         assert self._memory is not None
         value = argument.value
         if argument.kind == "scalar":
@@ -138,6 +139,8 @@ class OpenCLExecutor(StepExecutor):
         if argument.period:
             return self._memory.input(("cyclic", value), self._cyclic(value), fresh=False)
         fresh = stream and value in self._streamed
+        if value in self.bases and not whole:
+            return self._memory.input(("base", value), self.bases[value], fresh=True)
         return self._memory.input(value, self.array(value), fresh=fresh)
 
     def _output(self, key: Hashable, array: np.ndarray) -> cl.Buffer:

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
-
-
-class AccumulatorSpec(Protocol):
-    """What a fold computes; makes its accumulators."""
-
-    @property
-    def item(self) -> tuple[int, ...]:
-        """Shape of an item of the first operand."""
-
-    @property
-    def numbers(self) -> int:
-        """Numbers in an item of the first operand."""
-
-    def make(self, start: int = 0) -> Accumulator:
-        """An accumulator for the records from `start` on."""
-
-    def state_bytes(self, length: int | None) -> int:
-        """The most bytes that the state of a stream of so many records takes."""
 
 
 class Accumulator(ABC):

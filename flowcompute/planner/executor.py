@@ -29,7 +29,8 @@ from flowcompute.planner.storage import view_array
 class StepExecutor(Executor):
     """Walks a pass's steps. Subclasses run regions on arrays in host memory (`run_region`).
 
-    `values` maps value ids to the arrays of the batch in hand; `resident` to whole values.
+    `values` maps value ids to the arrays of the batch in hand, `bases` windows to the records
+    that they overlap in, and `resident` ids to whole values.
     """
 
     def __init__(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> None:
@@ -38,6 +39,7 @@ class StepExecutor(Executor):
         self.nodes = plan.graph.nodes
         self.resident = resident
         self.values: dict[int, np.ndarray] = {}
+        self.bases: dict[int, np.ndarray] = {}
         self.folds: dict[int, Accumulator] = {}
         self.start = 0
         self._clock: Clock | None = None
@@ -98,9 +100,10 @@ class StepExecutor(Executor):
     ) -> Mapping[int, np.ndarray]:
         """The steps of a clock on a batch; gives all values of the batch."""
         self._clock, self.start = clock, start
-        self.values = arrays
+        self.values, self.bases = arrays, {}
         for entry in clock.entries:
             if entry.node is not None and entry.node.kind is Kind.WINDOW:
+                self.bases[entry.value] = arrays[entry.value]
                 arrays[entry.value] = self._windows(entry.node, arrays[entry.value])
         for value, array in outputs.items():
             if value in arrays:
@@ -134,7 +137,7 @@ class StepExecutor(Executor):
             except ValueError as error:
                 node = self.nodes[i]
                 raise RunError(
-                    str(error), element=node.name, site=node.element.site, got="a stream of 0 records"
+                    str(error), element=node.name, site=node.element.site, got=f"a stream of {fold.records} records"
                 ) from error
         self._run_resident(self.one_pass.after)
         return {sink.value: self.resident[sink.value] for sink in self.one_pass.sinks if not sink.spec.is_stream}
@@ -220,7 +223,11 @@ class StepExecutor(Executor):
         if node.id in self.plan.folds:
             shape = (items, *self.plan.folds[node.id].item)
             arrays = [np.broadcast_to(array, shape) for array in arrays]
-        self.folds[node.id].push_records(arrays)
+        try:
+            self.folds[node.id].push_records(arrays)
+        except FlowError as error:
+            error.element, error.site = error.element or node.name, error.site or node.element.site
+            raise
 
     def _check_along(self, node: Node, records: int, ended: bool) -> None:
         """Refuse a stream whose length was unknown and is not that of a resident value cut along it."""

@@ -15,6 +15,7 @@ from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, register_dtype
 from flowcompute.planner.lower_reduce import GroupBlocks, Parts, Reduction, VectorBlocks, index_operand, moved
 from flowcompute.planner.regions import Access, Region
+from flowcompute.planner.storage import is_dense, storage
 
 
 def is_flat(graph: Graph, region: Region) -> bool:
@@ -32,10 +33,11 @@ def is_flat(graph: Graph, region: Region) -> bool:
 
 def _fits(graph: Graph, region: Region, access: Access) -> bool:
     spec = graph.nodes[access.value].spec
+    if spec.is_stream and region.stream:
+        # One number a record may lie anywhere in its record, others must lie densely.
+        return spec.item_numbers == region.numbers and (region.numbers == 1 or is_dense(graph, access.value))
     if spec.item_numbers == region.numbers:
         return True
-    if spec.is_stream and region.stream:
-        return False
     return spec.item_numbers == 1 or is_suffix(spec.shape, access, region)
 
 
@@ -66,8 +68,12 @@ class FlatPoint(Point):
         spec = self.graph.nodes[access.value].spec
         dense = spec.item_numbers == self.region.numbers and (spec.is_stream or not self.region.stream)
         if dense:
-            argument = self.arguments.get("input", spec.dtype, access.value)
-            return loaded(self.scope, Load(argument, self.index, 1, self.count))
+            lies = storage(self.graph, access.value)
+            argument = self.arguments.get("input", spec.dtype, lies.base)
+            if not spec.is_stream or is_dense(self.graph, access.value):
+                return loaded(self.scope, Load(argument, self.index, 1, self.count))
+            index = f"({self.index}) * {lies.record}" + (f" + {lies.offset}" if lies.offset else "")
+            return loaded(self.scope, Load(argument, index, lies.record, self.count))
         if spec.item_numbers == 1:
             return loaded(self.scope, Load(self.arguments.get("input", spec.dtype, access.value), "0", 0))
         # A resident operand is uploaded with one vector of itself behind it, so a vector never wraps.

@@ -16,6 +16,7 @@ from flowcompute.planner.backend import Traits
 from flowcompute.planner.emit import Key
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.regions import Access, Layout, Region
+from flowcompute.planner.storage import Storage, c_strides, storage
 
 KEPT_COST = 8
 KEPT_NUMBERS = 16384
@@ -102,14 +103,21 @@ class RowShape:
 
     def place(self, layout: Layout, shape: tuple[int, ...], stream: bool) -> Place:
         """Strides of a C-contiguous value of this item shape."""
+        return self._placed(layout, shape, c_strides(shape), math.prod(shape) if stream else 0)
+
+    def place_of(self, access: Access) -> tuple[Storage, Place]:
+        """Where a value lies that the region reads."""
+        lies = storage(self.graph, access.value)
+        shape = self.graph.nodes[access.value].spec.shape
+        return lies, self._placed(access.layout, shape, lies.strides, lies.record)
+
+    def _placed(self, layout: Layout, shape: tuple[int, ...], own: tuple[int, ...], record: int) -> Place:
         strides = [0] * len(self.region.domain)
-        step = 1
-        for axis, size in zip(reversed(layout), reversed(shape), strict=True):
+        for axis, size, stride in zip(layout, shape, own, strict=True):
             if axis is not None and size != 1:
-                strides[axis] = step
-            step *= size
+                strides[axis] = stride
         return Place(
-            step if stream else 0,
+            record,
             tuple(strides[axis] for axis in self.row_axes),
             tuple(strides[axis] for axis in self.column_axes),
         )

@@ -104,7 +104,7 @@ class RowWalk:
         self.scope = scope
         self.folds = folds
         self.row = RowPoint(self, scope)
-        self.bases: dict[tuple[str, Place], str] = {}
+        self.bases: dict[tuple[str, Place, int], str] = {}
         self.arrays: dict[int, str] = {}
         self.declared: list[Array] = []
 
@@ -112,11 +112,9 @@ class RowWalk:
 
     def locate(self, access: Access) -> tuple[Argument, str, Place]:
         """The argument of an access, the integer that holds its row's first number, and its strides."""
-        shape = self.shape
-        spec = shape.graph.nodes[access.value].spec
-        argument = self.arguments.get("input", spec.dtype, access.value)
-        place = shape.place(access.layout, spec.shape, spec.is_stream)
-        return argument, self.base(argument.name, place), place
+        lies, place = self.shape.place_of(access)
+        argument = self.arguments.get("input", self.shape.graph.nodes[access.value].spec.dtype, lies.base)
+        return argument, self.base(argument.name, place, lies.offset), place
 
     def generated(self, node: Node) -> tuple[str, Place, str]:
         """Of a generated stream the row's first number in the batch, its strides, and the numbers before the batch."""
@@ -124,16 +122,17 @@ class RowWalk:
         place = self.shape.place(self.shape.region.layouts[node.id], spec.shape, True)
         return self.base("position", place), place, f"first * {spec.item_numbers} + "
 
-    def base(self, name: str, place: Place) -> str:
+    def base(self, name: str, place: Place, offset: int = 0) -> str:
         """An integer with the offset of the row in an argument."""
-        if (name, place) not in self.bases:
-            terms = [f"record * {place.record}"] if place.record else []
+        if (name, place, offset) not in self.bases:
+            terms = [str(offset)] if offset else []
+            terms += [f"record * {place.record}"] if place.record else []
             for position, stride in enumerate(place.rows):
                 if stride:
                     terms.append(f"{self._row_index(position)} * {stride}")
             text = " + ".join(terms) or "0"
-            self.bases[name, place] = self.scope.integer(f"({text})" if text == "0" else text)
-        return self.bases[name, place]
+            self.bases[name, place, offset] = self.scope.integer(f"({text})" if text == "0" else text)
+        return self.bases[name, place, offset]
 
     def _row_index(self, position: int) -> str:
         sizes = [self.shape.region.domain[axis] for axis in self.shape.row_axes]

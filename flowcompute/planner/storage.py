@@ -1,14 +1,130 @@
-"""Where values lie."""
+"""Where the numbers of a value lie: views and windows are other strides over the memory of another value."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from flowcompute.graph.graph import Node
+from flowcompute.elements.op import Kind
+from flowcompute.graph.graph import Graph, Node
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where record r and item index (i, j, ...) of a value lie: at `offset + r * record + i * strides[0] + ...`.
+
+    Attributes:
+        base: id of the value whose memory it is; of a window its own: that memory holds the
+            records that the windows of a batch overlap in, one after the other.
+        offset: in numbers.
+        record: numbers from one record to the next; 0 for a resident value.
+        strides: numbers from one index to the next, by item axis.
+    """
+
+    base: int
+    offset: int
+    record: int
+    strides: tuple[int, ...]
+
+
+def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides, in numbers, of a C-contiguous array."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def storage(graph: Graph, value: int) -> Storage:
+    """Where a value lies."""
+    node = graph.nodes[value]
+    shape = node.spec.shape
+    if node.spec.is_stream and node.kind is Kind.WINDOW:
+        numbers = math.prod(shape[1:])
+        return Storage(value, 0, node.attrs["step"] * numbers, (numbers, *c_strides(shape[1:])))
+    if node.spec.is_stream and node.kind is Kind.VIEW:
+        seen = _seen(node, storage(graph, node.inputs[0]), graph.nodes[node.inputs[0]].spec.shape)
+        if seen is not None:
+            return seen
+    return Storage(value, 0, node.spec.item_numbers if node.spec.is_stream else 0, c_strides(shape))
+
+
+def is_view(graph: Graph, value: int) -> bool:
+    """Whether a value has no memory of its own."""
+    return storage(graph, value).base != value
+
+
+def is_dense(graph: Graph, value: int) -> bool:
+    """Whether a stream's numbers lie one after the other, with nothing in between or before."""
+    spec, place = graph.nodes[value].spec, storage(graph, value)
+    if place.offset or place.record != spec.item_numbers:
+        return False
+    own = c_strides(spec.shape)
+    return all(a == b for a, b, size in zip(place.strides, own, spec.shape, strict=True) if size > 1)
+
+
+def _seen(node: Node, inner: Storage, shape: tuple[int, ...]) -> Storage | None:
+    """The storage of a view, None where it needs memory of its own."""
+    assert node.op is not None
+    name, made = node.op.name, node.spec.shape
+    if 0 in made:
+        return None
+    if name == "permute_dims":
+        return Storage(
+            inner.base, inner.offset, inner.record, tuple(inner.strides[axis] for axis in node.attrs["axes"])
+        )
+    if name == "broadcast_to":
+        new = len(made) - len(shape)
+        strides = [0 if size == 1 else stride for size, stride in zip(shape, inner.strides, strict=True)]
+        return Storage(inner.base, inner.offset, inner.record, (*[0] * new, *strides))
+    if name == "index":
+        return _indexed(node, inner)
+    if name == "reshape" and all(a == b for a, b in zip(inner.strides, c_strides(shape), strict=True)):
+        return Storage(inner.base, inner.offset, inner.record, c_strides(made))
+    return None
+
+
+def _indexed(node: Node, inner: Storage) -> Storage:
+    offset, strides = inner.offset, []
+    axes = iter(inner.strides)
+    for key in node.attrs["index"]:
+        if key is None:
+            strides.append(0)
+            continue
+        stride = next(axes)
+        if isinstance(key, int):
+            offset += key * stride
+        else:
+            start, _, step = key
+            offset += start * stride
+            strides.append(step * stride)
+    return Storage(inner.base, offset, inner.record, tuple(strides))
 
 
 def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool) -> np.ndarray:
-    """The value of a view on arrays."""
-    raise AssertionError(f"{node.name}: {len(arrays)} {stream}")
+    """A view on arrays: of batches `(records, *item)` when `stream`, else of whole values. Often not contiguous."""
+    assert node.op is not None
+    name, attrs, array = node.op.name, node.attrs, arrays[0]
+    lead = 1 if stream else 0
+    if name == "index":
+        keys = [key if key is None or isinstance(key, int) else _slice(*key) for key in attrs["index"]]
+        return array[(*[slice(None)] * lead, *keys)]
+    if name == "permute_dims":
+        return array.transpose(*range(lead), *(axis + lead for axis in attrs["axes"]))
+    if name == "reshape":
+        return array.reshape(*array.shape[:lead], *node.spec.shape)
+    if name == "broadcast_to":
+        spread = array.reshape(
+            *array.shape[:lead], *(1,) * (len(node.spec.shape) + lead - array.ndim), *array.shape[lead:]
+        )
+        return np.broadcast_to(spread, (*array.shape[:lead], *node.spec.shape))
+    if name == "take":
+        return np.take(array, arrays[1], axis=attrs["axis"] + lead)
+    joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(arrays, axis=attrs["axis"] + lead)
+    return joined
+
+
+def _slice(start: int, count: int, step: int) -> slice:
+    stop = start + count * step
+    # Below 0 a stop would count from the end.
+    return slice(start, None if stop < 0 else stop, step) if count else slice(0, 0)

@@ -197,6 +197,9 @@ def test_a_range_reads_nothing() -> None:
         (lambda: fc.range(2**63, dtype="uint64"), "more numbers than can be counted"),
         (lambda: fc.range(0.0, 1e300), "more numbers than can be counted"),
         (lambda: fc.range(-1e308, 1e308, 1e-5), "more numbers than can be counted"),
+        (lambda: fc.range(10**400), "leaves what int64 can hold"),
+        (lambda: fc.range(0, 10**400, dtype="float64"), "more numbers than can be counted"),
+        (lambda: fc.range(10**400, 10**400 + 5, dtype="float64"), "leaves what float64 can hold"),
         (lambda: fc.range(0.0, 1e6, 1e5, dtype="float16"), "leaves what float16 can hold"),
     ],
 )

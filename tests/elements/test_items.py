@@ -89,7 +89,10 @@ def test_they_are_plain_values() -> None:
         (lambda: fc.Matrix(2, "3"), "a size counts numbers"),
         (lambda: fc.Vector(2, "complex64"), "is not supported"),
         (lambda: fc.iterate([], shape=fc.Vector(4)), "does not say the dtype"),
-        (lambda: fc.iterate([], shape=fc.Vector(4, "int8"), dtype="int16"), r"differs[\s\S]*int8, as in Vector\(4, 'int"),
+        (
+            lambda: fc.iterate([], shape=fc.Vector(4, "int8"), dtype="int16"),
+            r"differs[\s\S]*int8, as in Vector\(4, 'int",
+        ),
         (lambda: fc.host(len, fc.source(np.zeros(2)), shape=fc.Vector(4, "int8"), dtype="i2"), "differs from the item"),
         (lambda: fc.host(len, fc.source(np.zeros(2)), shape=fc.Vector), "shape= is the shape of one item"),
         (lambda: fc.random.uniform(3, shape=fc.Vector(4, "int8")), "is not made in this dtype"),

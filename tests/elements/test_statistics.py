@@ -237,6 +237,14 @@ def test_equal_folds_are_one() -> None:
     assert len([step for step in plan.steps if isinstance(step, NodeStep)]) == 3
 
 
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_the_plan_says_that_they_run_on_the_host(device: str) -> None:
+    x = fc.source(ROWS) * 2
+    plan = fc.plan(fc.cov(x), x.sum(axis=0), device=device)
+    assert "cut at cov: its state is kept on the host, which takes the records in order" in plan.text
+    assert "fold cov" in plan.text
+
+
 def test_the_budget_counts_their_state() -> None:
     wide = fc.source(np.ones((4, 3000), np.float32))
     with pytest.raises(fc.PlanError, match="too small"):
