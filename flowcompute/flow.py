@@ -12,7 +12,9 @@ from flowcompute.graph.draw import draw_tree
 from flowcompute.graph.graph import Graph, build_graph, structural_hash
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.explain import describe_run
+from flowcompute.planner.memory import BatchTooLargeError
 from flowcompute.planner.parts import move_parts_to_sources
+from flowcompute.planner.pieces import split_items
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.steps import RegionStep
@@ -67,7 +69,14 @@ def _plan(
         raise PlanError("strategy= is an fc.Strategy", element="strategy", got=type(strategy).__name__)
     budget = default_memory_bytes() if memory is None else parse_bytes(memory)
     config = Config(budget, device, precision, by_hand)
-    return make_plan(graph, config, strategy or Strategy(), _backend(device, graph))
+    backend = _backend(device, graph)
+    try:
+        return make_plan(graph, config, strategy or Strategy(), backend)
+    except BatchTooLargeError:
+        parts = split_items(graph, budget // 16)
+        if parts is None:
+            raise
+        return make_plan(parts, config, strategy or Strategy(), backend)
 
 
 def start(

@@ -39,6 +39,13 @@ class Writer(ABC):
         """
         return None
 
+    def write_numbers(self, array: np.ndarray, start: int) -> None:
+        """Take numbers `start` to `start + len(array)` of all items of the stream, counted without a gap.
+
+        Only called where `Destination.takes_numbers`.
+        """
+        raise NotImplementedError(f"takes whole records only: {len(array)} numbers from {start}")
+
     @abstractmethod
     def commit(self) -> Any:
         """Make everything durable and visible under its final name; returns the root's value."""
@@ -58,6 +65,9 @@ class Destination(Element):
     Made unbound (`fc.save("y.npy")`) and bound to an input by `input >> destination`,
     which gives a new element and leaves the unbound one as it was.
     """
+
+    takes_numbers: bool = False
+    """Whether items may be written in parts, where they are too large for memory."""
 
     in_memory: bool = False
     """Whether the result stays in host memory (and so counts against the budget)."""

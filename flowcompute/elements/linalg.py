@@ -19,7 +19,7 @@ from flowcompute.elements.compute import (
     resolve_dtypes,
 )
 from flowcompute.elements.op import Kind, Op, by_ufunc
-from flowcompute.elements.reduce import DOT, DOT_FOLD, fold_stream, normalise_axes, reduce_items, split_axes
+from flowcompute.elements.reduce import DOT, DOT_FOLD, fold_stream, normalise_axes, reduce_items, runs_of, split_axes
 from flowcompute.elements.site import user_site
 from flowcompute.elements.transposed import TransposedStream, transposed
 from flowcompute.errors import SpecError
@@ -69,6 +69,8 @@ def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
             got=f"{format_shape(left.shape)} and {format_shape(right.shape)}",
         )
     inputs = (aligned_left, aligned_right)
+    if (runs := runs_of("vecdot", inputs, axes, left.dtype, False)) is not None:
+        return cast(runs, result)  # type: ignore[return-value]
     total = reduce_items(DOT, inputs, shape, axes, left.dtype, False)
     if not inputs[0].spec.is_stream and stream is not None:
         total = Compute(DOT, inputs, Spec(left.dtype, total.spec.shape, stream), total.attrs)

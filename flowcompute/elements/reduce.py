@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.arithmetic import divide, sqrt, square, subtract
-from flowcompute.elements.compute import Compute, Operand, as_element, cast, truth
+from flowcompute.elements.compute import CAST, Compute, Operand, as_element, cast, truth
+from flowcompute.elements.each import each, open_cut
 from flowcompute.elements.op import Attrs, Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
@@ -103,9 +104,39 @@ def fold_stream(
 def _both(item_op: Op, fold_op: Op, x: Any, axis: Axis, dtype: np.dtype, keepdims: bool) -> Compute:
     """A reduction whose result over items is reduced again over the stream: sum, prod, min, max, any, all."""
     folded, axes = split_axes(x, normalise_axes(item_op.name, x, axis))
+    if not folded and (runs := runs_of(item_op.name, (x,), axes, dtype, keepdims)) is not None:
+        return runs
     if axes or not folded:
         x = reduce_items(item_op, (x,), x.spec.shape, axes, dtype, keepdims)
     return fold_stream(fold_op, (x,), x.spec.shape, dtype, keepdims) if folded else x
+
+
+def runs_of(
+    op: str, inputs: tuple[Any, ...], axes: tuple[int, ...], dtype: np.dtype, keepdims: bool, correction: float = 0.0
+) -> Compute | None:
+    """The reduction of runs, the last of which may be shorter; None where the inputs are no such runs.
+
+    Raises:
+        SpecError: where it reduces anything but the runs.
+    """
+    cuts = [open_cut(_without_cast(x)) for x in inputs]
+    every = {cut[1] for cut in cuts if cut is not None}
+    if not every:
+        return None
+    if None in cuts or axes != (0,) or len(every) != 1 or keepdims:
+        raise SpecError(
+            'runs that end with a shorter one (tail="emit") are reduced along themselves only',
+            element=op,
+            site=user_site(),
+            expected="axis=1 and no keepdims",
+            hint='use tail="pad" or "drop"',
+        )
+    streams = tuple(cast(cut[0], x.dtype) for cut, x in zip(cuts, inputs, strict=True) if cut is not None)
+    return each(op, streams, every.pop(), dtype, inputs[0].spec.shape[1:], correction)
+
+
+def _without_cast(x: Any) -> Any:
+    return x.inputs[0] if isinstance(x, Compute) and x.op is CAST else x
 
 
 def _accumulating(dtype: np.dtype) -> np.dtype:
@@ -194,6 +225,8 @@ def _arg(item_op: Op, fold_op: Op, extreme_op: Op, x: Operand, axis: int | None,
         raise SpecError("takes one axis or None", element=item_op.name, site=user_site(), got=repr(axis))
     _refuse_empty(item_op.name, element, axis)
     folded, axes = split_axes(element, normalise_axes(item_op.name, element, axis))
+    if not folded and (runs := runs_of(item_op.name, (element,), axes, INT64, keepdims)) is not None:
+        return runs
     if not folded:
         return reduce_items(item_op, (element,), element.spec.shape, axes, INT64, keepdims)
     if not axes:
@@ -226,6 +259,8 @@ def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
     result = _outer(element.dtype)
     wide = cast(element, _inner(element.dtype))
     folded, axes = split_axes(element, normalise_axes("mean", element, axis))
+    if not folded and (runs := runs_of("mean", (wide,), axes, wide.dtype, keepdims)) is not None:
+        return cast(runs, result)  # type: ignore[return-value]
     if axes or not folded:
         wide = _item_mean(wide, axes, keepdims)
     if folded:
@@ -253,6 +288,8 @@ def _variance(element: Any, axis: Axis, correction: float, keepdims: bool) -> Co
     result = _outer(element.dtype)
     wide = cast(element, _inner(element.dtype))
     folded, axes = split_axes(element, normalise_axes("var", element, axis))
+    if not folded and (runs := runs_of("var", (wide,), axes, wide.dtype, keepdims, float(correction))) is not None:
+        return cast(runs, result)  # type: ignore[return-value]
     inner = math.prod(wide.spec.shape[item_axis] for item_axis in axes)
     if folded and not axes:
         value = fold_stream(

@@ -86,6 +86,10 @@ class Source(Element):
         """What the source refers to: two sources of equal identity and spec are read once."""
         return (id(self),)
 
+    def flattened(self) -> Source | None:
+        """The numbers of all items as a stream of numbers, read from any of them; None where that cannot be had."""
+        return None
+
     @abstractmethod
     def open(self, *, position: int = 0, mapped: bool = True) -> Reader:
         """Start reading at record `position`; `mapped=False` forbids memory-mapped views of files."""

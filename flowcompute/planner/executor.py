@@ -129,7 +129,7 @@ class StepExecutor(Executor):
         """End the folds, run what comes after them, and give what destinations take."""
         for clock in self.one_pass.clocks:
             for step in clock.steps:
-                if isinstance(step, NodeStep) and step.node.kind is Kind.ALONG:
+                if isinstance(step, NodeStep) and step.node.kind is Kind.ALONG and "period" not in step.node.attrs:
                     self._check_along(step.node, self._clockwork.starts[clock.id], ended=True)
         for i, fold in self.folds.items():
             try:
@@ -207,6 +207,9 @@ class StepExecutor(Executor):
     def _alone(self, step: NodeStep, outputs: Mapping[int, np.ndarray], start: int, items: int) -> np.ndarray:
         """The value of a node that is no region."""
         node = step.node
+        if node.kind is Kind.ALONG and "period" in node.attrs:
+            repeated = self.resident[node.inputs[0]].reshape(-1)
+            return repeated[(start + np.arange(items)) % node.attrs["period"]]
         if node.kind is Kind.ALONG:
             self._check_along(node, start + items, ended=False)
             return self.resident[node.inputs[0]][start : start + items]

@@ -14,6 +14,7 @@ import numpy as np
 
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.plan import Entry
 
 
@@ -44,7 +45,7 @@ def most_records(entry: Entry, rooms: Sequence[int]) -> int:
         return room * int(attrs["count"])
     if name == "flatten":
         return room * int(attrs["numbers"])
-    if name == "cut":
+    if name in ("cut", "each"):
         return room // int(attrs["every"]) + 1
     if name == "window":
         return (room + sum(padding(node))) // int(attrs["step"]) + 1
@@ -278,6 +279,51 @@ class CutInlet(Inlet):
         self._owned = min(self._owned, len(self._pieces))
 
 
+class EachInlet(Inlet):
+    """A fold begun anew every so many records."""
+
+    def __init__(self, entry: Entry, name: str, spec: FoldSpec) -> None:
+        super().__init__(entry, name)
+        assert entry.node is not None
+        self._every = int(entry.node.attrs["every"])
+        self._spec = spec
+        self._fold = spec.make()
+
+    def feed(self, arm: int, arrays: Sequence[np.ndarray], start: int) -> None:
+        """Fold a batch; each whole run gives a record."""
+        del arm
+        items, done = len(arrays[0]), 0
+        whole = [np.broadcast_to(array, (items, *self._spec.item)) for array in arrays]
+        while done < items:
+            left = self._every - (start + done) % self._every
+            part = [array[done : done + left] for array in whole]
+            self._fold.push_records(part)
+            done += len(part[0])
+            if len(part[0]) == left:
+                self._finish_run()
+
+    def end(self, arm: int, records: int) -> None:
+        """The last run, which may be shorter."""
+        del arm
+        if records % self._every:
+            self._finish_run()
+        self.ended = True
+
+    def _finish_run(self) -> None:
+        self._append(self._fold.result()[None])
+        self._fold = self._spec.make()
+
+    def snapshot(self) -> dict[str, Any]:
+        """As everywhere, with the state of the fold."""
+        return {**super().snapshot(), "fold": self._fold.snapshot()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        super().restore(state)
+        self._fold = self._spec.make()
+        self._fold.restore(state["fold"])
+
+
 class WindowInlet(Inlet):
     """Neighbouring records seen together, with what is added at both ends of the stream."""
 
@@ -390,5 +436,22 @@ _INLETS: dict[str, type[Inlet]] = {
 def make_inlet(graph: Graph, entry: Entry) -> Inlet:
     """The inlet of an entry."""
     node = entry.node
+    if node is not None and node.op is not None and node.op.name == "each":
+        return EachInlet(entry, graph.nodes[entry.value].name, _each_spec(graph, node))
     kind = Inlet if node is None or node.op is None else _INLETS[node.op.name]
     return kind(entry, graph.nodes[entry.value].name)
+
+
+def _each_spec(graph: Graph, node: Node) -> FoldSpec:
+    operands = [graph.nodes[i].spec for i in node.inputs]
+    item = np.broadcast_shapes(*(operand.shape for operand in operands))
+    attrs, result = node.attrs, node.spec
+    return FoldSpec(
+        attrs["fold"],
+        operands[0].dtype,
+        item,
+        result.dtype,
+        result.shape,
+        correction=attrs["correction"],
+        inputs=len(operands),
+    )

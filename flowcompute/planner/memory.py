@@ -28,6 +28,10 @@ REFERENCE_ITEMS = 1 << 20
 """Records of a root clock at which the rates of the other clocks are taken."""
 
 
+class BatchTooLargeError(PlanError):
+    """Not even the smallest batch fits the budget."""
+
+
 @dataclass
 class _Edge:
     """Buffers that grow with the batch."""
@@ -162,7 +166,7 @@ class _PassSizer:
         if least_bytes > room:
             worst = max(least, key=lambda line: line[1])
             records = ", ".join(f"{clock.granule}" for clock in self.one.clocks if clock.is_root)
-            raise PlanError(
+            raise BatchTooLargeError(
                 f"the memory budget of {self.config.memory_bytes} bytes is too small for one batch",
                 element=worst[0].rsplit(" x ", 1)[0],
                 expected=f"memory of at least {fixed_bytes + least_bytes} bytes ({records} records a batch)",

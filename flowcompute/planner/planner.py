@@ -31,6 +31,7 @@ def make_plan(graph: Graph, config: Config, strategy: Strategy, backend: Backend
     folds = {node.id: _fold_spec(graph, node) for node in every if _is_canonical(node)}
     host_folds = {node.id: _host_fold(graph, node) for node in every if not _is_canonical(node)}
     _check_dtypes(graph, backend)
+    _check_cuts(graph)
     count = _count_passes(graph, levels)
     _check_sources(graph, levels, count)
     reasons: list[Reason] = []
@@ -151,6 +152,18 @@ def _fold_spec(graph: Graph, node: Node) -> FoldSpec:
         node.attrs.get("correction", 0.0),
         inputs=len(operands),
     )
+
+
+def _check_cuts(graph: Graph) -> None:
+    for node in graph.nodes:
+        if node.op is not None and node.op.name == "cut" and node.attrs["tail"] == "emit":
+            raise PlanError(
+                "may end with a shorter run, which only a reduction of the runs themselves can take",
+                element=node.name,
+                site=node.element.site,
+                expected="fc.cut(...).sum(axis=1), or another reduction along axis 1",
+                hint='use tail="pad" or "drop"',
+            )
 
 
 def _check_dtypes(graph: Graph, backend: Backend) -> None:

@@ -40,7 +40,7 @@ class _Core:
         self.mode = mode
         (self._pass,) = plan.passes
         self._feeds = {stage.name: stage for stage in self._pass.sources}
-        self._roots = [sink for sink in sorted(self._pass.sinks, key=lambda sink: sink.root)]
+        self._roots = sorted(self._pass.sinks, key=lambda sink: sink.root)
         self._streams = [sink for sink in self._roots if sink.spec.is_stream]
         self._executor: Executor = plan.backend.executor(plan, 0, {})
         self._results: deque[dict[int, np.ndarray]] = deque()
@@ -221,8 +221,8 @@ class _Core:
             if sink.spec.is_stream:
                 values.append(np.concatenate([np.empty((0, *sink.spec.shape), sink.spec.dtype), *parts[sink.value]]))
             else:
-                value = resident[sink.value].copy()
-                values.append(value[()] if value.ndim == 0 else value)
+                whole = resident[sink.value].copy()
+                values.append(whole[()] if whole.ndim == 0 else whole)
         if self.mode == "reset":
             self._executor.reset()
             self.begin()

@@ -21,6 +21,8 @@ def discard(*, name: str | None = None) -> DiscardSink:
 class DiscardSink(Destination):
     """Drops what it is given; see `discard`."""
 
+    takes_numbers = True
+
     def __init__(self, *, name: str | None = None) -> None:
         super().__init__(UNBOUND, name=name)
 
@@ -41,6 +43,9 @@ class DiscardWriter(Writer):
 
     def write(self, array: np.ndarray, start: int) -> None:
         """Drop the records."""
+
+    def write_numbers(self, array: np.ndarray, start: int) -> None:
+        """Drop the numbers."""
 
     def commit(self) -> None:
         """Nothing to do."""

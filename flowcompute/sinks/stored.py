@@ -29,6 +29,8 @@ class StoredSink(Destination):
         durable: whether committing waits until the disk has it.
     """
 
+    takes_numbers = True
+
     path: str
     target: str
     files: Files
@@ -90,6 +92,15 @@ class StoredWriter(Writer):
         with self._errors("write to", records):
             self._open_draft().write(data.data, self._offset + start * self._spec.item_bytes)
         self._written = 1 if resident else start + len(array)
+
+    def write_numbers(self, array: np.ndarray, start: int) -> None:
+        """Write parts of items at their place; see `Writer.write_numbers`."""
+        spec = self._spec
+        numbers = max(1, spec.item_numbers)
+        data = array.astype(spec.dtype, order="C", casting="equiv", copy=False).view(np.uint8)
+        with self._errors("write to", (start // numbers, (start + len(array) - 1) // numbers + 1)):
+            self._open_draft().write(data.data, self._offset + start * spec.dtype.itemsize)
+        self._written = (start + len(array)) // numbers
 
     def commit(self) -> str:
         """Write the header, make the file durable and give it its name; returns the path as it was named.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import numpy.typing as npt
 
@@ -72,6 +74,15 @@ class MemorySource(Source):
         if not self.array.flags.aligned:
             return "the array is not aligned"
         return None
+
+    def flattened(self) -> Source | None:
+        """The numbers of a contiguous array."""
+        if not self.array.flags.c_contiguous:
+            return None
+        twin = copy.copy(self)
+        flat = self.array.reshape(-1)
+        twin.freeze_fields(array=flat, spec=Spec(self.spec.dtype, (), Stream(len(flat))))
+        return twin
 
     def open(self, *, position: int = 0, mapped: bool = True) -> MemoryReader:  # noqa: ARG002
         """Start reading at record `position`; `mapped` says nothing about memory."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import mmap
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar, NoReturn
 
 import numpy as np
@@ -75,6 +77,16 @@ class StoredSource(Source):
         if time.time() - status.st_mtime < _SETTLED_S:
             return f"{shown(self.path)} was changed less than {_SETTLED_S:g} s ago and may still be written"
         return None
+
+    def flattened(self) -> Source | None:
+        """The numbers of a file in C order."""
+        layout = self.layout
+        if layout.is_columns:
+            return None
+        twin = copy.copy(self)
+        flat = replace(layout, item_shape=(), length=layout.length * layout.item_numbers, fortran=False)
+        twin.freeze_fields(layout=flat, spec=flat.spec)
+        return twin
 
     def open(self, *, position: int = 0, mapped: bool = True) -> StoredReader:
         """Start reading at record `position`; views are given when `mapped` and `must_read` allow it.

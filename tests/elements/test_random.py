@@ -177,7 +177,7 @@ SHAPES = [(3,), (17,), (2, 5, 3)]
 def test_bits_are_equal_in_any_kernel(dtype: np.dtype) -> None:
     length = 67
     roots: list[fc.Element] = []
-    for shape in SHAPES:
+    for shape in SHAPES if dtype == FLOAT32 else SHAPES[:1]:
         u = fc.random.uniform(length, shape=shape, dtype=dtype, seed=1)
         z = fc.random.normal(length, shape=shape, dtype=dtype, seed=1)
         roots += [z.sum(axis=0), z - u.max(axis=-1, keepdims=True), (u * z).sum(axis=1)]

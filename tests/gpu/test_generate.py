@@ -63,15 +63,18 @@ def run(text: str, dtype: np.dtype, lanes: int, start: int, key: int, last: int)
     return out
 
 
-@pytest.mark.parametrize(("op", "dtype"), GENERATORS, ids=lambda value: getattr(value, "name", None))
-@pytest.mark.parametrize(
-    ("lanes", "form", "cpu"),
-    [
-        *((lanes, "run", True) for lanes in (16, 8, 4)),
-        *((lanes, "run", False) for lanes in (4, 1)),
-        *((4, "same", True), (8, "apart", True), (4, "each", True)),
-    ],
-)
+FORMS: list[tuple[Generator, np.dtype, int, str, bool]] = [
+    *(
+        (op, dtype, lanes, "run", cpu)
+        for op, dtype in GENERATORS
+        for lanes, cpu in ((16, True), (4, False), (1, False))
+    ),
+    *((NORMAL[FLOAT32], FLOAT32, lanes, "run", True) for lanes in (8, 4)),
+    *((NORMAL[FLOAT32], FLOAT32, 4, form, True) for form in ("same", "apart", "each")),
+]
+
+
+@pytest.mark.parametrize(("op", "dtype", "lanes", "form", "cpu"), FORMS, ids=lambda value: getattr(value, "name", None))
 def test_every_form_gives_the_same_numbers(op: Generator, dtype: np.dtype, lanes: int, form: str, cpu: bool) -> None:
     start, key, last = 2**34 - 40, 2**63 + 11, 10**6 if op is SCALED else 10**15
     got = run(text_of(op, dtype, lanes, form, cpu), dtype, lanes, start, key, last)

@@ -1,0 +1,39 @@
+"""A fold begun anew every so many records: reductions of runs that are never seen whole.
+
+`fc.cut(x, every=n, tail="emit").sum(axis=1)` is one, whose last run may be shorter; the planner
+makes others of reductions over items larger than the memory budget.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.compute import Compute
+from flowcompute.elements.op import Kind, Op
+from flowcompute.spec import Spec, Stream
+
+
+def _declared(*_: object) -> tuple[np.dtype, ...]:
+    raise AssertionError("folds state their dtypes themselves")
+
+
+EACH = Op("each", 2, Kind.REBATCH, np.asarray, _declared, cost=100)
+
+
+def each(
+    fold: str, inputs: tuple[Any, ...], every: int, dtype: np.dtype, shape: tuple[int, ...], correction: float = 0.0
+) -> Compute:
+    """The fold of each run of `every` records, as a stream of results of this dtype and shape."""
+    length = inputs[0].spec.length
+    stream = Stream(None if length is None else -(-length // every))
+    attrs = {"fold": fold, "every": every, "correction": correction}
+    return Compute(EACH, inputs, Spec(dtype, shape, stream), attrs)
+
+
+def open_cut(element: Any) -> tuple[Any, int] | None:
+    """The stream and the size of runs of a cut whose last run may be shorter; None for anything else."""
+    if isinstance(element, Compute) and element.op.name == "cut" and element.attrs["tail"] == "emit":
+        return element.inputs[0], int(element.attrs["every"])
+    return None

@@ -1,0 +1,59 @@
+"""Destinations whose items arrive in parts, because they are larger than memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.destination import Destination, Writer
+from flowcompute.spec import Spec
+
+
+class NumbersSink(Destination):
+    """Writes the items of another destination number by number. Only made by the planner.
+
+    Args:
+        inner: what is written; it `takes_numbers`.
+        spec: of the stream of numbers that arrives.
+    """
+
+    inner: Destination
+
+    def __init__(self, inner: Destination, spec: Spec) -> None:
+        super().__init__(spec)
+        self.freeze_fields(inner=inner, inputs=inner.inputs, site=inner.site, in_memory=inner.in_memory)
+
+    @property
+    def label(self) -> str:
+        """That of what is written."""
+        return self.inner.name or self.inner.label
+
+    def open(self, spec: Spec) -> NumbersWriter:
+        """Start writing items of the shape that they have."""
+        del spec
+        return NumbersWriter(self.inner.open(self.inner.spec))
+
+
+class NumbersWriter(Writer):
+    """Passes numbers on."""
+
+    def __init__(self, inner: Writer) -> None:
+        self.immediate = inner.immediate
+        self._inner = inner
+
+    def write(self, array: np.ndarray, start: int) -> None:
+        """Take numbers; see `Writer.write_numbers`."""
+        self._inner.write_numbers(array, start)
+
+    def commit(self) -> Any:
+        """Commit what was written."""
+        return self._inner.commit()
+
+    def abort(self) -> None:
+        """Drop what was written."""
+        self._inner.abort()
+
+    def snapshot(self) -> dict[str, Any]:
+        """What was written so far."""
+        return self._inner.snapshot()
