@@ -70,6 +70,7 @@ from flowcompute.elements.shape import (
     stack,
     take,
 )
+from flowcompute.elements.spool import spool
 from flowcompute.elements.statistics import (
     bincount,
     corrcoef,
@@ -263,6 +264,7 @@ __all__ = [
     "sin",
     "sinh",
     "source",
+    "spool",
     "sqrt",
     "square",
     "squeeze",

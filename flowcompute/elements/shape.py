@@ -349,7 +349,7 @@ def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
             expected=f"a shape that {format_shape(element.spec.shape)} broadcasts to",
             got=format_shape(wanted),
         ) from None
-    return element if wanted == element.spec.shape else _make(BROADCAST, (element,), wanted, shape=wanted)
+    return element if wanted == element.spec.shape else _make(BROADCAST, (element,), wanted)
 
 
 def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:

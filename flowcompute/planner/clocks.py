@@ -9,7 +9,7 @@ they are; sources that meet are read in step.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 
 from flowcompute.elements import Source
@@ -45,8 +45,9 @@ class ClockNodes:
 
 
 class _Finder:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, kept: Collection[int]) -> None:
         self.graph = graph
+        self.kept = kept
         self.clocks: dict[int, ClockNodes] = {}
         self.clock_of: dict[int, int] = {}
         self.twins: dict[Hashable, int] = {}
@@ -54,9 +55,10 @@ class _Finder:
     def add(self, node: Node) -> None:
         """Give a stream node, or a fold, its clock."""
         streams = [i for i in node.inputs if i in self.clock_of]
-        if isinstance(node.element, Source) or not streams:
+        read = isinstance(node.element, Source) or node.id in self.kept
+        if read or not streams:
             clock = self._new()
-            (clock.sources if isinstance(node.element, Source) else clock.nodes).append(node.id)
+            (clock.sources if read else clock.nodes).append(node.id)
         elif node.kind in RECLOCKING:
             if _joins_ends(node):
                 inputs = tuple((self.clock_of[value], value) for value in streams)
@@ -131,9 +133,14 @@ def _joins_ends(node: Node) -> bool:
     return node.op is not None and node.op.name == "concat"
 
 
-def find_clocks(graph: Graph, nodes: Iterable[int]) -> list[ClockNodes]:
-    """The clocks of these stream nodes (in topological order), in an order in which values go from earlier to later."""
-    finder = _Finder(graph)
+def find_clocks(graph: Graph, nodes: Iterable[int], kept: Collection[int] = ()) -> list[ClockNodes]:
+    """The clocks of these stream nodes, in an order in which values go from earlier to later.
+
+    Args:
+        nodes: in topological order.
+        kept: those that an earlier pass has kept, and that are read like sources.
+    """
+    finder = _Finder(graph, kept)
     for i in nodes:
         finder.add(graph.nodes[i])
     ordered = sorted(finder.clocks.values(), key=lambda clock: (bool(clock.entries), clock.id))

@@ -54,7 +54,14 @@ class Clockwork:
         if any(self._ready(clock) for clock in self._derived):
             return DRAIN
         open_roots = [clock for clock in self._clocks if clock.is_root and not self._ended[clock.id]]
-        wanted = [clock for clock in open_roots if self._is_of_use(clock.id) and not self._is_early(clock.id)]
+        useful = [clock for clock in open_roots if self._is_of_use(clock.id)]
+        wanted = [clock for clock in useful if not self._is_early(clock.id)]
+        if useful and not wanted:
+            raise RunError(
+                "streams that are joined end to end wait for each other",
+                element=next(iter(self._nodes[i].name for i in sorted(useful[0].values)), None),
+                hint="please report this; resolving the results one after the other avoids it",
+            )
         if not wanted:
             return None
         return min(wanted, key=lambda clock: self._pressure(clock.id)).id

@@ -74,6 +74,12 @@ class Scope:
         """A scope inside this one."""
         return Scope(self.names, self, lanes)
 
+    def beside(self) -> Scope:
+        """A scope that writes among this one's statements, but keeps values of its own."""
+        scope = Scope(self.names, self)
+        scope.statements = self.statements
+        return scope
+
     def find(self, key: Key) -> Var | None:
         """The value of a node or access, if already computed here or outside."""
         scope: Scope | None = self

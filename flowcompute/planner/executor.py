@@ -209,7 +209,7 @@ class StepExecutor(Executor):
         node = step.node
         if node.kind is Kind.ALONG and "period" in node.attrs:
             repeated = self.resident[node.inputs[0]].reshape(-1)
-            return repeated[(start + np.arange(items)) % node.attrs["period"]]
+            return np.take(repeated, np.arange(start, start + items), mode="wrap")
         if node.kind is Kind.ALONG:
             self._check_along(node, start + items, ended=False)
             return self.resident[node.inputs[0]][start : start + items]

@@ -45,13 +45,18 @@ def lower_rows(graph: Graph, region: Region, traits: Traits, folds: dict[int, Fo
 
 def rows_body(walk: RowWalk) -> list[Stmt]:
     """Each work-item (CPU) takes a run of rows; work-groups (GPU) take rows in turn."""
+    if walk.shape.cpu:
+        start = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
+        return [*start, row_loop(walk, "start", "stop", "1")]
+    return [row_loop(walk, "gid", "n", "gsize")]
+
+
+def row_loop(walk: RowWalk, start: str, stop: str, step: str) -> For:
+    """A loop over rows, numbered through all records."""
     rows = walk.shape.rows
     inner = [
         SetInteger("record", "r" if rows == 1 else f"r / {rows}"),
         *([] if rows == 1 else [SetInteger("outer", f"r % {rows}")]),
         *walk.scope.statements,
     ]
-    if walk.shape.cpu:
-        start = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
-        return [*start, For("r", "start", "stop", "1", tuple(inner))]
-    return [For("r", "gid", "n", "gsize", tuple(inner))]
+    return For("r", start, stop, step, tuple(inner))

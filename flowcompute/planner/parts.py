@@ -9,10 +9,12 @@ cuts the stream as it comes.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flowcompute.elements import Compute, Element, Source
 from flowcompute.elements.op import Kind
+from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.sources.view import SourceView
 from flowcompute.spec import Spec, Stream
@@ -46,6 +48,7 @@ class _Rewriter:
         self.new: dict[int, int] = {}
         self.parts: dict[tuple[int, _Part], int] = {}
         self.names = {node.name for node in graph.nodes}
+        self.users = graph.users()
 
     def add(self, name: str, element: Element, inputs: tuple[int, ...]) -> int:
         """A node of the new graph."""
@@ -110,7 +113,7 @@ class _Rewriter:
             return self._part(node.inputs[0], moved)
         name = self.fresh(node.name + part.text)
         if isinstance(node.element, Source):
-            view = SourceView(node.element, start=part.start, step=part.step, every=part.every, length=part.length)
+            view = SourceView(node.element, first=part.start, step=part.step, every=part.every, length=part.length)
             return self.add(name, view, ())
         inputs = tuple(self._part(i, part) for i in node.inputs)
         twin = copy.copy(node.element)
@@ -120,24 +123,56 @@ class _Rewriter:
     # -- end to end ---------------------------------------------------------------------------
 
     def _arms(self, node: Node) -> tuple[int, ...]:
-        """Arms that share a stream with an earlier one are read anew when it is their turn."""
-        used: set[int] = set()
-        arms = []
-        for value in node.inputs:
-            mine = _ancestors(self.nodes, self.new[value])
-            arms.append(self._again(self.new[value], {}) if mine & used else self.new[value])
-            used |= mine
+        """All but the first arm get a reading of their own, when it is their turn, if others use their streams too."""
+        arms = [self.new[node.inputs[0]]]
+        for value in node.inputs[1:]:
+            arms.append(self._again(value, {}) if self._is_shared(value, node) else self.new[value])
         return tuple(arms)
 
+    def _is_shared(self, value: int, concat: Node) -> bool:
+        """Whether streams that a value is made of go anywhere else than through it into this arm."""
+        nodes = self.graph.nodes
+        mine = _ancestors(nodes, value)
+        if concat.inputs.count(value) > 1:
+            return True
+        users = {i: set(self.users[i]) - mine for i in mine}
+        return users.pop(value) != {concat.id} or any(users.values())
+
     def _again(self, value: int, made: dict[int, int]) -> int:
-        """Another reading of a value and of all streams that it is made of."""
-        node = self.nodes[value]
+        """Another reading of a value of the old graph and of all streams that it is made of.
+
+        Raises:
+            PlanError: if one of them can be read only once.
+        """
+        node = self.graph.nodes[value]
         if not node.spec.is_stream:
-            return value
+            return self.new[value]
+        if isinstance(node.element, Source) and not node.element.rereadable:
+            raise PlanError(
+                "would be read twice, but can be read only once: it is joined end to end with a stream beside which "
+                "it is also used",
+                element=node.name,
+                site=node.element.site,
+                expected="a source that can be read again, like a file or an array",
+                hint="write it to a file first",
+            )
         if value not in made:
-            inputs = tuple(self._again(i, made) for i in node.inputs)
-            made[value] = self.add(self.fresh(f"{node.name} again"), node.element, inputs)
+            part = _part_of(node)
+            if part is not None and self._reaches_sources(node.inputs[0], part):
+                again = self._fresh_part(node.inputs[0], part)
+            else:
+                inputs = tuple(self._again(i, made) for i in node.inputs)
+                again = self.add(self.fresh(f"{node.name} again"), node.element, inputs)
+            made[value] = again
         return made[value]
+
+    def _fresh_part(self, value: int, part: _Part) -> int:
+        """A part with readings that nothing else uses."""
+        shared, self.parts = self.parts, {}
+        try:
+            return self._part(value, part)
+        finally:
+            self.parts = shared
 
 
 def _part_of(node: Node) -> _Part | None:
@@ -152,7 +187,7 @@ def _part_of(node: Node) -> _Part | None:
     return None
 
 
-def _ancestors(nodes: list[Node], value: int) -> set[int]:
+def _ancestors(nodes: Sequence[Node], value: int) -> set[int]:
     """Stream nodes that a value is made of, itself included."""
     found, todo = {value}, [value]
     while todo:

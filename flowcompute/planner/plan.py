@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from flowcompute.elements.destination import Destination
 from flowcompute.elements.source import Source
@@ -37,8 +37,10 @@ class SinkStage:
 
     Attributes:
         value: id of the value written: a stream (batch by batch) or resident (once, at the end).
-        root: position of the root whose value this destination gives.
+        root: position of the root whose value this destination gives; `NO_ROOT` where it gives none.
     """
+
+    NO_ROOT: ClassVar[int] = -1
 
     value: int
     name: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from flowcompute.elements import Destination, Source
 from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
@@ -14,9 +12,13 @@ from flowcompute.planner.clocks import ClockNodes, find_clocks
 from flowcompute.planner.fold import CANONICAL_FOLDS, FoldSpec
 from flowcompute.planner.memory import plan_memory
 from flowcompute.planner.plan import Clock, Pass, Plan, SinkStage, SourceStage
+from flowcompute.planner.readings import Reading, find_readings, levels_of
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.stepping import FUSED, RESIDENT, StepMaker
 from flowcompute.planner.steps import RegionStep, Step
+from flowcompute.scratch import Scratch
+from flowcompute.sinks.spool import SpoolSink
+from flowcompute.sources.spool import SpoolSource
 from flowcompute.strategy import Config, Strategy
 
 
@@ -26,17 +28,17 @@ def make_plan(graph: Graph, config: Config, strategy: Strategy, backend: Backend
     Raises:
         PlanError: naming the element, if the job cannot be run as asked.
     """
-    levels = _levels(graph)
+    levels = levels_of(graph)
     every = [node for node in graph.nodes if node.kind is Kind.FOLD]
     folds = {node.id: _fold_spec(graph, node) for node in every if _is_canonical(node)}
     host_folds = {node.id: _host_fold(graph, node) for node in every if not _is_canonical(node)}
     _check_dtypes(graph, backend)
     _check_cuts(graph)
-    count = _count_passes(graph, levels)
-    _check_sources(graph, levels, count)
+    readings = find_readings(graph, levels)
     reasons: list[Reason] = []
     maker = StepMaker(graph, folds, backend, config, reasons)
-    passes = tuple(_pass(maker, levels, index, last=index == count - 1) for index in range(count))
+    scratches = _scratches(graph, readings)
+    passes = tuple(_pass(maker, levels, readings, scratches, index) for index in range(len(readings)))
     reasons.append(Reason("device", backend.traits.name, backend.traits.reason))
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend.traits, reasons)
     return Plan(
@@ -51,82 +53,6 @@ def make_plan(graph: Graph, config: Config, strategy: Strategy, backend: Backend
         depth=depth,
         reasons=tuple(reasons),
     )
-
-
-def _levels(graph: Graph) -> list[int]:
-    """For each node how many passes must have ended before it can be computed: folds that lie before it."""
-    levels: list[int] = []
-    for node in graph.nodes:
-        levels.append(max([levels[i] + (graph.nodes[i].kind is Kind.FOLD) for i in node.inputs], default=0))
-    return levels
-
-
-def _count_passes(graph: Graph, levels: list[int]) -> int:
-    ends = [levels[i] for i in graph.roots if graph.nodes[i].spec.is_stream]
-    ends += [levels[node.id] for node in graph.nodes if node.kind is Kind.FOLD]
-    return max(ends, default=0) + 1
-
-
-def _targets(graph: Graph, levels: list[int], index: int) -> list[Node]:
-    """Folds and stream destinations of a pass."""
-    roots = [graph.nodes[i] for i in graph.roots if graph.nodes[i].spec.is_stream]
-    ends = roots + [node for node in graph.nodes if node.kind is Kind.FOLD]
-    return [node for node in ends if levels[node.id] == index]
-
-
-def _streams_of(graph: Graph, targets: Iterable[Node]) -> list[int]:
-    """Ids of the stream nodes, and folds, that are computed to reach these targets; operands first."""
-    found: set[int] = set()
-    todo = [node.id for node in targets]
-    while todo:
-        node = graph.nodes[todo.pop()]
-        if node.id in found or not (node.spec.is_stream or node.kind is Kind.FOLD):
-            continue
-        found.add(node.id)
-        todo += [i for i in node.inputs if graph.nodes[i].spec.is_stream]
-    return sorted(i for i in found if not isinstance(graph.nodes[i].element, Destination))
-
-
-def _check_sources(graph: Graph, levels: list[int], count: int) -> None:
-    """Refuse sources that would be read in several passes but can be read only once.
-
-    Raises:
-        PlanError: naming the source and the fold that is in the way.
-    """
-    readings: dict[int, list[list[Node]]] = {}
-    for index in range(count):
-        targets = _targets(graph, levels, index)
-        for i in _streams_of(graph, targets):
-            if isinstance(graph.nodes[i].element, Source):
-                readings.setdefault(i, []).append(targets)
-    for i, passes in readings.items():
-        source = graph.nodes[i]
-        assert isinstance(source.element, Source)
-        if len(passes) > 1 and not source.element.rereadable:
-            first, second = (max(targets, key=lambda node: node.id) for targets in passes[:2])
-            fold = _fold_behind(graph, second)
-            raise PlanError(
-                f"would be read twice, but can be read only once: {second.name} needs {fold.name}, a result "
-                f"over the whole stream, for each record ({len(passes)} passes)",
-                element=source.name,
-                site=source.element.site,
-                expected="a source that can be read again, like a file or an array",
-                got=f"a source for {first.name} and again for {second.name}",
-                hint="keep the stream in a temporary file for the later pass: x = fc.spool(x)",
-            )
-
-
-def _fold_behind(graph: Graph, node: Node) -> Node:
-    """The latest fold that a node depends on."""
-    todo, seen = list(node.inputs), set(node.inputs)
-    folds = []
-    while todo:
-        operand = graph.nodes[todo.pop()]
-        if operand.kind is Kind.FOLD:
-            folds.append(operand)
-        todo += [i for i in operand.inputs if i not in seen]
-        seen.update(operand.inputs)
-    return max(folds, key=lambda fold: fold.id)
 
 
 def _is_canonical(node: Node) -> bool:
@@ -179,10 +105,19 @@ def _check_dtypes(graph: Graph, backend: Backend) -> None:
             )
 
 
-def _pass(maker: StepMaker, levels: list[int], index: int, *, last: bool) -> Pass:
-    graph = maker.graph
-    targets = _targets(graph, levels, index)
-    clocks = find_clocks(graph, _streams_of(graph, targets))
+def _scratches(graph: Graph, readings: list[Reading]) -> dict[int, Scratch]:
+    """A temporary file for each spool that is kept."""
+    spools = [graph.nodes[i] for reading in readings for i in reading.keeps]
+    return {node.id: Scratch(node.attrs["folder"], node.attrs["limit"]) for node in spools}
+
+
+def _pass(
+    maker: StepMaker, levels: list[int], readings: list[Reading], scratches: dict[int, Scratch], index: int
+) -> Pass:
+    graph, reading = maker.graph, readings[index]
+    last = index == len(readings) - 1
+    targets = reading.targets
+    clocks = find_clocks(graph, reading.nodes, reading.kept)
     places = {i: clock.id for clock in clocks for i in clock.nodes}
     residents = {node.id for node in graph.nodes if _is_computed_once(node) and levels[node.id] == index}
     # Streams that destinations and other clocks take, and residents that anything later takes.
@@ -195,12 +130,18 @@ def _pass(maker: StepMaker, levels: list[int], index: int, *, last: bool) -> Pas
         ended = {node.id for node in graph.nodes if _is_computed_once(node) and levels[node.id] > index}
         used = {i for root in graph.roots for i in graph.nodes[root].inputs}
         after = maker.steps(dict.fromkeys(ended, RESIDENT), used).get(RESIDENT, [])
+    spools = [_spool_sink(graph.nodes[i], scratches[i]) for i in reading.keeps]
     return Pass(
-        clocks=tuple(_clock(graph, clock, tuple(steps.get(clock.id, ()))) for clock in clocks),
+        clocks=tuple(_clock(graph, clock, tuple(steps.get(clock.id, ())), scratches) for clock in clocks),
         before=tuple(steps.get(RESIDENT, ())),
         after=tuple(after),
-        sinks=_sinks(graph, levels, index, last=last),
+        sinks=(*_sinks(graph, levels, index, last=last), *spools),
     )
+
+
+def _spool_sink(node: Node, scratch: Scratch) -> SinkStage:
+    name = f"{node.name} (kept)"
+    return SinkStage(node.id, name, SpoolSink(scratch, node.element, name), node.spec, SinkStage.NO_ROOT)
 
 
 def _is_computed_once(node: Node) -> bool:
@@ -222,8 +163,7 @@ def _sinks(graph: Graph, levels: list[int], index: int, *, last: bool) -> tuple[
     return tuple(stages)
 
 
-def _clock(graph: Graph, found: ClockNodes, steps: tuple[Step, ...]) -> Clock:
-    sources = [graph.nodes[i] for i in found.sources]
+def _clock(graph: Graph, found: ClockNodes, steps: tuple[Step, ...], scratches: dict[int, Scratch]) -> Clock:
     values = frozenset((*found.nodes, *found.sources, *found.entries))
     lengths = {graph.nodes[i].spec.length for i in values if graph.nodes[i].spec.is_stream} - {None}
     blocks = [
@@ -233,7 +173,7 @@ def _clock(graph: Graph, found: ClockNodes, steps: tuple[Step, ...]) -> Clock:
     ]
     return Clock(
         id=found.id,
-        sources=tuple(SourceStage(n.id, n.name, n.element, n.spec) for n in sources if isinstance(n.element, Source)),
+        sources=tuple(_source(graph.nodes[i], scratches) for i in found.sources),
         entries=tuple(found.entries.values()),
         steps=steps,
         length=next(iter(lengths), None),
@@ -241,3 +181,9 @@ def _clock(graph: Graph, found: ClockNodes, steps: tuple[Step, ...]) -> Clock:
         granule=max(blocks, default=1),
         values=values,
     )
+
+
+def _source(node: Node, scratches: dict[int, Scratch]) -> SourceStage:
+    if isinstance(node.element, Source):
+        return SourceStage(node.id, node.name, node.element, node.spec)
+    return SourceStage(node.id, node.name, SpoolSource(scratches[node.id], node.spec, node.name), node.spec)

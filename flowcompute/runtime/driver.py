@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import trio
 
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.plan import Plan, SinkStage
 from flowcompute.runtime.failure import attributed
 from flowcompute.runtime.passes import Conduct, OpenWriters, RunningPass
 from flowcompute.runtime.record import RunRecord
@@ -53,7 +53,7 @@ class Driver:
             with trio.CancelScope(shield=True):
                 await self._workers.call(self._abort)
             raise
-        return tuple(values[root] for root in sorted(values))
+        return tuple(values[root] for root in sorted(values) if root != SinkStage.NO_ROOT)
 
     async def _run_pass(self, index: int) -> None:
         running = RunningPass(

@@ -21,21 +21,21 @@ class SourceView(Source):
 
     Args:
         inner: what is read.
-        start: its first record that is used.
+        first: its first record that is used.
         step: records of it from one record to the next.
         every: records of it in each record; 0 for one, without an axis of its own.
         length: records of the view.
     """
 
     inner: Source
-    start: int
+    first: int
     step: int
     every: int
 
-    def __init__(self, inner: Source, *, start: int, step: int, every: int, length: int) -> None:
+    def __init__(self, inner: Source, *, first: int, step: int, every: int, length: int) -> None:
         shape = (every, *inner.spec.shape) if every else inner.spec.shape
         super().__init__(Spec(inner.dtype, shape, Stream(length)))
-        self.freeze_fields(inner=inner, start=start, step=step, every=every, site=inner.site)
+        self.freeze_fields(inner=inner, first=first, step=step, every=every, site=inner.site)
 
     @property
     def label(self) -> str:
@@ -45,7 +45,7 @@ class SourceView(Source):
     @property
     def identity(self) -> tuple[object, ...]:
         """What is read, and which part of it."""
-        return ("view", self.inner.identity, self.start, self.step, self.every, self.spec.length)
+        return ("view", self.inner.identity, self.first, self.step, self.every, self.spec.length)
 
     @property
     def dense(self) -> bool:
@@ -58,7 +58,7 @@ class SourceView(Source):
 
     def open(self, *, position: int = 0, mapped: bool = True) -> SourceViewReader:
         """Start reading at record `position` of the view."""
-        inner = self.inner.open(position=self.start + position * self.step, mapped=mapped)
+        inner = self.inner.open(position=self.first + position * self.step, mapped=mapped)
         return SourceViewReader(self, inner, position)
 
 
@@ -73,7 +73,7 @@ class SourceViewReader(Reader):
         self.immediate = inner.immediate and source.dense
 
     @property
-    def element(self) -> str | None:  # type: ignore[override]
+    def element(self) -> str | None:
         """Name of the element in the plan; what is read has the same."""
         return self._inner.element
 

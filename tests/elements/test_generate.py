@@ -44,7 +44,7 @@ def test_a_length_gives_the_numbers_below_it(length: int) -> None:
     assert np.array_equal(value, np.arange(length))
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(
     dtype=st.sampled_from(INTEGERS),
     length=st.integers(0, 70),
@@ -89,7 +89,7 @@ def as_stated(start: float, step: float, length: int, dtype: np.dtype) -> np.nda
     return (first + np.arange(length).astype(inner) * (second - first)).astype(dtype)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     dtype=st.sampled_from(FLOATS),
     start=st.floats(-100, 100, width=16),

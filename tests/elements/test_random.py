@@ -203,6 +203,14 @@ def test_a_stream_drawn_once_is_one_stream() -> None:
     assert resolved(u - fc.random.uniform(1000, seed=9)).any()
 
 
+def test_a_section_is_a_piece_of_the_stream() -> None:
+    for make in (fc.random.uniform, fc.random.normal):
+        whole = resolved(make(257, shape=(3,), seed=8))
+        assert np.array_equal(resolved(make(257, shape=(3,), seed=8)[100:200]), whole[100:200])
+        assert np.array_equal(resolved(make(257, shape=(3,), seed=8)[::3]), whole[::3])
+    assert resolved(fc.range(20)[5:9]).tolist() == [5, 6, 7, 8]
+
+
 # -- seeds and structure -----------------------------------------------------------------------------------
 
 

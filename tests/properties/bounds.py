@@ -26,6 +26,17 @@ _FORMATS = {
 }
 
 
+def unit(dtype: np.dtype) -> float:
+    """How far, relative to it, a number may lie from the next one of its dtype; half of that."""
+    return _FORMATS[dtype.name][1]
+
+
+def smallest(dtype: np.dtype) -> float:
+    """Below this a number of the dtype has lost digits."""
+    _, roundoff, tiny = _FORMATS[dtype.name]
+    return tiny / roundoff
+
+
 @dataclass(frozen=True)
 class Bound:
     """Values (float64 for floats, their own dtype for integers and bools) and bounds of their error."""
@@ -234,14 +245,14 @@ def _arithmetic(
         # In some order the product of all large factors may come first, or that of all small ones.
         least = np.prod(np.where(size < 1, np.where(size > x.error, size - x.error, 1), 1), **over)
         error = np.where((least < _FORMATS[x.dtype.name][2] / unit) & (value != 0), np.inf, error)
-        return _careful(value, error, np.prod(np.maximum(size + x.error, 1), **over), result)
+        return careful(value, error, np.prod(np.maximum(size + x.error, 1), **over), result)
     error = np.sum(x.error, **over)
     size = np.sum(np.abs(x.value), **over)
     if name == "sum":
-        return _careful(np.sum(x.value, **over), error + 2 * steps * unit * size, size + error, result)
+        return careful(np.sum(x.value, **over), error + 2 * steps * unit * size, size + error, result)
     if name == "mean":
         value = np.sum(x.value, **over) / count if count else np.full(np.shape(size), np.nan)
-        return _careful(value, (error + 2 * steps * unit * size) / max(count, 1), size + error, result)
+        return careful(value, (error + 2 * steps * unit * size) / max(count, 1), size + error, result)
     assert name == "var"
     value = np.var(x.value, **over) * count / max(count - correction, 0) if count else np.full(np.shape(size), np.nan)
     if count - correction <= 0:
@@ -251,11 +262,11 @@ def _arithmetic(
     farthest = np.max(x.error, **over) if count else reach
     off = farthest + 2 * steps * unit * largest
     error = (steps * 4 * unit * reach * reach + 4 * reach * off + 4 * off * off) * count / (count - correction)
-    return _careful(value, error, size + reach * reach * count, result)
+    return careful(value, error, size + reach * reach * count, result)
 
 
-def _careful(value: np.ndarray, error: np.ndarray, partial: np.ndarray, result: np.dtype) -> Bound:
-    """Nothing is claimed where a partial result may overflow, or infinities met in an order of their own."""
+def careful(value: np.ndarray, error: np.ndarray, partial: np.ndarray, result: np.dtype) -> Bound:
+    """A float result: nothing is claimed where a partial result may overflow, or infinities met in an order of their own."""
     largest = _FORMATS["float32" if result in (FLOAT16, BFLOAT16) else result.name][0]
     error = np.where((np.abs(partial) < largest) | np.isnan(value), np.nan_to_num(error, nan=np.inf), np.inf)
     error = np.where(np.isnan(value), 0, error)
@@ -299,4 +310,4 @@ def products(
             np.ones(a.shape), (b.error > 0).astype(np.float64)
         )
         error = np.where(exact > 0, error, 0)
-        return _careful(value, np.where(np.isnan(error), np.inf, error) + 2 * steps * unit * size, size + error, result)
+        return careful(value, np.where(np.isnan(error), np.inf, error) + 2 * steps * unit * size, size + error, result)

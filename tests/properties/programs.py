@@ -111,7 +111,7 @@ def programs(draw: st.DrawFn, steps: int = 5) -> Program:
     program = Program()
     item = draw(_item_shapes(), label="item")
     program.length = draw(st.sampled_from([n for n in LENGTHS if n * max(1, math.prod(item)) <= MOST_NUMBERS]))
-    builder = _Builder(draw, rng, program, item)
+    builder = Builder(draw, rng, program, item)
     for _ in range(draw(st.integers(1, 2), label="sources")):
         builder.source()
     with np.errstate(all="ignore"):
@@ -135,7 +135,7 @@ def _item_shapes(draw: st.DrawFn) -> tuple[int, ...]:
     return tuple(draw(st.lists(st.sampled_from(small), min_size=rank, max_size=rank)))
 
 
-class _Builder:
+class Builder:
     """Draws one operation after the other; what the project refuses by its rules is left out."""
 
     def __init__(self, draw: st.DrawFn, rng: np.random.Generator, program: Program, item: tuple[int, ...]) -> None:

@@ -1,0 +1,55 @@
+"""Streams that are kept in a temporary file for a later pass: `fc.spool`."""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.compute import Compute, Operand, as_element
+from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+
+
+def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return dtype, dtype
+
+
+SPOOL = Op("spool", 1, Kind.VIEW, np.asarray, _kept, arithmetic=False)
+
+
+def spool(
+    x: Operand, *, folder: str | os.PathLike[str] | None = None, limit: int | None = None, name: str | None = None
+) -> Compute:
+    """The stream itself, kept in a temporary file where a later pass needs it again.
+
+    A source that can be read once (an iterator) can so be used where two passes are needed
+    (`x - x.mean(axis=0)`), and what is costly to compute is computed once. Where one pass is
+    enough nothing is written. The file has no name and vanishes with the run, however that ends.
+
+    Args:
+        x: a stream.
+        folder: where the file lies; the system's folder for temporary files by default.
+        limit: bytes that it may take at most; half of what is free there by default. Beyond it
+            the run fails with an error that says so.
+        name: name of the element.
+
+    Raises:
+        SpecError: if `x` is no stream, or `limit` no number of bytes.
+    """
+    element: Any = as_element(x, "spool")
+    if not element.spec.is_stream:
+        raise SpecError("keeps a stream", element=name or "spool", site=user_site(), got=str(element.spec))
+    most = None
+    if limit is not None:
+        try:
+            most = operator.index(limit)
+        except TypeError:
+            most = 0
+        if most < 1:
+            raise SpecError("limit= is a number of bytes", element=name or "spool", site=user_site(), got=repr(limit))
+    attrs = {"folder": None if folder is None else os.path.abspath(folder), "limit": most}
+    return Compute(SPOOL, (element,), element.spec, attrs, name)

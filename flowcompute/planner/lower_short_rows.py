@@ -1,0 +1,192 @@
+"""Kernels for rows of few numbers on CPUs: lanes are neighbouring rows, columns are written out one after the other.
+
+Where a row has fewer numbers than a vector has lanes, walking row by row leaves most lanes
+idle, and windows read each number as often as they overlap. Here a vector takes one column
+of as many neighbouring rows, so that a reduction needs no work across lanes; the order in
+which columns are combined is the canonical one. Rows that fill no vector at the end of a
+work-item's run are walked one by one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from flowcompute.elements.generate import Generator
+from flowcompute.elements.op import Kind
+from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.backend import Traits
+from flowcompute.planner.canonical import row_lanes
+from flowcompute.planner.emit import Arguments, Key, Point, Scope, loaded
+from flowcompute.planner.kernel import For, Integer, Kernel, Load, SetInteger, Stmt, Var, register_dtype
+from flowcompute.planner.lower_reduce import Parts, Reduction
+from flowcompute.planner.lower_rows import ROW_LANES, row_loop
+from flowcompute.planner.regions import Access, Region
+from flowcompute.planner.row_shape import Place, RowShape
+from flowcompute.planner.row_walk import RowWalk
+from flowcompute.spec import INT64
+
+SHORT_ROW = 64
+
+
+def is_short(graph: Graph, region: Region, traits: Traits) -> bool:
+    """Whether the rows of a region that is neither flat nor a contraction are better walked side by side."""
+    if traits.code_shape != "cpu" or not region.stream or region.folds:
+        return False
+    shape = RowShape(graph, region, traits, {})
+    if not 0 < shape.columns <= SHORT_ROW:
+        return False
+    return all(row_stride(shape, place) is not None for place in _places(shape))
+
+
+def _places(shape: RowShape) -> list[Place]:
+    """Where everything lies that the region reads, generates or stores."""
+    region, nodes = shape.region, shape.graph.nodes
+    accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
+    made = [i for i in region.nodes if i in region.outputs or isinstance(nodes[i].op, Generator)]
+    return [shape.place_of(access)[1] for access in accesses] + [
+        shape.place(region.layouts[i], nodes[i].spec.shape, True) for i in made
+    ]
+
+
+def row_stride(shape: RowShape, place: Place) -> int | None:
+    """Numbers from one row to the next in the run of all records' rows; None where that is not one number."""
+    sizes = [shape.region.domain[axis] for axis in shape.row_axes]
+    steps = [(1, place.record), *((size, stride) for size, stride in zip(sizes, place.rows, strict=True) if size != 1)]
+    for (_, outer), (size, inner) in itertools.pairwise(steps):
+        if outer != size * inner:
+            return None
+    return steps[-1][1]
+
+
+def lower_short_rows(graph: Graph, region: Region, traits: Traits, name: str) -> Kernel:
+    """The kernel of a region for which `is_short`."""
+    shape = RowShape(graph, region, traits, {})
+    arguments, names = Arguments(), itertools.count()
+    vectors = _ShortRows(shape, arguments, Scope(names, lanes=shape.lanes))
+    vectors.emit()
+    rest = RowWalk(shape, arguments, Scope(names, lanes=ROW_LANES), None)
+    rest.emit()
+    lanes = shape.lanes
+    # Work-items begin at whole vectors, whatever their number of rows: only the last one has a rest.
+    body: list[Stmt] = [
+        SetInteger("start", f"min(n, (gid * chunk + {lanes - 1}) / {lanes} * {lanes})"),
+        SetInteger("stop", f"min(n, ((gid + 1) * chunk + {lanes - 1}) / {lanes} * {lanes})"),
+        SetInteger("whole", f"stop - (stop - start) % {lanes}"),
+        For("r", "start", "whole", str(lanes), tuple(vectors.scope.statements)),
+        row_loop(rest, "whole", "stop", "1"),
+    ]
+    return Kernel(
+        name,
+        region.name,
+        arguments.ordered(),
+        (*rest.declared, *body),
+        work="rows",
+        units=shape.rows,
+        lanes=lanes,
+        notes={"depth": shape.depth, "short": True},
+    )
+
+
+class _RowsPoint(Point):
+    """Rows `r` to `r + lanes`: what is constant along the columns."""
+
+    def __init__(self, rows: _ShortRows, scope: Scope, column: int | None = None) -> None:
+        super().__init__(rows.shape.graph, rows.shape.region, rows.arguments, scope)
+        self.rows = rows
+        self.column = column
+
+    def home(self, key: Key) -> Point:
+        """This column, or the rows for what is constant along them."""
+        return self if self.rows.shape.full_key(key) else self.rows.point
+
+    def load(self, access: Access) -> Var:
+        """The column's number of each row."""
+        shape = self.rows.shape
+        lies, place = shape.place_of(access)
+        argument = self.arguments.get("input", self.graph.nodes[access.value].spec.dtype, lies.base)
+        return loaded(self.scope, Load(argument, *self.rows.address(place, self.column, lies.offset)))
+
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """The positions of the column's numbers, counted from the first record of the stream."""
+        place = self.rows.shape.place(self.region.layouts[node.id], node.spec.shape, True)
+        index, stride = self.rows.address(place, self.column)
+        return f"first * {node.spec.item_numbers} + {index}", stride, None
+
+
+class _ShortRows:
+    """Emits what a vector of rows needs, phase by phase, into one straight scope."""
+
+    def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope) -> None:
+        self.shape = shape
+        self.arguments = arguments
+        self.scope = scope
+        self.point = _RowsPoint(self, scope)
+        # What a column's values were once found to be is known in all later phases.
+        self.columns = [_RowsPoint(self, scope.beside(), column) for column in range(shape.columns)]
+
+    def address(self, place: Place, column: int | None, offset: int = 0) -> tuple[str, int]:
+        """Index of a column's number of row `r`, and its stride from row to row."""
+        stride = row_stride(self.shape, place)
+        assert stride is not None
+        if column is not None:
+            offset += self._column_offset(place, column)
+        terms = [f"r * {stride}" if stride > 1 else "r"] if stride else []
+        return " + ".join(terms + ([str(offset)] if offset or not terms else [])), stride
+
+    def _column_offset(self, place: Place, column: int) -> int:
+        sizes = [self.shape.region.domain[axis] for axis in self.shape.column_axes]
+        below = [math.prod(sizes[position + 1 :]) for position in range(len(sizes))]
+        return sum(
+            column // under % size * stride for size, under, stride in zip(sizes, below, place.columns, strict=True)
+        )
+
+    def emit(self) -> None:
+        """All phases, then the outputs."""
+        shape = self.shape
+        for phase in range(shape.depth):
+            self._reduce(shape.targets(phase))
+        for output in shape.region.outputs:
+            points = self.columns if shape.full_key(output) else [self.point]
+            place = shape.place(shape.region.layouts[output], shape.graph.nodes[output].spec.shape, True)
+            for point in points:
+                point.store(output, *self.address(place, point.column))
+
+    # -- reductions ---------------------------------------------------------------------------
+
+    def _reduce(self, nodes: list[int]) -> None:
+        """The reductions of one phase, together: a column's values need not live for long."""
+        totals = self._tree([self._reduction(node) for node in nodes], 0, 1)
+        for node, parts in zip(nodes, totals, strict=True):
+            self.scope.known[node] = parts[-1]
+
+    def _reduction(self, node: int) -> Reduction:
+        graph_node = self.shape.graph.nodes[node]
+        assert graph_node.op is not None
+        op, reads = graph_node.op.name, self.shape.region.reads[node]
+        source = register_dtype(self.shape.graph.nodes[graph_node.inputs[0]].spec.dtype)
+
+        def operands(scope: Scope, column: str, count: str | None) -> Parts:
+            del count
+            values = tuple(self.columns[int(column)].value(key) for key in reads)
+            return (values[0], scope.let(Integer(column), INT64)) if op in ("argmin", "argmax") else values
+
+        return Reduction(f"n{node}", op, (source, INT64) if op in ("argmin", "argmax") else (source,), operands)
+
+    def _tree(self, reductions: list[Reduction], lane: int, apart: int) -> list[Parts]:
+        """The tree by halves over the canonical lanes `lane`, `lane + apart`, ..., depth first: few values live at once."""
+        if apart == row_lanes(self.shape.columns):
+            return [self._lane(reduction, lane, apart) for reduction in reductions]
+        left = self._tree(reductions, lane, 2 * apart)
+        right = self._tree(reductions, lane + apart, 2 * apart)
+        return [r.combined(self.scope, a, b) for r, a, b in zip(reductions, left, right, strict=True)]
+
+    def _lane(self, reduction: Reduction, lane: int, lanes: int) -> Parts:
+        """The steps of one canonical lane, in order."""
+        first = reduction.operands(self.scope, str(lane), None)
+        if reduction.op == "vecdot":
+            first = reduction.combined(self.scope, reduction.start(self.scope, self.scope.lanes), first, fused=True)
+        total = first
+        for column in range(lane + lanes, self.shape.columns, lanes):
+            total = reduction.combined(self.scope, total, reduction.operands(self.scope, str(column), None), fused=True)
+        return total
