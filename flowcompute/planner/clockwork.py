@@ -36,6 +36,7 @@ class Clockwork:
         self._derived = [clock for clock in one_pass.clocks if clock.entries]
         self._run = run
         self._nodes = plan.graph.nodes
+        self._by_hand = plan.config.by_hand
         self.starts = [0] * len(self._clocks)
         self._ended = [False] * len(self._clocks)
         self._inlets: list[dict[int, Inlet]] = [
@@ -125,6 +126,8 @@ class Clockwork:
 
     def _advance(self, clock: Clock, items: int, arrays: Arrays, outputs: Mapping[int, np.ndarray], made: Made) -> None:
         start = self.starts[clock.id]
+        if clock.length is not None and start + items > clock.length:
+            raise self._wrong_length(clock, f"{start + items} or more")
         mine = {value: array[:items] for value, array in outputs.items() if value in clock.values}
         values = self._run(clock, start, items, arrays, mine)
         made.update(dict.fromkeys(mine, (start, start + items)))
@@ -161,6 +164,9 @@ class Clockwork:
             self._finish(clock.id)
 
     def _finish(self, clock: int) -> None:
+        length = self._clocks[clock].length
+        if length is not None and self.starts[clock] != length and not self._by_hand:
+            raise self._wrong_length(self._clocks[clock], str(self.starts[clock]))
         self._ended[clock] = True
         for target, value, arm, _ in self._feeds[clock]:
             self._inlets[target][value].end(arm, self.starts[clock])
@@ -176,6 +182,20 @@ class Clockwork:
             site=None if meeting is None else meeting.element.site,
             expected=f"as many records from {short.name!r} as from {long.name!r}: {more}",
             got=f"{short.taken}",
+            hint="make the streams equally long before they meet",
+        )
+
+    def _wrong_length(self, clock: Clock, got: str) -> RunError:
+        """A stream whose length was unknown meets one of a known length, and is not as long."""
+        streams = [self._nodes[i] for i in sorted(clock.values) if self._nodes[i].spec.is_stream]
+        known = next(node for node in streams if node.spec.length is not None)
+        other = next((node for node in streams if node.spec.length is None), known)
+        return RunError(
+            f"the streams {known.name!r} and {other.name!r} have different lengths",
+            element=other.name,
+            site=other.element.site,
+            expected=f"as many records as {known.name!r} has: {clock.length}",
+            got=got,
             hint="make the streams equally long before they meet",
         )
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flowcompute.elements import Compute, Element, Source
+from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph, Node
@@ -90,7 +91,7 @@ class _Rewriter:
                 # A part of a part: sections of sections are simple, others are left to the runtime.
                 if inner.every or part.every or inner.step != 1:
                     return False
-            elif node.kind not in _MAPS or not node.inputs or (part.every and node.kind is not Kind.ELEMENTWISE):
+            elif node.kind not in _MAPS or isinstance(node.op, Generator) or (part.every and node.kind is not Kind.ELEMENTWISE):
                 return False
             todo += [i for i in node.inputs if i not in seen]
             seen.update(node.inputs)

@@ -243,6 +243,8 @@ class _Builder:
         if node.kind is Kind.FOLD:
             if math.prod(shape) != math.prod(domain):
                 raise _Refusal("it folds row results over other columns than the kernel walks")
+            if reduced and math.prod(domain) == 1:
+                raise _Refusal("numbers are folded in blocks of records, and its operands are reduced row by row")
             if reduced and math.prod(domain) > FOLD_BESIDE_ROWS:
                 raise _Refusal("rows this wide are folded in a kernel of their own")
 
@@ -356,6 +358,9 @@ class _Builder:
         names = (self._title(a), self._title(b))
         if a.reduced and b.reduced and a.reduced != b.reduced:
             self.reasons.append(Reason("cut", names[1], f"reduces other axes than {names[0]}"))
+            return
+        if (a.reduced | b.reduced) and (a.folds or b.folds) and math.prod(a.domain) == 1:
+            self.reasons.append(Reason("cut", names[1], "numbers are folded in blocks of records, not row by row"))
             return
         if (a.reduced | b.reduced) and (a.folds or b.folds) and math.prod(a.domain) > FOLD_BESIDE_ROWS:
             self.reasons.append(Reason("cut", names[1], "rows this wide are folded in a kernel of their own"))

@@ -26,15 +26,15 @@ _FORMATS = {
 }
 
 
-def unit(dtype: np.dtype) -> float:
-    """How far, relative to it, a number may lie from the next one of its dtype; half of that."""
+def roundoff(dtype: np.dtype) -> float:
+    """The relative error that one rounding to a dtype may make, as the oracle counts it."""
     return _FORMATS[dtype.name][1]
 
 
 def smallest(dtype: np.dtype) -> float:
     """Below this a number of the dtype has lost digits."""
-    _, roundoff, tiny = _FORMATS[dtype.name]
-    return tiny / roundoff
+    _, unit, tiny = _FORMATS[dtype.name]
+    return tiny / unit
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ def _arithmetic(
 
 
 def careful(value: np.ndarray, error: np.ndarray, partial: np.ndarray, result: np.dtype) -> Bound:
-    """A float result: nothing is claimed where a partial result may overflow, or infinities met in an order of their own."""
+    """A float result; nothing is claimed where a partial one may overflow, or infinities meet in an order of their own."""
     largest = _FORMATS["float32" if result in (FLOAT16, BFLOAT16) else result.name][0]
     error = np.where((np.abs(partial) < largest) | np.isnan(value), np.nan_to_num(error, nan=np.inf), np.inf)
     error = np.where(np.isnan(value), 0, error)

@@ -95,7 +95,7 @@ def cumulative(name: str, x: Bound, axis: int) -> Bound:
         if name == "cumulative_sum":
             size = np.cumsum(np.abs(x.value), axis=axis)
             error = np.cumsum(x.error, axis=axis)
-            return bounds.careful(value, error + 2 * ROUNDINGS * bounds.unit(x.dtype) * size, size + error, x.dtype)
+            return bounds.careful(value, error + 2 * ROUNDINGS * bounds.roundoff(x.dtype) * size, size + error, x.dtype)
         return _products(x, value, axis)
 
 
@@ -103,7 +103,7 @@ def _products(x: Bound, value: np.ndarray, axis: int) -> Bound:
     size = np.abs(x.value)
     most = np.cumprod(size + x.error, axis=axis)
     count = np.cumsum(np.ones(x.shape), axis=axis)
-    error = most - np.abs(value) + most * np.expm1(2 * (count + 2) * bounds.unit(x.dtype))
+    error = most - np.abs(value) + most * np.expm1(2 * (count + 2) * bounds.roundoff(x.dtype))
     # Runs and tiles are multiplied apart: in some order all large factors may meet first, or all small ones.
     least = np.cumprod(np.where(size < 1, np.where(size > x.error, size - x.error, 1), 1), axis=axis)
     error = np.where((least < bounds.smallest(x.dtype)) & (value != 0), np.inf, error)
@@ -119,7 +119,7 @@ def decayed(x: Bound, alpha: float) -> Bound:
             value[t] = (1 - alpha) * value[t - 1] + alpha * value[t]
             error[t] = (1 - alpha) * error[t - 1] + alpha * error[t]
         size = np.maximum.accumulate(np.abs(x.value.astype(np.float64)), axis=0)
-        error = error + 16 * bounds.unit(FLOAT64) / alpha * size
+        error = error + 16 * bounds.roundoff(FLOAT64) / alpha * size
         error = np.where(np.isnan(value) & (np.maximum.accumulate(x.error, axis=0) == 0), 0, error)
     result = x.dtype if is_float(x.dtype) else FLOAT64
     return bounds.rounded(value, np.where(np.isnan(error), np.inf, error), result)
@@ -141,11 +141,11 @@ def segments(name: str, x: Bound, keys: np.ndarray, count: int) -> Bound:
                 return bounds.certain(total, unsure, dtype)
             value = _added(x.value.astype(np.float64), keys, count) / number
             size = _added(np.abs(x.value.astype(np.float64)), keys, count) / number
-            error = np.where(unsure, np.inf, len(keys) * bounds.unit(FLOAT64) * np.nan_to_num(size, nan=0))
+            error = np.where(unsure, np.inf, len(keys) * bounds.roundoff(FLOAT64) * np.nan_to_num(size, nan=0))
             return bounds.rounded(value, error, FLOAT64)
         total, error = _added(x.value, keys, count), _added(x.error, keys, count)
         size = _added(np.abs(x.value), keys, count)
-        error = error + len(keys) * bounds.unit(FLOAT64) * size
+        error = error + len(keys) * bounds.roundoff(FLOAT64) * size
         if name == "segment_mean":
             total, error = total / number, np.where(number == 0, 0, error / np.maximum(number, 1))
         return bounds.careful(total, error, size + error, x.dtype)
@@ -184,7 +184,7 @@ def covariance(x: Bound, correction: float) -> Bound:
         size = np.max(np.abs(rows), axis=0, initial=0.0)
         pair = np.multiply.outer(size, size)
         off = np.max(x.error, axis=0, initial=0.0)
-        error = 64 * (pair * bounds.unit(FLOAT64) * max(len(rows), 1) + 4 * np.add.outer(off * size.max(initial=0), off))
+        error = 64 * (pair * bounds.roundoff(FLOAT64) * max(len(rows), 1) + 4 * np.add.outer(off * size.max(initial=0), off))
         error = error * max(len(rows), 1) / left if left else np.full(value.shape, np.inf)
         error = np.where(np.isfinite(value) & np.isfinite(error), error, np.inf)
     return bounds.rounded(value, np.broadcast_to(error, value.shape), FLOAT64)

@@ -222,6 +222,9 @@ class FakeExecutor(Executor):
     def open(self) -> None:
         self.scene.step("open executor")
 
+    def reset(self) -> None:
+        raise AssertionError("runs are not reset")
+
     def wants(self) -> int | None:
         return None if self.ended else 0
 
