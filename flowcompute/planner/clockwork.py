@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from flowcompute.elements.op import Kind
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.inlets import Inlet, base_item_bytes, extra_items, make_inlet
@@ -190,6 +191,14 @@ class Clockwork:
         streams = [self._nodes[i] for i in sorted(clock.values) if self._nodes[i].spec.is_stream]
         known = next(node for node in streams if node.spec.length is not None)
         other = next((node for node in streams if node.spec.length is None), known)
+        if known.kind is Kind.ALONG:
+            return RunError(
+                "a resident value is cut along a stream of another length",
+                element=known.name,
+                site=known.element.site,
+                expected=f"{clock.length} records, as the resident value has rows",
+                got=f"{got} records",
+            )
         return RunError(
             f"the streams {known.name!r} and {other.name!r} have different lengths",
             element=other.name,

@@ -173,7 +173,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str, str, str, str | None]] = {
     "dtype": (lambda: stream(3).astype("complex64"), "astype: dtype complex64 is not supported", "", "", None),
     "inner sizes": (lambda: stream(3) @ resident(4, 2), "matmul: inner sizes differ", "3 rows", f"({N}, 3) @ (4, 2)", None),
     "matmul of numbers": (lambda: stream() @ resident(4), "matmul: ", "", f"({N},) @ (4,)", None),
-    "contracting the stream": (lambda: resident(2, N) @ stream(3), "matmul: the product would contract", "", f"(2, {N}) @ ({N}, 3)", "fc.vecdot"),
+    "contracting the stream": (lambda: stream(3) @ stream(3), "matmul: the product of these would contract", "", f"({N}, 3) @ ({N}, 3)", "X.T @ Y"),
     "matmul of bools": (lambda: fc.matmul(stream(3) > 0, resident(3, 2) > 0), "matmul: is not defined for bool", "", "", "cast"),
     "vectors": (lambda: fc.vecdot(stream(3), stream(4)), "vecdot: ", "", "(3,) and", None),
     "vecdot of numbers": (lambda: fc.vecdot(stream(3), 2.0), "vecdot: needs vectors", "", "a number", None),

@@ -1,10 +1,7 @@
-"""Random programs over streams: every kind of operation, clocks of their own, several passes, streams that meet again."""
+"""Random programs over streams: clocks of their own, several passes, and streams that part and meet again."""
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,49 +9,15 @@ import numpy as np
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements import Element
 from flowcompute.errors import SpecError
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, SUPPORTED_DTYPES
+from flowcompute.spec import BOOL, FLOAT64, INT64, UINT64, is_float
 from tests.properties import bounds, stream_bounds
 from tests.properties.bounds import Bound
-from tests.properties.programs import Builder, Program, Value, numbers
-from tests.properties.stream_bounds import known, moved
+from tests.properties.programs import ROW_STEPS, Value
+from tests.properties.stream_bounds import known, moved, single
+from tests.properties.stream_leaves import MOST_NUMBERS, LeafBuilder, StreamProgram
 
 LENGTHS = (0, 1, 2, 3, 5, 8, 13, 31, 64, 65, 100, 129, 300, 1023, 1024, 1025, 2049, 3000)
-ITEMS = ((), (), (), (3,), (3,), (1,), (2, 3))
-MOST_NUMBERS = 20_000
-DTYPES = (FLOAT32, FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT64, np.dtype("int32"), np.dtype("int8"), BOOL)
-
-
-class Pieces:
-    """Yields an array in pieces, anew each time; a generator, as users write them."""
-
-    def __init__(self, array: np.ndarray, ends: list[int]) -> None:
-        self.array, self.ends = array, ends
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        start = 0
-        for end in [*self.ends, len(self.array)]:
-            yield self.array[start:end]
-            start = end
-
-
-class StreamProgram(Program):
-    """A program over streams of several lengths, some of which are unknown until it has run."""
-
-    def add(self, line: str, element: Element, bound: Bound, exact: bool, *operands: Value) -> None:
-        if bound.value.size > MOST_NUMBERS:
-            return
-        assert element.dtype == bound.dtype, f"{line}: dtype {element.dtype}, NumPy has {bound.dtype}"
-        declared = element.shape
-        assert len(declared) == len(bound.shape), f"{line}: shape {declared}, NumPy has {bound.shape}"
-        fits = all(size in (None, real) for size, real in zip(declared, bound.shape, strict=True))
-        assert fits, f"{line}: shape {declared}, NumPy has {bound.shape}"
-        exact = exact and all(operand.exact for operand in operands)
-        self.lines.append(f"v{len(self.values)} = {line}  # {element.spec}")
-        # Results of one pass are operands of the next, so everything may meet everything.
-        self.values.append(Value(element, bound, exact, False))
-        self.length = max(self.length, bound.shape[0] if element.spec.is_stream else 0)
 
 
 @st.composite
@@ -74,157 +37,399 @@ def stream_programs(draw: st.DrawFn, folder: Path, steps: int = 7) -> StreamProg
     return program
 
 
-class StreamBuilder(Builder):
+ON_ITEMS = ("unary", "binary", "binary", "scalar", "where", "cast", "reduce", "fold", "product", "view", "view")
+ALONG = (
+    "section", "window", "window", "moving", "diff", "convolve", "select", "select", "cut", "cut", "emit", "flatten",
+    "repeat", "end_to_end", "end_to_end", "together", "scan", "scan", "statistic", "statistic", "fold",
+)  # fmt: skip
+MEETING = ("lag", "lag", "detrend", "masked", "centred", "halves", "spread_again", "rejoined")
+
+
+class StreamBuilder(LeafBuilder):
     """Draws operations along the stream beside those on items."""
-
-    program: StreamProgram
-
-    def __init__(
-        self, draw: st.DrawFn, rng: np.random.Generator, program: StreamProgram, length: int, folder: Path
-    ) -> None:
-        super().__init__(draw, rng, program, draw(st.sampled_from(ITEMS), label="item"))
-        self.length = length
-        self.folder = folder
-
-    def whole(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
-
-    # -- leaves -------------------------------------------------------------------------------
-
-    def data(self, shape: tuple[int, ...], dtype: np.dtype | None = None) -> np.ndarray:
-        wanted = self.pick([*DTYPES, *SUPPORTED_DTYPES]) if dtype is None else dtype
-        kind = self.pick(["small", "spread", "special", "units"])
-        if kind == "units" and wanted != BOOL:
-            # Of these long products can be told exactly.
-            units = [1, 1, 1, 2] if wanted.kind == "u" else [-1, 1, 1, 2] if wanted.kind == "i" else [-1, 1, 0.5, 2]
-            return self.rng.choice(np.array(units), shape).astype(wanted)
-        return numbers(self.rng, wanted, shape, "small" if kind == "units" else kind)
-
-    def source(
-        self, item: tuple[int, ...] | None = None, dtype: np.dtype | None = None, length: int | None = None
-    ) -> Value:
-        item = self.pick([self.item, self.item, *ITEMS]) if item is None else item
-        array = self.data((self.length if length is None else length, *item), dtype)
-        form = self.pick(["array", "array", "strided", "iterate", "file"])
-        element, line = getattr(self, f"_{form}")(array)
-        self.program.add(line, element, bounds.exactly(array), True)
-        return self.program.values[-1]
-
-    def _array(self, array: np.ndarray) -> tuple[Element, str]:
-        return fc.source(array), f"fc.source({array.dtype.name}{array.shape})"
-
-    def _strided(self, array: np.ndarray) -> tuple[Element, str]:
-        room = np.zeros((2 * len(array) + 1, *array.shape[1:]), array.dtype)
-        seen = room[1::2][::-1] if self.pick([True, False]) else np.moveaxis(np.zeros((*array.shape[1:], len(array)), array.dtype), -1, 0)
-        seen[...] = array
-        return fc.source(seen), f"fc.source({array.dtype.name}{array.shape}, strides {seen.strides})"
-
-    def _iterate(self, array: np.ndarray) -> tuple[Element, str]:
-        ends = sorted(self.draw(st.lists(st.integers(0, len(array)), max_size=3)))
-        element = fc.iterate(Pieces(array, ends), shape=array.shape[1:], dtype=array.dtype)
-        return element, f"fc.iterate({array.dtype.name}{array.shape} cut at {ends})"
-
-    def _file(self, array: np.ndarray) -> tuple[Element, str]:
-        parts = np.array_split(array, self.whole(1, 3))
-        form = self.pick(["npy", "raw"])
-        paths = []
-        for part in parts:
-            path = self.folder / f"{len(os.listdir(self.folder))}.{form}"
-            if form == "npy":
-                np.save(path, part.view(np.uint16) if part.dtype == BFLOAT16 else part)
-            else:
-                path.write_bytes(bytes(7) + part.tobytes())
-            # What was written just now is not mapped.
-            os.utime(path, (0, 0))
-            paths.append(path)
-        raw: dict[str, Any] = {"shape": array.shape[1:], "offset": 7} if form == "raw" else {}
-        if form == "raw" or array.dtype == BFLOAT16:
-            raw["dtype"] = array.dtype.name
-        return fc.open(paths, **raw), f"fc.open({len(paths)} {form} of {array.dtype.name}{array.shape})"
-
-    # -- partners -----------------------------------------------------------------------------
-
-    def streams(self, fitting: Callable[[Value], bool] = lambda _: True) -> list[Value]:
-        return [value for value in self.program.values if value.stream and fitting(value)]
-
-    def partner(self, value: Value) -> Value:
-        """Something to combine with a value: as long as it where both are streams."""
-        fresh = self.pick(["resident", "source", "old", "old", "old", "old"])
-        if fresh == "resident":
-            return self.resident(value)
-        if fresh == "source" and value.stream:
-            return self.source(value.element.spec.shape, length=value.bound.shape[0])
-        return self.pick([other for other in self.program.values if self.fits(other, value)])
-
-    def fits(self, *values: Value) -> bool:
-        """Whether streams are equally long, and residents of their rank as long as they are."""
-        streams = [value for value in values if value.stream]
-        if not streams:
-            return True
-        rank, length = streams[0].element.ndim, streams[0].bound.shape[0]
-        same = all(value.element.ndim == rank and value.bound.shape[0] == length for value in streams)
-        lined = all(v.element.ndim < rank or (v.element.ndim == rank and v.bound.shape[0] in (1, length)) for v in values if not v.stream)
-        return same and lined
-
-    def put(self, text: str, element: Any, bound: Bound, exact: bool = True, *operands: Value) -> Value | None:
-        """Add `text`, in which `{0}` stands for the first operand's name; None where it is too large."""
-        before = len(self.program.values)
-        line = text.format(*(self.name(value) for value in operands))
-        self.program.add(line, element, bound, exact, *operands)
-        return self.program.values[-1] if len(self.program.values) > before else None
 
     def step(self) -> None:
         value = self.pick(self.program.values[-4:])
-        forms = ITEM_FORMS if not value.stream else ITEM_FORMS + STREAM_FORMS
-        getattr(self, f"_{self.pick(forms)}")(value)
+        form = self.pick((*ON_ITEMS, *ALONG, *MEETING) if value.stream else ON_ITEMS)
+        getattr(self, f"_{form}")(value)
 
-    # -- the stream axis ----------------------------------------------------------------------
+    # -- items seen in another way --------------------------------------------------------------
 
-    def _section(self, value: Value, bounds_: tuple[int | None, int | None, int] | None = None) -> Value | None:
+    def _view(self, value: Value) -> None:
+        lead = int(value.stream)
+        axes = list(range(lead, value.bound.value.ndim))
+        if not axes:
+            return
+        form = self.pick(["index", "index", "take", "reshape", "permute", "flip"])
+        if form == "index":
+            self._basic(value, lead)
+        elif form == "take":
+            axis = self.pick(axes)
+            size = value.bound.shape[axis]
+            if not size:
+                return
+            where = np.array(self.draw(st.lists(st.integers(-size, size - 1), max_size=4)), np.int64)
+            element = fc.take(value.element, where, axis=axis)
+            self.put(f"fc.take({{0}}, {where.tolist()}, axis={axis})", element,
+                     moved(value.bound, lambda a: np.take(a, where, axis=axis)), True, value)  # fmt: skip
+        elif form == "reshape":
+            shape = self.pick([(-1,), (1, -1), (-1, 1)])
+            if 0 in value.bound.shape[lead:]:
+                return
+            lengths = ([-1] if value.element.spec.length is None else [-1, value.bound.shape[0]]) if lead else []
+            whole = (*([self.pick(lengths)] if lead else []), *shape)
+            size = (value.bound.shape[0],) if lead else ()
+            numbers = int(np.prod(value.bound.shape[lead:]))
+            made = (*size, *(numbers if one == -1 else one for one in shape))
+            self.put(f"fc.reshape({{0}}, {whole})", fc.reshape(value.element, whole),
+                     moved(value.bound, lambda a: a.reshape(made)), True, value)  # fmt: skip
+        elif form == "permute":
+            order = (*range(lead), *self.draw(st.permutations(axes)))
+            self.put(f"fc.permute_dims({{0}}, {order})", fc.permute_dims(value.element, order),
+                     moved(value.bound, lambda a: a.transpose(order)), True, value)  # fmt: skip
+        else:
+            axis = self.pick(axes)
+            self.put(f"fc.flip({{0}}, {axis})", fc.flip(value.element, axis),
+                     moved(value.bound, lambda a: np.flip(a, axis)), True, value)  # fmt: skip
+
+    def _basic(self, value: Value, lead: int) -> None:
+        keys: list[Any] = [slice(None)] * lead
+        for size in value.bound.shape[lead:]:
+            if self.pick([False, False, False, True]):
+                keys.append(None)
+            part = slice(*self.draw(st.tuples(*[st.none() | st.integers(-4, 4)] * 2)), self.pick([None, 1, -1, 2, -2]))
+            keys.append(self.whole(-size, size - 1) if size and self.pick([True, False]) else part)
+        key = tuple(keys)
+        text = ", ".join(f"{k.start}:{k.stop}:{k.step}" if isinstance(k, slice) else str(k) for k in key)
+        self.put(f"{{0}}[{text}]", value.element[key], moved(value.bound, lambda a: a[key]), True, value)
+
+    # -- the stream axis ------------------------------------------------------------------------
+
+    def _section(self, value: Value) -> None:
         length = value.bound.shape[0]
-        lowest = -length - 2 if value.element.spec.length is not None else 0
-        place = st.none() | st.integers(lowest, length + 2)
-        part = slice(self.draw(place), self.draw(place), self.pick([1, 1, 2, 3, 7, 100])) if bounds_ is None else slice(*bounds_)
-        text = ":".join("" if one is None else str(one) for one in (part.start, part.stop, part.step))
-        return self.put(f"{{0}}[{text}]", value.element[part], moved(value.bound, lambda a: a[part]), True, value)
+        places = st.none() | st.integers(0 if value.element.spec.length is None else -length - 2, length + 2)
+        self.section(value, self.draw(places), self.draw(places), self.pick([1, 1, 2, 3, 7, 100]))
 
-    def _window(self, value: Value, pad: Any = "any") -> Value | None:
-        length = value.bound.shape[0]
-        size = self.pick([1, 2, 3, 4, 5, 7, 12, min(length, 40) + 1])
-        if pad == "any":
-            pad = self.pick([None, "edge", "reflect", 0, 1])
-        step = self.pick([1, 1, 1, 2, 3, 9]) if pad in (None, 0, 1) else 1
+    def section(self, value: Value, start: int | None, stop: int | None, step: int = 1) -> Value | None:
+        part = slice(start, stop, step)
+        text = f"{{0}}[{'' if start is None else start}:{'' if stop is None else stop}:{step}]"
+        return self.put(text, value.element[part], moved(value.bound, lambda a: a[part]), True, value)
+
+    def _window(self, value: Value) -> None:
+        size = self.pick([1, 2, 3, 4, 5, 7, 12, min(value.bound.shape[0], 40) + 1])
+        self.window(value, size, self.pick([1, 1, 1, 2, 3, 9]), self.pick([None, "edge", "reflect", 0, 1]))
+
+    def window(self, value: Value, size: int, step: int, pad: Any) -> Value | None:
+        if value.bound.value.size * size > MOST_NUMBERS:
+            return None
         ends = ((size - 1) // 2, size // 2) if pad is not None else (0, 0)
         bound = stream_bounds.windows(value.bound, size, step, *ends, pad)
-        return self.put(f"fc.window({{0}}, {size}, {step}, pad={pad!r})", fc.window(value.element, size, step, pad=pad), bound, True, value)
+        element = fc.window(value.element, size, step, pad=pad)
+        return self.put(f"fc.window({{0}}, {size}, {step}, pad={pad!r})", element, bound, True, value)
+
+    def _moving(self, value: Value) -> None:
+        """A reduction of each window."""
+        seen = self.window(value, self.pick([1, 2, 5, 8]), self.pick([1, 1, 3]), self.pick([None, "edge", "reflect", 2]))
+        if seen is not None:
+            self._reduction(seen, self.pick(["sum", "mean", "max", "min", "var", "argmax", "any"]), (1,))
 
     def _diff(self, value: Value) -> None:
-        times = self.whole(0, 2)
-        bound = value.bound
+        times, bound = self.whole(0, 2), value.bound
         for _ in range(times):
             bound = stream_bounds.differences(bound)
         self.put(f"fc.diff({{0}}, {times})", fc.diff(value.element, times), bound, True, value)
 
     def _convolve(self, value: Value) -> None:
-        taps = self.data((self.pick([1, 2, 3, 5, 8]),), self.pick([value.dtype, FLOAT32]))
-        mode = self.pick(["full", "same", "valid"])
-        size = len(taps)
-        try:
-            element = fc.convolve(value.element, taps, mode)
-        except SpecError:
+        size, mode = self.pick([1, 2, 3, 5, 8]), self.pick(["full", "same", "valid"])
+        dtype = self.pick([value.dtype, FLOAT64]) if value.dtype != BOOL else INT64
+        if value.bound.value.size * size > MOST_NUMBERS:
             return
+        taps = self.data((size,), dtype)
         ends = {"full": (size - 1, size - 1), "same": (size // 2, size - 1 - size // 2), "valid": (0, 0)}[mode]
         seen = stream_bounds.windows(value.bound, size, 1, *ends, None if mode == "valid" else 0)
-        filter_ = bounds.exactly(taps[::-1].reshape(size, *[1] * (value.bound.value.ndim - 1)))
-        text = f"fc.convolve({{0}}, {taps.dtype.name}({size},), {mode!r})"
-        alone = value.bound.value.ndim == 1
-        inner = self.wide(element.op_dtype if False else np.result_type(seen.dtype, taps.dtype))
-        if alone:
-            a, b = bounds.cast(seen, inner), bounds.cast(filter_, inner)
-            bound = bounds.products(a, b, lambda x, y: np.sum(x * y, axis=1, dtype=np.result_type(x, y)), inner, size + 8)
-            self.put(text, element, bounds.cast(bound, element.dtype), inner.kind in "iu", value)
+        bound = stream_bounds.filtered(bounds.cast(seen, dtype), bounds.exactly(taps[::-1]), ROW_STEPS)
+        element = fc.convolve(value.element, taps, mode)
+        exact = bool(value.element.spec.shape) or not is_float(dtype)
+        self.put(f"fc.convolve({{0}}, {dtype.name}({size},), {mode!r})", element,
+                 bounds.cast(bound, element.dtype), exact, value)  # fmt: skip
+
+    def mask(self, length: int) -> Value | None:
+        """A stream of bools that the oracle is sure of, or a resident mask."""
+        vectors = [v for v in self.program.values if v.stream and v.bound.shape == (length,) and known(v.bound)]
+        ready = [v for v in vectors if v.dtype == BOOL]
+        form = self.pick(["ready", "compare", "compare", "source", "resident"])
+        if form == "ready" and ready:
+            return self.pick(ready)
+        if form == "compare" and len(vectors) > len(ready):
+            of = self.pick([v for v in vectors if v.dtype != BOOL])
+            self._apply_binary("greater_equal", of.element, 1, (of,), (of.bound, bounds.exactly(np.ones((), of.dtype))))
+            return self.program.values[-1]
+        if form == "resident":
+            array = self.rng.random(length) < self.pick([0.0, 0.1, 0.5, 1.0])
+            return self.put(f"fc.constant(bool({length},))", fc.constant(array), bounds.exactly(array), True)
+        return self.source((), BOOL, length)
+
+    def _select(self, value: Value) -> None:
+        mask = self.mask(value.bound.shape[0])
+        if mask is not None:
+            self.select(value, mask)
+
+    def select(self, value: Value, mask: Value) -> Value | None:
+        bound = moved(value.bound, lambda a: a[mask.bound.value])
+        return self.put("{0}[{1}]", value.element[mask.element], bound, True, value, mask)
+
+    def _cut(self, value: Value) -> None:
+        length = value.bound.shape[0]
+        every = self.pick([1, 2, 3, 7, 64, length + 1])
+        self.cut(value, every, self.pick(["drop", "pad"] + ["error"] * (length % every == 0)))
+
+    def cut(self, value: Value, every: int, tail: Any) -> Value | None:
+        if value.bound.value.size + every > MOST_NUMBERS:
+            return None
+        fill = self.pick([0, 1])
+        element = fc.cut(value.element, every, tail=tail, fill=fill)
+        bound = stream_bounds.runs(value.bound, every, tail, fill)
+        return self.put(f"fc.cut({{0}}, {every}, tail={tail!r}, fill={fill})", element, bound, True, value)
+
+    def _emit(self, value: Value) -> None:
+        every, name = self.pick([1, 2, 5, 64, 2000]), self.pick(["sum", "prod", "min", "max", "any", "all"])
+        element = getattr(fc, name)(fc.cut(value.element, every, tail="emit"), axis=1)
+        x = value.bound
+        if name in ("any", "all"):
+            x = bounds.cast(x, BOOL)
+        elif name in ("sum", "prod"):
+            x = bounds.cast(x, stream_bounds.summed(x.dtype))
+        parts = [
+            bounds.reduced(name, moved(x, lambda a: a[i : i + every]), (0,), False, x.dtype, ROW_STEPS)  # noqa: B023
+            for i in range(0, len(x.value), every)
+        ]
+        empty = moved(x, lambda a: a[:0])
+        bound = stream_bounds.joined([empty, *(moved(part, lambda a: a[None]) for part in parts)], x.dtype, np.concatenate)
+        self.put(f"fc.{name}(fc.cut({{0}}, {every}, tail='emit'), axis=1)", element,
+                 bounds.cast(bound, element.dtype), True, value)  # fmt: skip
+
+    def _flatten(self, value: Value) -> None:
+        self.put("fc.flatten({0})", fc.flatten(value.element), moved(value.bound, lambda a: a.reshape(-1)), True, value)
+
+    def _repeat(self, value: Value) -> None:
+        self.repeat(value, self.whole(0, 4))
+
+    def repeat(self, value: Value, count: int) -> Value | None:
+        bound = moved(value.bound, lambda a: np.repeat(a, count, axis=0))
+        return self.put(f"fc.repeat({{0}}, {count})", fc.repeat(value.element, count), bound, True, value)
+
+    def _end_to_end(self, value: Value) -> None:
+        alike = [v for v in self.program.values if v.stream and v.element.spec.shape == value.element.spec.shape]
+        others = self.draw(st.lists(st.sampled_from(alike), min_size=1, max_size=2))
+        self.end_to_end([value, *others] if self.pick([True, False]) else [*others, value])
+
+    def end_to_end(self, parts: list[Value], axis: int = 0) -> Value | None:
+        try:
+            element = fc.concat([part.element for part in parts], axis=axis)
+        except SpecError:
+            return None
+        bound = stream_bounds.joined(
+            [part.bound for part in parts], element.dtype, lambda arrays: np.concatenate(arrays, axis=axis)
+        )
+        names = ", ".join(f"{{{i}}}" for i in range(len(parts)))
+        return self.put(f"fc.concat([{names}], axis={axis})", element, bound, True, *parts)
+
+    def _together(self, value: Value) -> None:
+        """Streams of equal length joined inside their items."""
+        rank = value.element.ndim
+        alike = [v for v in self.program.values if v.stream and v.bound.shape == value.bound.shape]
+        parts = [value, *self.draw(st.lists(st.sampled_from(alike), max_size=2))]
+        if rank > 1 and self.pick([True, False]):
+            self.end_to_end(parts, axis=self.whole(1, rank - 1))
             return
-        dtype = np.result_type(seen.dtype, taps.dtype)
-        product = bounds.binary("multiply", np.multiply, bounds.cast(seen, dtype), bounds.cast(filter_, dtype), dtype)
-        total = bounds.reduced("sum", bounds.cast(product, self.summed(dtype)), (1,), False, self.summed(dtype), size + 8)
-        self.put(text, element, bounds.cast(total, element.dtype), True, value)
+        axis = self.whole(1, rank)
+        try:
+            element = fc.stack([part.element for part in parts], axis=axis)
+        except SpecError:
+            return
+        bound = stream_bounds.joined(
+            [part.bound for part in parts], element.dtype, lambda arrays: np.stack(arrays, axis=axis)
+        )
+        names = ", ".join(f"{{{i}}}" for i in range(len(parts)))
+        self.put(f"fc.stack([{names}], axis={axis})", element, bound, True, *parts)
+
+    # -- scans ----------------------------------------------------------------------------------
+
+    def _scan(self, value: Value) -> None:
+        name = self.pick(["sum", "sum", "prod", "max", "min", "ema", "ema", "step"])
+        if name == "ema":
+            alpha = self.pick([1, 0.5, 0.1, 0.001])
+            wide = single(value.dtype) if is_float(value.dtype) else FLOAT64
+            bound = stream_bounds.decayed(bounds.cast(value.bound, wide), alpha)
+            element = fc.ema(value.element, alpha)
+            self.put(f"fc.ema({{0}}, {alpha})", element, bounds.cast(bound, element.dtype), True, value)
+        elif name == "step":
+            self._step_by_step(value)
+        else:
+            axis = self.pick([0, 0, *range(value.bound.value.ndim)])
+            inner = stream_bounds.summed(value.dtype) if name in ("sum", "prod") else single(value.dtype)
+            bound = stream_bounds.cumulative(f"cumulative_{name}", bounds.cast(value.bound, inner), axis)
+            element = getattr(fc, f"cumulative_{name}")(value.element, axis=axis)
+            self.put(f"fc.cumulative_{name}({{0}}, axis={axis})", element,
+                     bounds.cast(bound, element.dtype), True, value)  # fmt: skip
+
+    def _step_by_step(self, value: Value) -> None:
+        if value.dtype.kind != "i" or not known(value.bound):
+            return
+        item = value.element.spec.shape
+        state, states = np.zeros(item, np.int64), [np.zeros((0, *item), np.int64)]
+        for record in value.bound.value:
+            state = _mix(state, record)
+            states.append(np.asarray(state)[None])
+        element = fc.scan(_mix, value.element, init=np.zeros(item, np.int64))
+        self.put("fc.scan(_mix, {0}, init=0)", element, bounds.exactly(np.concatenate(states)), True, value)
+
+    # -- folds ----------------------------------------------------------------------------------
+
+    def _statistic(self, value: Value) -> None:
+        form = self.pick(["count", "histogram", "segments", "segments", "top", "end", "cov", "gram", "quantile"])
+        getattr(self, f"_{form}")(value)
+
+    def _count(self, value: Value) -> None:
+        axis = self.pick([None, 0])
+        bound = bounds.reduced("sum", bounds.cast(bounds.cast(value.bound, BOOL), INT64),
+                               (0,) if axis == 0 else tuple(range(value.bound.value.ndim)), False, INT64, 0)  # fmt: skip
+        self.put(f"fc.count_nonzero({{0}}, {axis})", fc.count_nonzero(value.element, axis), bound, True, value)
+
+    def _histogram(self, value: Value) -> None:
+        if not known(value.bound):
+            return
+        edges = np.array(self.pick([[-1, 0, 1], [0.0, 0.5, 0.5, 2.0], [-9.0, -2.5, 0.0, 2.0, 9.0, 1e30]]))
+        with np.errstate(invalid="ignore"):
+            wanted = np.histogram(value.bound.value.astype(np.float64), edges)[0].astype(np.int64)
+        counts, _ = fc.histogram(value.element, edges)
+        self.put(f"fc.histogram({{0}}, {edges.tolist()})[0]", counts, bounds.exactly(wanted), True, value)
+
+    def _segments(self, value: Value) -> None:
+        length, count = value.bound.shape[0], self.pick([1, 3, 10])
+        fitting = [
+            v
+            for v in self.program.values
+            if v.stream and v.bound.shape == (length,) and v.dtype.kind in "iu" and known(v.bound)
+        ]
+        if fitting and self.pick([True, True, False]):
+            of = self.pick(fitting)
+            modulus = bounds.exactly(np.asarray(count, of.dtype))
+            self._apply_binary("remainder", of.element, count, (of,), (of.bound, modulus))
+            keys = self.program.values[-1]
+        else:
+            array = self.rng.integers(0, count, length)
+            made = self.pick([fc.source, fc.constant])(array)
+            new = self.put(f"keys({count})[{length}] as {made.label}", made, bounds.exactly(array), True)
+            if new is None:
+                return
+            keys = new
+        name = self.pick(["segment_sum", "segment_mean", "segment_min", "segment_max"])
+        wide = single(value.dtype)
+        bound = stream_bounds.segments(name, bounds.cast(value.bound, wide), keys.bound.value.astype(np.int64), count)
+        element = getattr(fc, name)(value.element, keys.element, count)
+        self.put(f"fc.{name}({{0}}, {{1}}, {count})", element, bounds.cast(bound, element.dtype), True, value, keys)
+
+    def _top(self, value: Value) -> None:
+        length = value.bound.shape[0]
+        if value.element.ndim != 1 or not length or not known(value.bound):
+            return
+        k = self.whole(1, min(length, 20))
+        for part, element, bound in zip((0, 1), fc.top_k(value.element, k), stream_bounds.largest(value.bound, k), strict=True):
+            self.put(f"fc.top_k({{0}}, {k})[{part}]", element, bound, True, value)
+
+    def _end(self, value: Value) -> None:
+        length = value.bound.shape[0]
+        if not length:
+            return
+        place = self.pick([0, -1, self.whole(0, length - 1)])
+        self.put(f"{{0}}[{place}]", value.element[place], moved(value.bound, lambda a: a[place]), True, value)
+
+    def _cov(self, value: Value) -> None:
+        if value.element.ndim > 2:
+            return
+        correction = self.pick([0, 1])
+        bound = stream_bounds.covariance(value.bound, correction)
+        self.put(f"fc.cov({{0}}, correction={correction})", fc.cov(value.element, correction=correction), bound, False, value)
+
+    def _gram(self, value: Value) -> None:
+        if value.element.ndim != 2 or value.dtype == BOOL:
+            return
+        alike = [
+            v
+            for v in self.program.values
+            if v.stream and v.element.ndim == 2 and (v.dtype, v.bound.shape[0]) == (value.dtype, value.bound.shape[0])
+        ]
+        other = self.pick([value, *alike])
+        inner = single(value.dtype)
+        pair = [bounds.cast(one.bound, inner) for one in (value, other)]
+        bound = bounds.products(*pair, lambda a, b: a.T @ b, inner, value.bound.shape[0] + 64)
+        element = value.element.T @ other.element
+        self.put("{0}.T @ {1}", element, bounds.cast(bound, element.dtype), not is_float(inner), value, other)
+
+    def _quantile(self, value: Value) -> None:
+        if value.element.ndim != 1 or not known(value.bound) or not np.isfinite(value.bound.value.astype(np.float64)).all():
+            return
+        q = self.pick([0.5, 0, 1, 0.3])
+        element = fc.quantile(value.element, q)
+        wide = value.bound.value.astype(np.float64)
+        number = np.quantile(wide, q) if len(wide) else np.array(np.nan)
+        reach = np.max(np.abs(wide), initial=0.0)
+        bound = bounds.rounded(np.asarray(number), np.asarray(8 * bounds.roundoff(element.dtype) * reach), element.dtype)
+        self.put(f"fc.quantile({{0}}, {q})", element, bound, False, value)
+
+    # -- streams that part and meet again ---------------------------------------------------------
+
+    def meet(self, a: Value | None, b: Value | None) -> None:
+        if a is None or b is None or not self.fits(a, b):
+            return
+        name = self.pick(["add", "subtract", "multiply", "maximum", "less"])
+        self._apply_binary(name, a.element, b.element, (a, b), (a.bound, b.bound))
+
+    def _lag(self, value: Value) -> None:
+        lag = self.whole(0, min(value.bound.shape[0], self.pick([1, 3, 70])))
+        self.meet(self.section(value, lag, None), self.section(value, None, value.bound.shape[0] - lag))
+
+    def _detrend(self, value: Value) -> None:
+        seen = self.window(value, self.pick([2, 3, 5, 9]), 1, self.pick(["edge", "reflect", 0]))
+        if seen is not None:
+            self._reduction(seen, self.pick(["mean", "max", "sum"]), (1,))
+            self.meet(value, self.program.values[-1])
+
+    def _masked(self, value: Value) -> None:
+        length = value.bound.shape[0]
+        mask = self.mask(length)
+        if mask is None:
+            return
+        other = self.pick([v for v in self.program.values if v.stream and self.fits(v, value)])
+        self.meet(self.select(value, mask), self.select(other, mask))
+
+    def _centred(self, value: Value) -> None:
+        self._reduction(value, self.pick(["mean", "mean", "sum", "max", "min"]), (0,))
+        self.meet(value, self.program.values[-1])
+
+    def _halves(self, value: Value) -> None:
+        half = value.bound.shape[0] // 2
+        self.meet(self.section(value, 0, half), self.section(value, half, 2 * half))
+
+    def _spread_again(self, value: Value) -> None:
+        """One result for each run, met by every record of the run."""
+        length, every = value.bound.shape[0], self.pick([1, 2, 5, 64])
+        cut = self.cut(value, every, "pad")
+        if cut is None:
+            return
+        self._reduction(cut, self.pick(["sum", "max", "mean"]), (1,))
+        whole = self.repeat(self.program.values[-1], every) if self.program.values[-1].stream else None
+        if whole is not None and whole.bound.shape[0] >= length:
+            self.meet(value, self.section(whole, 0, length))
+
+    def _rejoined(self, value: Value) -> None:
+        place = self.whole(0, value.bound.shape[0])
+        first, second = self.section(value, 0, place), self.section(value, place, None)
+        if first is not None and second is not None:
+            self.meet(value, self.end_to_end([first, second]))
+
+
+def _mix(state: Any, record: Any) -> Any:
+    """A step that hangs on the order of all records."""
+    return (state * 3 + record) % 1009
