@@ -19,7 +19,8 @@ from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.steps import RegionStep
 from flowcompute.reference import NumpyBackend
-from flowcompute.runtime.flows import FlowOpener, Mode
+from flowcompute.runtime.flow_core import Mode
+from flowcompute.runtime.flows import FlowOpener
 from flowcompute.runtime.run import Run
 from flowcompute.runtime.run import start as start_run
 from flowcompute.sinks import to_array

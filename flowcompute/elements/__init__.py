@@ -10,6 +10,7 @@ from flowcompute.elements.compute import Compute, Constant, Function
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element, VerbSlot
 from flowcompute.elements.host import HostFunction, host
+from flowcompute.elements.index import getitem
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.elements.transposed import TransposedStream, matrix_transposed, transposed
@@ -43,7 +44,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(reduce, name) for name in ("sum", "prod", "mean", "var", "std", "min", "max")},
     **{name: getattr(reduce, name) for name in ("argmin", "argmax", "any", "all")},
     **{name: getattr(shape, name) for name in ("reshape", "permute_dims", "concat", "stack", "take", "flip")},
-    "index": shape.getitem,
+    "index": getitem,
     "first": statistics.first,
     "last": statistics.last,
     "where": logic.where,

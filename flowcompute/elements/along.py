@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_length, resolve_dtypes
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_dtype, common_length
 from flowcompute.elements.element import Element
 from flowcompute.elements.linalg import vecdot
 from flowcompute.elements.op import Attrs, Kind, Op
@@ -208,8 +208,8 @@ def concat_streams(streams: Sequence[Operand]) -> Compute | Any:
             )
     if len(elements) == 1:
         return first
-    dtype = np.result_type(*(element.dtype for element in elements))
-    inputs = tuple(cast(element, resolve_dtypes(CONCAT, [dtype])[0]) for element in elements)
+    dtype = common_dtype("concat", elements)
+    inputs = tuple(cast(element, dtype) for element in elements)
     lengths = [element.spec.length for element in elements]
     total = None if None in lengths else sum(length for length in lengths if length is not None)
     return Compute(CONCAT, inputs, Spec(inputs[0].dtype, first.spec.shape, Stream(total)))

@@ -234,6 +234,25 @@ def common_length(op: str, streams: list[Element]) -> int | None:
     return known[0].spec.length if known else None
 
 
+def common_dtype(op: str, elements: Iterable[Any]) -> np.dtype:
+    """The dtype that values which are joined promote to.
+
+    Raises:
+        SpecError: if NumPy has none for them, as for bfloat16 and an integer of 16 bits.
+    """
+    dtypes = [element.dtype for element in elements]
+    try:
+        return parse_dtype(np.result_type(*dtypes))
+    except TypeError as error:
+        raise SpecError(
+            "has no common dtype for these",
+            element=op,
+            site=user_site(),
+            got=", ".join(dtype.name for dtype in dtypes),
+            hint='cast them to one with .astype("float32")',
+        ) from error
+
+
 def align_resident(op: str, resident: Element, stream: Element, length: int | None) -> Element:
     """A resident operand as something that broadcasts with items of the stream."""
     shape = resident.spec.shape

@@ -1,7 +1,7 @@
-"""Item axes seen in another way: indexing, reshaping, permuting, and values joined along item axes.
+"""Item axes seen in another way: reshaped, permuted, turned around, and values joined along item axes.
 
 Most of these are index arithmetic inside kernels: nothing is copied. Axes are counted as
-everywhere, the stream being axis 0, which stays where it is.
+everywhere, the stream being axis 0, which stays where it is; shapes begin with its length, or -1.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.along import concat_streams, section, select
-from flowcompute.elements.compute import ALONG, Compute, Constant, Operand, as_element, cast, common_length
+from flowcompute.elements.along import concat_streams
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_dtype, common_length
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.reduce import normalise_axes
 from flowcompute.elements.site import user_site
-from flowcompute.elements.statistics import first, last
 from flowcompute.errors import SpecError
-from flowcompute.spec import BOOL, Spec, Stream, format_shape
+from flowcompute.spec import Spec, Stream, format_shape
 
 Index = tuple[int | tuple[int, int, int] | None, ...]
 """For each item axis a position, or (first, count, step); None for a new axis."""
@@ -43,7 +42,8 @@ STACK = _view("stack", np.stack, 2)
 CONCAT = _view("concat", np.concat, 2)
 
 
-def _make(op: Op, inputs: tuple[Element, ...], shape: tuple[int, ...], **attrs: Any) -> Compute:
+def make_view(op: Op, inputs: tuple[Element, ...], shape: tuple[int, ...], **attrs: Any) -> Compute:
+    """A view of this item shape (of the whole value when resident)."""
     first_input = inputs[0]
     return Compute(op, inputs, Spec(first_input.dtype, shape, first_input.spec.stream), attrs)
 
@@ -62,177 +62,54 @@ def _item_axis(op: str, element: Any, axis: int) -> int:
             "cannot change the order of the stream, which comes record by record",
             element=op,
             site=user_site(),
-            expected=f"an axis from 1 to {element.ndim - 1}",
+            expected=f"an axis from 1 to {element.ndim - 1}" if element.ndim > 1 else "items that have axes",
             got="axis 0, the stream",
         )
     return normal - 1
 
 
-def getitem(element: Any, key: Any) -> Any:
-    """`element[key]`: NumPy's basic indexing of item axes; masks, slices and positions of the stream.
+def _integers(op: str, what: str, values: Any) -> list[int]:
+    try:
+        return [operator.index(value) for value in (values if isinstance(values, Iterable) else (values,))]
+    except TypeError:
+        raise SpecError(f"{what}= is made of integers", element=op, site=user_site(), got=repr(values)) from None
+
+
+def _item_shape(element: Any, op: str, shape: Any) -> list[int]:
+    """The item part of a shape that begins with the stream.
 
     Raises:
-        SpecError: for what cannot be indexed so, with a hint.
+        SpecError: if it begins with another length.
     """
-    keys = list(key) if isinstance(key, tuple) else [key]
-    if element.spec.is_stream and keys and _is_mask(keys[0]):
-        chosen = select(element, _mask(keys[0]))
-        return chosen if len(keys) == 1 else getitem(chosen, (slice(None), *keys[1:]))
-    keys = _spelled_out(element, keys)
+    wanted = _integers(op, "shape", shape)
     if not element.spec.is_stream:
-        return _index(element, keys)
-    along, *inside = keys
-    if along is None:
-        raise SpecError(
-            "a new axis cannot stand before the stream", element="index", site=user_site(), hint="x[:, None]"
-        )
-    if not isinstance(along, slice):
-        return _record(element, along, inside)
-    part = section(element, along.start, along.stop, along.step)
-    return _index(part, inside)
-
-
-def _is_mask(key: Any) -> bool:
-    if isinstance(key, Element):
-        return key.dtype == BOOL
-    return isinstance(key, np.ndarray) and key.dtype == BOOL
-
-
-def _mask(key: Any) -> Any:
-    """A mask as a stream: a resident one is cut along the stream."""
-    mask = as_element(key, "index")
-    if mask.spec.is_stream or mask.ndim != 1:
-        return mask
-    return Compute(ALONG, (mask,), Spec(BOOL, (), Stream(mask.spec.shape[0])))
-
-
-def _spelled_out(element: Any, keys: list[Any]) -> list[Any]:
-    """One key for each axis, new axes beside: the ellipsis and what was left out as full slices."""
-    places = [position for position, key in enumerate(keys) if key is Ellipsis]
-    if len(places) > 1:
-        raise SpecError("an index has one ellipsis at most", element="index", site=user_site())
-    named = sum(key is not None and key is not Ellipsis for key in keys)
-    if named > element.ndim:
-        raise SpecError(
-            "too many indices",
-            element="index",
-            site=user_site(),
-            expected=f"at most {element.ndim} for {element.spec}",
-            got=str(named),
-        )
-    full = [slice(None)] * (element.ndim - named)
-    place = places[0] if places else len(keys)
-    return [*keys[:place], *full, *keys[place + bool(places) :]]
-
-
-def _record(element: Any, key: Any, inside: list[Any]) -> Any:
-    """One record of a stream, as a resident value."""
-    try:
-        position = operator.index(key)
-    except TypeError:
-        raise SpecError(
-            "a stream is indexed by slices, positions and masks",
-            element="index",
-            site=user_site(),
-            got=type(key).__name__,
-            hint="records in another order are no stream: write them to a file first",
-        ) from None
+        return wanted
     length = element.spec.length
-    if position == -1 and length is None:
-        return _index(last(element), inside)
-    if length is not None and not -length <= position < length:
+    if not wanted or wanted[0] not in (-1, length):
         raise SpecError(
-            "there is no such record",
-            element="index",
+            "changes items; the stream stays as it is",
+            element=op,
             site=user_site(),
-            expected=f"{-length} to {length - 1}",
-            got=str(position),
+            expected=f"a shape that begins with -1{'' if length is None else f' or {length}'}",
+            got=format_shape(tuple(wanted)),
+            hint="fc.cut and fc.flatten reshape the stream",
         )
-    begin = position if position >= 0 or length is None else position + length
-    return _index(first(section(element, begin, begin + 1, 1)), inside)
-
-
-def _index(element: Any, keys: list[Any]) -> Any:
-    """Basic indexing of item axes; an integer array or element takes along its axis."""
-    fancy = [position for position, key in enumerate(keys) if isinstance(key, Element | np.ndarray | list)]
-    if fancy:
-        return _fancy(element, keys, fancy)
-    if all(key == slice(None) for key in keys):
-        return element
-    index: list[int | tuple[int, int, int] | None] = []
-    shape: list[int] = []
-    sizes = iter(element.spec.shape)
-    for key in keys:
-        if key is None:
-            index.append(None)
-            shape.append(1)
-            continue
-        size = next(sizes)
-        if isinstance(key, slice):
-            places = range(*key.indices(size))
-            index.append((places.start, len(places), places.step))
-            shape.append(len(places))
-        else:
-            index.append(_position(element, key, size))
-    if isinstance(element, Constant):
-        return Constant(element.value[tuple(keys)])
-    return _make(INDEX, (element,), tuple(shape), index=tuple(index))
-
-
-def _position(element: Any, key: Any, size: int) -> int:
-    try:
-        position = operator.index(key)
-    except TypeError:
-        raise SpecError(
-            "an axis is indexed by integers, slices and None",
-            element="index",
-            site=user_site(),
-            got=type(key).__name__,
-        ) from None
-    if isinstance(key, bool | np.bool_) or not -size <= position < size:
-        raise SpecError(
-            "the index is out of range",
-            element="index",
-            site=user_site(),
-            expected=f"{-size} to {size - 1} on an axis of {element.spec}",
-            got=repr(key),
-        )
-    return position % size
-
-
-def _fancy(element: Any, keys: list[Any], fancy: list[int]) -> Any:
-    place = fancy[0]
-    if len(fancy) > 1 or None in keys:
-        raise SpecError(
-            "takes one array of indices, and no new axes beside it",
-            element="index",
-            site=user_site(),
-            hint="index step by step",
-        )
-    rest = [*keys[:place], slice(None), *keys[place + 1 :]]
-    axis = sum(isinstance(key, slice) for key in rest[:place])
-    return take(_index(element, rest), keys[place], axis=axis + element.spec.is_stream)
+    return wanted[1:]
 
 
 def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
-    """The value in another shape; of a stream the first size is its length, or -1, and items are reshaped.
+    """The value in another shape, its numbers in the same order.
+
+    Args:
+        x: any element.
+        shape: sizes, one of them perhaps -1: what remains. Of a stream the first size is its
+            length, or -1, and says nothing; the others are the item's.
 
     Raises:
-        SpecError: if the numbers do not fit.
+        SpecError: if the numbers do not fit, or the stream would be reshaped.
     """
     element = as_element(x, "reshape")
-    wanted = [operator.index(size) for size in (shape if isinstance(shape, Iterable) else (shape,))]
-    if element.spec.is_stream:
-        if not wanted or wanted[0] not in (-1, element.spec.length):
-            raise SpecError(
-                "reshapes items; the stream stays as it is",
-                element="reshape",
-                site=user_site(),
-                expected=f"a shape that begins with {element.spec.length or -1}",
-                got=format_shape(tuple(wanted)),
-                hint="fc.cut and fc.flatten reshape the stream",
-            )
-        wanted = wanted[1:]
+    wanted = _item_shape(element, "reshape", shape)
     try:
         made = np.broadcast_to(np.empty(()), element.spec.shape).reshape(wanted).shape
     except ValueError:
@@ -245,7 +122,9 @@ def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
         ) from None
     if made == element.spec.shape:
         return element
-    return Constant(element.value.reshape(made)) if isinstance(element, Constant) else _make(RESHAPE, (element,), made)
+    return (
+        Constant(element.value.reshape(made)) if isinstance(element, Constant) else make_view(RESHAPE, (element,), made)
+    )
 
 
 def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
@@ -255,7 +134,7 @@ def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
         SpecError: if `axes` names not each axis once, or moves the stream.
     """
     element = as_element(x, "permute_dims")
-    order = [operator.index(axis) for axis in axes]
+    order = _integers("permute_dims", "axes", axes)
     normal = [axis + element.ndim if axis < 0 else axis for axis in order]
     if sorted(normal) != list(range(element.ndim)):
         raise SpecError(
@@ -279,31 +158,45 @@ def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
         return element
     if isinstance(element, Constant):
         return Constant(element.value.transpose(normal))
-    return _make(PERMUTE, (element,), tuple(element.spec.shape[axis] for axis in normal), axes=tuple(normal))
+    return make_view(PERMUTE, (element,), tuple(element.spec.shape[axis] for axis in normal), axes=tuple(normal))
 
 
-def moveaxis(x: Operand, source: int, destination: int) -> Any:
-    """The value with one axis elsewhere; see `permute_dims`."""
+def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Any:
+    """The value with some axes elsewhere, the others in their order; see `permute_dims`.
+
+    Raises:
+        SpecError: if there are not as many places as axes, or the stream would move.
+    """
     element = as_element(x, "moveaxis")
-    (old,), (new,) = normalise_axes("moveaxis", element, source), normalise_axes("moveaxis", element, destination)
-    order = [axis for axis in range(element.ndim) if axis != old]
-    order.insert(new, old)
+    old, new = ([places] if isinstance(places, int) else [*places] for places in (source, destination))
+    if len(old) != len(new):
+        raise SpecError(
+            "takes as many places as axes",
+            element="moveaxis",
+            site=user_site(),
+            expected=f"{len(old)} places for {source}",
+            got=str(destination),
+        )
+    for places in (old, new):
+        normalise_axes("moveaxis", element, tuple(places))
+    moved = [axis % element.ndim for axis in old]
+    order = [axis for axis in range(element.ndim) if axis not in moved]
+    for place, axis in sorted(zip((place % element.ndim for place in new), moved, strict=True)):
+        order.insert(place, axis)
     return permute_dims(element, order)
 
 
 def flip(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
-    """The value backwards along item axes (all of them by default).
+    """The value backwards along some axes; None means all of them, as of a resident value only.
 
     Raises:
         SpecError: if that would turn the stream around.
     """
     element = as_element(x, "flip")
-    every = tuple(range(1 if element.spec.is_stream else 0, element.ndim))
-    named = every if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    turned = {_item_axis("flip", element, one) for one in named}
+    turned = {_item_axis("flip", element, one) for one in normalise_axes("flip", element, axis)}
     lead = [slice(None)] * element.spec.is_stream
     keys = [slice(None, None, -1) if item in turned else slice(None) for item in range(len(element.spec.shape))]
-    return getitem(element, (*lead, *keys))
+    return Element.apply("index", element, (*lead, *keys))
 
 
 def expand_dims(x: Operand, axis: int = 0) -> Any:
@@ -313,7 +206,7 @@ def expand_dims(x: Operand, axis: int = 0) -> Any:
     if not -element.ndim - 1 <= place <= element.ndim:
         raise SpecError(f"axis {place} is out of range", element="expand_dims", site=user_site(), got=str(element.spec))
     place = place + element.ndim + 1 if place < 0 else place
-    return getitem(element, (*[slice(None)] * place, None))
+    return Element.apply("index", element, (*[slice(None)] * place, None))
 
 
 def squeeze(x: Operand, axis: int | tuple[int, ...]) -> Any:
@@ -328,18 +221,24 @@ def squeeze(x: Operand, axis: int | tuple[int, ...]) -> Any:
         if element.spec.shape[one] != 1:
             raise SpecError("only axes of size 1 can go", element="squeeze", site=user_site(), got=str(element.spec))
     keys: list[Any] = [0 if item in dropped else slice(None) for item in range(len(element.spec.shape))]
-    return getitem(element, (*[slice(None)] * element.spec.is_stream, *keys))
+    return Element.apply("index", element, (*[slice(None)] * element.spec.is_stream, *keys))
 
 
 def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
-    """The value repeated to a shape by NumPy's rules; of a stream, `shape` is the item shape.
+    """The value repeated along axes of size 1, and of a resident value along new ones, without a copy.
+
+    Args:
+        x: any element.
+        shape: the shape it has then; of a stream it begins with its length, or -1.
 
     Raises:
-        SpecError: if it does not broadcast.
+        SpecError: if it does not broadcast so.
     """
     element = as_element(x, "broadcast_to")
-    wanted = tuple(operator.index(size) for size in shape)
+    wanted = tuple(_item_shape(element, "broadcast_to", shape))
     try:
+        if element.spec.is_stream and len(wanted) != len(element.spec.shape):
+            raise ValueError
         np.broadcast_to(np.broadcast_to(np.empty(()), element.spec.shape), wanted)
     except ValueError:
         raise SpecError(
@@ -349,28 +248,32 @@ def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
             expected=f"a shape that {format_shape(element.spec.shape)} broadcasts to",
             got=format_shape(wanted),
         ) from None
-    return element if wanted == element.spec.shape else _make(BROADCAST, (element,), wanted)
+    return element if wanted == element.spec.shape else make_view(BROADCAST, (element,), wanted)
 
 
 def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
-    """What stands at resident integer `indices` along an item axis, as `numpy.take`. Indices out of range are errors.
+    """What stands at `indices` along an item axis, as `numpy.take`.
 
     Args:
         x: any element.
-        indices: a resident vector of integers, negative ones counted from the end.
+        indices: a vector of integers, known when composed; negative ones count from the end.
         axis: may be left out where there is one axis.
 
     Raises:
-        SpecError: if the indices are known and out of range, no integers, or no resident vector.
+        SpecError: if an index is out of range, or `axis` is the stream.
     """
-    element, where = as_element(x, "take"), as_element(indices, "take")
-    if axis is None:
-        axis = 0 if element.ndim == 1 else -1
-    along = _item_axis("take", element, axis)
-    if where.spec.is_stream or where.ndim != 1 or where.dtype.kind not in "iu":
+    element = as_element(x, "take")
+    where = as_element(np.empty(0, np.int64) if isinstance(indices, list | tuple) and not indices else indices, "take")
+    if axis is None and element.ndim != 1:
         raise SpecError(
-            "indices are a resident vector of integers", element="take", site=user_site(), got=str(where.spec)
+            "axis= may be left out where there is one axis",
+            element="take",
+            site=user_site(),
+            expected=f"axis= for {element.spec}",
         )
+    along = _item_axis("take", element, axis or 0)
+    if where.spec.is_stream or where.ndim != 1 or where.dtype.kind not in "iu":
+        raise SpecError("indices are a vector of integers", element="take", site=user_site(), got=str(where.spec))
     size = element.spec.shape[along]
     if not isinstance(where, Constant):
         raise SpecError(
@@ -386,7 +289,7 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
             got=str(bad[0]),
         )
     shape = (*element.spec.shape[:along], len(where.value), *element.spec.shape[along + 1 :])
-    return _make(TAKE, (element, where), shape, axis=along)
+    return make_view(TAKE, (element, where), shape, axis=along)
 
 
 def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
@@ -394,7 +297,7 @@ def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
     elements = [as_element(value, op) for value in values]
     if not elements:
         raise SpecError("needs at least one value", element=op, site=user_site())
-    dtype = np.result_type(*(element.dtype for element in elements))
+    dtype = common_dtype(op, elements)
     streams = [element for element in elements if element.spec.is_stream]
     if streams and len(streams) != len(elements):
         raise SpecError(
@@ -472,6 +375,6 @@ def _together(op: Op, elements: list[Any], shape: tuple[int, ...], axis: int) ->
     if all(isinstance(element, Constant) for element in elements):
         return Constant(op.numpy([element.value for element in elements], axis=axis))
     if not elements[0].spec.is_stream:
-        return _make(op, tuple(elements), shape, axis=axis)
+        return make_view(op, tuple(elements), shape, axis=axis)
     stream = Stream(common_length(op.name, elements))
     return Compute(op, tuple(elements), Spec(elements[0].dtype, shape, stream), {"axis": axis})

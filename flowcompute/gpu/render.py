@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from flowcompute.gpu.expressions import Expressions, write_text
+from flowcompute.gpu.expressions import Expressions, pieces, write_text
 from flowcompute.gpu.types import mask_type, memory_type, scalar_type, type_of, var_type
 from flowcompute.planner import kernel as ir
 from flowcompute.planner.kernel import Argument, Kernel, Stmt, Var
@@ -133,6 +133,18 @@ class _Renderer:
             self._store_each(store, value)
         elif store.count is None and store.stride == 1:
             self._line(self._write_vector(name, dtype, store.index, value, lanes) + ";")
+        elif self.cpu and store.stride == 1 and store.count is not None and store.count.isdigit():
+            self._line("{")
+            self._line(f"    const {self._stored_type(var, lanes)} all = {value};")
+            for start, size in pieces(int(store.count)):
+                part = "all.s" + "".join(f"{lane:x}" for lane in range(start, start + size))
+                place = f"({store.index}) + {start}"
+                one = write_text(name, dtype, place, part) if size == 1 else self._write_vector(name, dtype, place, part, size)
+                self._line(f"    {one};")
+            self._line("}")
+        elif self.cpu and store.count is None and dtype != FLOAT16:
+            scattered = self.expressions.scattered(dtype, store.stride, lanes)
+            self._line(f"{scattered}({value}, {name} + ({store.index}));")
         else:
             scatter = self.expressions.helper("scatter", dtype, lanes)
             self._line(f"{scatter}({value}, {name} + ({store.index}), {store.stride}, {store.count or lanes});")
@@ -150,6 +162,11 @@ class _Renderer:
             return f"(uchar)({value} ? 1 : 0)"
         one = f"({mask_type(var.mask_bytes, lanes)})(1)"
         return f"(convert_uchar{lanes}({value} & {one}))"
+
+    @staticmethod
+    def _stored_type(var: Var, lanes: int) -> str:
+        """The type of what is handed to be stored: bools are bytes then."""
+        return f"uchar{lanes}" if var.dtype == BOOL else var_type(var)
 
     def _write_vector(self, name: str, dtype: np.dtype, index: str, value: str, lanes: int) -> str:
         place = f"{name} + ({index})"

@@ -9,7 +9,8 @@ import numpy as np
 from flowcompute.elements.op import Kind
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Graph
-from flowcompute.planner.inlets import Inlet, base_item_bytes, extra_items, make_inlet
+from flowcompute.planner.inlet import Inlet
+from flowcompute.planner.inlets import base_item_bytes, extra_items, make_inlet
 from flowcompute.planner.plan import Clock, Pass, Plan
 
 DRAIN = -1

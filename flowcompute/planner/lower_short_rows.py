@@ -13,7 +13,6 @@ import itertools
 import math
 
 from flowcompute.elements.generate import Generator
-from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.canonical import row_lanes

@@ -91,7 +91,11 @@ class _Rewriter:
                 # A part of a part: sections of sections are simple, others are left to the runtime.
                 if inner.every or part.every or inner.step != 1:
                     return False
-            elif node.kind not in _MAPS or isinstance(node.op, Generator) or (part.every and node.kind is not Kind.ELEMENTWISE):
+            elif (
+                node.kind not in _MAPS
+                or isinstance(node.op, Generator)
+                or (part.every and node.kind is not Kind.ELEMENTWISE)
+            ):
                 return False
             todo += [i for i in node.inputs if i not in seen]
             seen.update(node.inputs)
@@ -126,8 +130,9 @@ class _Rewriter:
     def _arms(self, node: Node) -> tuple[int, ...]:
         """All but the first arm get a reading of their own, when it is their turn, if others use their streams too."""
         arms = [self.new[node.inputs[0]]]
-        for value in node.inputs[1:]:
-            arms.append(self._again(value, {}) if self._is_shared(value, node) else self.new[value])
+        arms += [
+            self._again(value, {}) if self._is_shared(value, node) else self.new[value] for value in node.inputs[1:]
+        ]
         return tuple(arms)
 
     def _is_shared(self, value: int, concat: Node) -> bool:

@@ -4,233 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Self
 
-import numpy as np
 import numpy.typing as npt
 import trio
 
-from flowcompute.batch import Batch
 from flowcompute.errors import PlanError, RunError
-from flowcompute.planner.backend import Executor
-from flowcompute.planner.clockwork import DRAIN
-from flowcompute.planner.plan import Plan, SourceStage
+from flowcompute.planner.plan import Plan
+from flowcompute.runtime.flow_core import FlowCore, Mode, Result
 from flowcompute.sources.feed import FeedSource
-
-Mode = Literal["reset", "cumulative"]
-Result = Any
 
 _WAITING = 2
 """Results that may wait in a trio flow before `send` waits for somebody to receive."""
 
 
-class _Core:
-    """An opened plan and its state. Not for several threads at once.
-
-    Args:
-        plan: one pass over feeds.
-        mode: what `resolve` does with the state.
-    """
-
-    def __init__(self, plan: Plan, mode: Mode) -> None:
-        self.plan = plan
-        self.mode = mode
-        (self._pass,) = plan.passes
-        self._feeds = {stage.name: stage for stage in self._pass.sources}
-        self._roots = sorted(self._pass.sinks, key=lambda sink: sink.root)
-        self._streams = [sink for sink in self._roots if sink.spec.is_stream]
-        self._executor: Executor = plan.backend.executor(plan, 0, {})
-        self._results: deque[dict[int, np.ndarray]] = deque()
-        self._waiting_bytes = 0
-        self._starts: dict[int, int] = {}
-        self._seq = 0
-        self.begin()
-
-    def open(self) -> None:
-        self._executor.open()
-
-    def close(self) -> None:
-        self._executor.close()
-        self._results.clear()
-
-    def begin(self) -> None:
-        """Nothing has been sent."""
-        self._starts = {clock.id: 0 for clock in self._pass.clocks if clock.is_root}
-
-    # -- in ---------------------------------------------------------------------------------
-
-    def records(self, array: npt.ArrayLike | None, named: Mapping[str, npt.ArrayLike]) -> dict[str, np.ndarray]:
-        """What was sent, by feed, checked.
-
-        Raises:
-            RunError: if feeds are missing, unknown or of unequal length, or records do not fit.
-        """
-        if array is not None and len(self._feeds) == 1 and not named:
-            named = dict.fromkeys(self._feeds, array)
-        elif array is not None or set(named) != set(self._feeds):
-            names = ", ".join(sorted(self._feeds))
-            raise RunError(
-                "send takes one array for each feed",
-                element="flow",
-                expected="one array"
-                if len(self._feeds) == 1
-                else f"send({', '.join(f'{n}=...' for n in self._feeds)})",
-                got=", ".join(sorted(named)) or ("an array without a name" if array is not None else "nothing"),
-                hint=f"the feeds are {names}; fc.feed(..., name=...) names them",
-            )
-        arrays = {}
-        for name, stage in self._feeds.items():
-            assert isinstance(stage.element, FeedSource)
-            arrays[name] = stage.element.accept(named[name], name)
-        for clock in self._pass.clocks:
-            lengths = {stage.name: len(arrays[stage.name]) for stage in clock.sources}
-            if len(set(lengths.values())) > 1:
-                raise RunError(
-                    "feeds that meet were sent unequal numbers of records",
-                    element="flow",
-                    expected="equally many",
-                    got=", ".join(f"{name}: {length}" for name, length in lengths.items()),
-                )
-        return arrays
-
-    def send(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Compute with records; what comes out waits to be received."""
-        made: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
-        for clock in self._pass.clocks:
-            if clock.is_root:
-                self._send_to(clock.id, clock.sources, arrays, made)
-        self._keep(made)
-
-    def _send_to(
-        self,
-        clock: int,
-        sources: tuple[SourceStage, ...],
-        arrays: Mapping[str, np.ndarray],
-        made: dict[int, list[np.ndarray]],
-    ) -> None:
-        records = len(arrays[sources[0].name])
-        step = self._pass.clocks[clock].batch_items
-        for first in range(0, records, step):
-            items = min(step, records - first)
-            start = self._starts[clock]
-            parts = {stage.value: arrays[stage.name][first : first + items] for stage in sources}
-            batch = Batch(self._seq, start, start + items, parts, clock)
-            outputs = self._outputs(clock, items)
-            self._take(self._executor.process(batch, outputs), outputs, made)
-            self._starts[clock] = start + items
-            self._seq += 1
-            self._drain(made)
-
-    def _drain(self, made: dict[int, list[np.ndarray]]) -> None:
-        while self._executor.wants() == DRAIN:
-            outputs = self._outputs(DRAIN, 0)
-            self._take(self._executor.drain(outputs), outputs, made)
-
-    def _outputs(self, root: int, items: int) -> dict[int, np.ndarray]:
-        """Fresh memory for what may come out: it is given away."""
-        outputs = {}
-        for sink in {sink.value: sink for sink in self._streams}.values():
-            clock = self._pass.clock_of(sink.value)
-            if clock.is_root and clock.id != root:
-                continue
-            room = items if clock.is_root else clock.batch_items
-            outputs[sink.value] = np.empty((room, *sink.spec.shape), sink.spec.dtype)
-        return outputs
-
-    @staticmethod
-    def _take(
-        ranges: Mapping[int, tuple[int, int]], outputs: Mapping[int, np.ndarray], made: dict[int, list[np.ndarray]]
-    ) -> None:
-        for value, (start, stop) in ranges.items():
-            if stop > start:
-                made[value].append(outputs[value][: stop - start])
-
-    def _keep(self, made: dict[int, list[np.ndarray]]) -> None:
-        if not self._streams:
-            return
-        joined = {}
-        for sink in self._streams:
-            parts = made[sink.value]
-            empty = np.empty((0, *sink.spec.shape), sink.spec.dtype)
-            joined[sink.value] = parts[0] if len(parts) == 1 else np.concatenate([empty, *parts])
-        self._waiting_bytes += sum(array.nbytes for array in joined.values())
-        self._results.append(joined)
-        room_bytes = self.plan.memory.budget_bytes - self.plan.memory.host_bytes
-        if self._waiting_bytes > max(room_bytes, 0):
-            raise RunError(
-                "results that nobody received outgrow the memory budget",
-                element="flow",
-                expected=f"at most {max(room_bytes, 0)} bytes that wait",
-                got=f"{self._waiting_bytes} bytes in {len(self._results)} results",
-                hint="call receive() after each send(), or raise memory=",
-            )
-
-    # -- out --------------------------------------------------------------------------------
-
-    @property
-    def waiting(self) -> int:
-        """Results that have not been received."""
-        return len(self._results)
-
-    def receive(self) -> Result:
-        """The result of the earliest send that has not been received.
-
-        Raises:
-            RunError: if there is none.
-        """
-        if not self._results:
-            folds = not self._streams
-            raise RunError(
-                "there is nothing to receive",
-                element="flow",
-                got="a flow that gives one value for all records" if folds else "every send was received already",
-                hint="flow.resolve() gives the value" if folds else "send first: there is one receive for each send",
-            )
-        made = self._results.popleft()
-        self._waiting_bytes -= sum(array.nbytes for array in made.values())
-        values = tuple(made[sink.value] for sink in self._streams)
-        return values[0] if len(values) == 1 else values
-
-    def end(self) -> bool:
-        """End the streams: what windows and cuts still hold comes out as one more result, if it is any."""
-        made: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
-        for clock in [clock.id for clock in self._pass.clocks if clock.is_root]:
-            outputs = self._outputs(DRAIN, 0)
-            self._take(self._executor.end(clock, outputs), outputs, made)
-            self._drain(made)
-        if any(made.values()):
-            self._keep(made)
-            return True
-        return False
-
-    def resolve(self) -> Result:
-        """The values of the roots; see `Flow.resolve`."""
-        if self.mode == "reset":
-            self.end()
-        resident = self._executor.finish()
-        parts: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
-        while self._results:
-            for value, array in self._results.popleft().items():
-                parts[value].append(array)
-        self._waiting_bytes = 0
-        values = []
-        for sink in self._roots:
-            if sink.spec.is_stream:
-                values.append(np.concatenate([np.empty((0, *sink.spec.shape), sink.spec.dtype), *parts[sink.value]]))
-            else:
-                whole = resident[sink.value].copy()
-                values.append(whole[()] if whole.ndim == 0 else whole)
-        if self.mode == "reset":
-            self._executor.reset()
-            self.begin()
-        return values[0] if len(values) == 1 else tuple(values)
-
-
 class FlowOpener:
-    """Opens a flow: `with` gives a `Flow` for plain code, `async with` an `AsyncFlow` for trio. Made by `flow`."""
+    """Opens a flow: `with` gives a `Flow` for plain code, `async with` an `AsyncFlow` for trio. Made by `open_flow`."""
 
     def __init__(self, plan: Plan, mode: Mode) -> None:
         if mode not in ("reset", "cumulative"):
@@ -267,7 +58,7 @@ class FlowOpener:
     def __enter__(self) -> Flow:
         if trio.lowlevel.in_trio_task():
             raise RunError("a plain flow would block the event loop", hint="async with element.flow() as flow: ...")
-        self._flow = Flow(_Core(self.plan, self._mode))
+        self._flow = Flow(FlowCore(self.plan, self._mode))
         return self._flow
 
     def __exit__(
@@ -277,7 +68,7 @@ class FlowOpener:
         self._flow.close()
 
     async def __aenter__(self) -> AsyncFlow:
-        core = _Core(self.plan, self._mode)
+        core = FlowCore(self.plan, self._mode)
         await trio.to_thread.run_sync(core.open)
         self._flow = AsyncFlow(core)
         return self._flow
@@ -298,7 +89,7 @@ class Flow:
         plan: what is run for each batch.
     """
 
-    def __init__(self, core: _Core) -> None:
+    def __init__(self, core: FlowCore) -> None:
         self.plan = core.plan
         self._core = core
         self._lock = threading.Lock()
@@ -340,7 +131,7 @@ class Flow:
                 self._core.close()
 
     @contextlib.contextmanager
-    def _using(self) -> Iterator[_Core]:
+    def _using(self) -> Iterator[FlowCore]:
         with self._lock:
             if self._closed:
                 raise RunError("the flow is closed", element="flow", hint="use it inside its with block")
@@ -363,7 +154,7 @@ class AsyncFlow:
         plan: what is run for each batch.
     """
 
-    def __init__(self, core: _Core) -> None:
+    def __init__(self, core: FlowCore) -> None:
         self.plan = core.plan
         self._core = core
         self._turn = trio.Lock()

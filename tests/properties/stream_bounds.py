@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.spec import BOOL, FLOAT64, INT64, UINT64, is_float
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, is_float
 from tests.properties import bounds
 from tests.properties.bounds import Bound
 
@@ -31,6 +31,16 @@ def joined(parts: list[Bound], dtype: np.dtype, function: Callable[[list[np.ndar
 def known(x: Bound) -> bool:
     """Whether the oracle knows every number exactly."""
     return not np.any(x.error > 0)
+
+
+def single(dtype: np.dtype) -> np.dtype:
+    """Half formats are computed in float32."""
+    return FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
+
+
+def summed(dtype: np.dtype) -> np.dtype:
+    """The dtype in which numbers are added and multiplied up."""
+    return INT64 if dtype.kind in "bi" else UINT64 if dtype.kind == "u" else single(dtype)
 
 
 # -- neighbours -------------------------------------------------------------------------------
@@ -72,6 +82,19 @@ def differences(x: Bound) -> Bound:
     if x.dtype == BOOL:
         return bounds.binary("not_equal", np.not_equal, later, earlier, BOOL)
     return bounds.binary("subtract", np.subtract, later, earlier, x.dtype)
+
+
+def filtered(seen: Bound, backwards: Bound, steps: float) -> Bound:
+    """A FIR filter over windows: of numbers a sum of products, of items rounded products that are summed."""
+    if seen.value.ndim == 2:
+        wide = [bounds.cast(one, single(seen.dtype)) for one in (seen, backwards)]
+        return bounds.products(
+            *wide, lambda x, y: np.sum(x * y, axis=1, dtype=np.result_type(x, y)), single(seen.dtype), steps
+        )
+    lined_up = moved(backwards, lambda a: a.reshape(-1, *[1] * (seen.value.ndim - 2)))
+    product = bounds.binary("multiply", np.multiply, seen, lined_up, seen.dtype)
+    wide_dtype = summed(seen.dtype)
+    return bounds.reduced("sum", bounds.cast(product, wide_dtype), (1,), False, wide_dtype, steps)
 
 
 # -- scans ------------------------------------------------------------------------------------

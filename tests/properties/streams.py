@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.errors import SpecError
-from flowcompute.spec import BOOL, FLOAT64, INT64, UINT64, is_float
+from flowcompute.spec import BOOL, FLOAT64, INT64, is_float
 from tests.properties import bounds, stream_bounds
-from tests.properties.bounds import Bound
 from tests.properties.programs import ROW_STEPS, Value
 from tests.properties.stream_bounds import known, moved, single
 from tests.properties.stream_leaves import MOST_NUMBERS, LeafBuilder, StreamProgram
