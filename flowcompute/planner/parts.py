@@ -69,7 +69,7 @@ class _Rewriter:
         part = _part_of(node)
         if part is not None and self._reaches_sources(node.inputs[0], part):
             return self._part(node.inputs[0], part)
-        if node.op is not None and node.op.name == "concat" and node.spec.is_stream and node.kind is Kind.REBATCH:
+        if _joins_ends(node):
             return self.add(node.name, node.element, self._arms(node))
         return self.add(node.name, node.element, tuple(self.new[i] for i in node.inputs))
 
@@ -167,7 +167,9 @@ class _Rewriter:
             if part is not None and self._reaches_sources(node.inputs[0], part):
                 again = self._fresh_part(node.inputs[0], part)
             else:
-                inputs = tuple(self._again(i, made) for i in node.inputs)
+                # Arms of streams joined end to end are read at different times.
+                apart = _joins_ends(node)
+                inputs = tuple(self._again(i, {} if apart else made) for i in node.inputs)
                 again = self.add(self.fresh(f"{node.name} again"), node.element, inputs)
             made[value] = again
         return made[value]
@@ -179,6 +181,10 @@ class _Rewriter:
             return self._part(value, part)
         finally:
             self.parts = shared
+
+
+def _joins_ends(node: Node) -> bool:
+    return node.kind is Kind.REBATCH and node.op is not None and node.op.name == "concat"
 
 
 def _part_of(node: Node) -> _Part | None:
