@@ -12,12 +12,14 @@ from flowcompute.graph.draw import draw_tree
 from flowcompute.graph.graph import Graph, build_graph, structural_hash
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.explain import describe_run
+from flowcompute.planner.masked import fold_selected
 from flowcompute.planner.memory import BatchTooLargeError
 from flowcompute.planner.parts import move_parts_to_sources
 from flowcompute.planner.pieces import split_items
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.steps import RegionStep
+from flowcompute.planner.views import move_views
 from flowcompute.reference import NumpyBackend
 from flowcompute.runtime.flow_core import Mode
 from flowcompute.runtime.flows import FlowOpener
@@ -63,7 +65,7 @@ def _plan(
     *,
     by_hand: bool,
 ) -> Plan:
-    graph = move_parts_to_sources(_graph(elements))
+    graph = move_views(move_parts_to_sources(_graph(elements)))
     if precision not in ("exact", "fast"):
         raise PlanError("precision= is 'exact' or 'fast'", element="precision", got=repr(precision))
     if not isinstance(strategy, Strategy | None):
@@ -71,6 +73,7 @@ def _plan(
     budget = default_memory_bytes() if memory is None else parse_bytes(memory)
     config = Config(budget, device, precision, by_hand)
     backend = _backend(device, graph)
+    graph = fold_selected(graph, float64=backend.traits.float64)
     try:
         return make_plan(graph, config, strategy or Strategy(), backend)
     except BatchTooLargeError:

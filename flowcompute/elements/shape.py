@@ -256,11 +256,11 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
 
     Args:
         x: any element.
-        indices: a vector of integers, known when composed; negative ones count from the end.
+        indices: a resident vector of integers; negative ones count from the end.
         axis: may be left out where there is one axis.
 
     Raises:
-        SpecError: if an index is out of range, or `axis` is the stream.
+        SpecError: if an index that is known is out of range, or `axis` is the stream.
     """
     element = as_element(x, "take")
     where = as_element(np.empty(0, np.int64) if isinstance(indices, list | tuple) and not indices else indices, "take")
@@ -273,13 +273,12 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
         )
     along = _item_axis("take", element, axis or 0)
     if where.spec.is_stream or where.ndim != 1 or where.dtype.kind not in "iu":
-        raise SpecError("indices are a vector of integers", element="take", site=user_site(), got=str(where.spec))
-    size = element.spec.shape[along]
-    if not isinstance(where, Constant):
         raise SpecError(
-            "indices must be known when composed", element="take", site=user_site(), hint="fc.constant(indices)"
+            "indices are a resident vector of integers", element="take", site=user_site(), got=str(where.spec)
         )
-    bad = where.value[(where.value < -size) | (where.value >= size)]
+    size = element.spec.shape[along]
+    known = where.value if isinstance(where, Constant) else np.empty(0, where.dtype)
+    bad = known[(known < -size) | (known >= size)]
     if len(bad):
         raise SpecError(
             "an index is out of range",
@@ -288,7 +287,7 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
             expected=f"{-size} to {size - 1}",
             got=str(bad[0]),
         )
-    shape = (*element.spec.shape[:along], len(where.value), *element.spec.shape[along + 1 :])
+    shape = (*element.spec.shape[:along], *where.spec.shape, *element.spec.shape[along + 1 :])
     return make_view(TAKE, (element, where), shape, axis=along)
 
 

@@ -25,9 +25,12 @@ from flowcompute.planner import kernel as ir
 from flowcompute.planner.kernel import Var, register_dtype
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT64, INT64, is_float
 
-
 WIDE_STRIDE_BYTES = 12
 """Numbers that lie this close are picked out of whole vectors on CPUs; others are read one by one."""
+
+
+OUTLINED = "__attribute__((noinline))"
+"""Functions of so many statements that copies of them are slow to compile; a call costs them little."""
 
 
 class Expressions:
@@ -52,7 +55,9 @@ class Expressions:
         if self.cpu and load.stride == 1 and load.count is not None and load.count.isdigit():
             return f"{self._first(dtype, lanes, int(load.count))}({name} + ({load.index}))"
         if self.cpu and load.count is None and dtype != FLOAT16:
-            return self._from_memory(dtype, f"{self._strided(dtype, load.stride, lanes)}({name} + ({load.index}))", lanes)
+            return self._from_memory(
+                dtype, f"{self._strided(dtype, load.stride, lanes)}({name} + ({load.index}))", lanes
+            )
         gather = self.helper("gather", dtype, lanes)
         return f"{gather}({name} + ({load.index}), {load.stride}, {load.count or lanes})"
 
@@ -119,6 +124,7 @@ class Expressions:
             kind, loose = memory_type(dtype), self.helper("loose", dtype, lanes)
             places = [lane * stride for lane in range(lanes)]
             if 0 < stride * dtype.itemsize <= WIDE_STRIDE_BYTES:
+                how = "inline"
                 # The last load ends with the last number: nothing behind it may be touched.
                 starts = [*range(0, (stride - 1) * lanes, lanes), places[-1] + 1 - lanes]
                 lines = [
@@ -128,10 +134,10 @@ class Expressions:
                 found = [max(at for at, start in enumerate(starts) if start <= place) for place in places]
                 words = [f"w{at}.s{place - starts[at]:x}" for at, place in zip(found, places, strict=True)]
             else:
-                lines, words = [], [f"p[{place}]" for place in places]
+                how, lines, words = OUTLINED, [], [f"p[{place}]" for place in places]
             self.helpers[name] = "\n".join(
                 [
-                    f"static inline {vector(kind, lanes)} {name}(const __global {kind} *p) {{",
+                    f"static {how} {vector(kind, lanes)} {name}(const __global {kind} *p) {{",
                     *lines,
                     f"    return ({vector(kind, lanes)})({', '.join(words)});",
                     "}\n",
@@ -145,7 +151,7 @@ class Expressions:
         if name not in self.helpers:
             value = vector("uchar" if dtype == BOOL else scalar_type(dtype), lanes)
             lines = [f"    {write_text('p', dtype, str(lane * stride), f'v.s{lane:x}')};" for lane in range(lanes)]
-            head = f"static inline void {name}({value} v, __global {memory_type(dtype)} *p) {{"
+            head = f"static {OUTLINED} void {name}({value} v, __global {memory_type(dtype)} *p) {{"
             self.helpers[name] = "\n".join([head, *lines, "}\n"])
         return name
 

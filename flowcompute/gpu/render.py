@@ -139,7 +139,11 @@ class _Renderer:
             for start, size in pieces(int(store.count)):
                 part = "all.s" + "".join(f"{lane:x}" for lane in range(start, start + size))
                 place = f"({store.index}) + {start}"
-                one = write_text(name, dtype, place, part) if size == 1 else self._write_vector(name, dtype, place, part, size)
+                one = (
+                    write_text(name, dtype, place, part)
+                    if size == 1
+                    else self._write_vector(name, dtype, place, part, size)
+                )
                 self._line(f"    {one};")
             self._line("}")
         elif self.cpu and store.count is None and dtype != FLOAT16:

@@ -41,6 +41,7 @@ class FoldSpec:
         inner: numbers that each value already stands for (means of items, indices inside items).
         correction: of a variance.
         inputs: operands of the fold.
+        selected: whether records that count as nothing are among them, so that a sum of zero may be one of none.
     """
 
     op: str
@@ -51,6 +52,7 @@ class FoldSpec:
     inner: int = 1
     correction: float = 0.0
     inputs: int = 1
+    selected: bool = False
 
     @property
     def numbers(self) -> int:
@@ -246,6 +248,9 @@ class Fold(BlockedAccumulator):
                 count = self.records * spec.inner
                 inside = total[2] * spec.inner if len(total) > 2 else 0.0
                 value = (total[1] * spec.inner + inside) / max(count - spec.correction, 0)
+            elif spec.selected and spec.op in ("sum", "vecdot"):
+                # What counts as nothing is -0.0, and so would be the sum of nothing else.
+                value = total[-1] + total[-1].dtype.type(0)
             else:
                 value = total[-1]
             result = np.asarray(value).astype(spec.result_dtype).reshape(spec.result_shape)

@@ -96,7 +96,7 @@ class _RowsPoint(Point):
         self.column = column
 
     def home(self, key: Key) -> Point:
-        """This column, or the rows for what is constant along them."""
+        """The column, or the rows for what is constant along them."""
         return self if self.rows.shape.full_key(key) else self.rows.point
 
     def load(self, access: Access) -> Var:
@@ -173,7 +173,7 @@ class _ShortRows:
         return Reduction(f"n{node}", op, (source, INT64) if op in ("argmin", "argmax") else (source,), operands)
 
     def _tree(self, reductions: list[Reduction], lane: int, apart: int) -> list[Parts]:
-        """The tree by halves over the canonical lanes `lane`, `lane + apart`, ..., depth first: few values live at once."""
+        """The tree by halves over lanes `lane`, `lane + apart`, ..., depth first, so that few values live at a time."""
         if apart == row_lanes(self.shape.columns):
             return [self._lane(reduction, lane, apart) for reduction in reductions]
         left = self._tree(reductions, lane, 2 * apart)

@@ -12,11 +12,12 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flowcompute.elements import Compute, Element, Source
+from flowcompute.elements import Compute, Source
 from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.rewriting import GraphRewriter
 from flowcompute.sources.view import SourceView
 from flowcompute.spec import Spec, Stream
 
@@ -42,27 +43,11 @@ class _Part:
         return Spec(spec.dtype, shape, Stream(self.length))
 
 
-class _Rewriter:
+class _PartMover(GraphRewriter):
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.nodes: list[Node] = []
-        self.new: dict[int, int] = {}
+        super().__init__(graph)
         self.parts: dict[tuple[int, _Part], int] = {}
-        self.names = {node.name for node in graph.nodes}
         self.users = graph.users()
-
-    def add(self, name: str, element: Element, inputs: tuple[int, ...]) -> int:
-        """A node of the new graph."""
-        self.nodes.append(Node(len(self.nodes), name, element, inputs))
-        return len(self.nodes) - 1
-
-    def fresh(self, name: str) -> str:
-        """A name that no node has."""
-        number, unique = 2, name
-        while unique in self.names:
-            unique, number = f"{name}_{number}", number + 1
-        self.names.add(unique)
-        return unique
 
     def rewrite(self, node: Node) -> int:
         """A node of the old graph in the new one."""
@@ -214,19 +199,4 @@ def move_parts_to_sources(graph: Graph) -> Graph:
     """The graph with sections and cuts taken by the sources where that is possible; roots keep their order."""
     if not any(node.kind is Kind.REBATCH for node in graph.nodes):
         return graph
-    rewriter = _Rewriter(graph)
-    for node in graph.nodes:
-        rewriter.new[node.id] = rewriter.rewrite(node)
-    roots = [rewriter.new[root] for root in graph.roots]
-    return _without_unused(rewriter.nodes, roots)
-
-
-def _without_unused(nodes: list[Node], roots: list[int]) -> Graph:
-    used: set[int] = set(roots)
-    for node in reversed(nodes):
-        if node.id in used:
-            used.update(node.inputs)
-    number = {i: position for position, i in enumerate(sorted(used))}
-    kept = [nodes[i] for i in sorted(used)]
-    renumbered = [Node(number[n.id], n.name, n.element, tuple(number[i] for i in n.inputs)) for n in kept]
-    return Graph(tuple(renumbered), tuple(number[root] for root in roots))
+    return _PartMover(graph).rewritten()

@@ -12,12 +12,13 @@ import copy
 
 import numpy as np
 
-from flowcompute.elements import Compute, Destination, Element, Source
+from flowcompute.elements import Compute, Destination, Source
 from flowcompute.elements.compute import ALONG
 from flowcompute.elements.each import EACH
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.canonical import BLOCK
+from flowcompute.planner.rewriting import GraphRewriter
 from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.spec import Spec, Stream
 
@@ -26,24 +27,17 @@ class _Whole(Exception):  # noqa: N818 - a decision, not an error
     """A large item is needed whole."""
 
 
-class _Splitter:
+class _Splitter(GraphRewriter):
     def __init__(self, graph: Graph, limit_bytes: int) -> None:
-        self.graph = graph
+        super().__init__(graph)
         self.limit_bytes = limit_bytes
-        self.nodes: list[Node] = []
-        self.new: dict[int, int] = {}
 
     def is_large(self, value: int) -> bool:
         """Whether an item is to be split: rows of up to a block have another order of addition."""
         spec = self.graph.nodes[value].spec
         return spec.is_stream and spec.item_numbers > BLOCK and spec.item_bytes > self.limit_bytes
 
-    def add(self, name: str, element: Element, inputs: tuple[int, ...]) -> int:
-        """A node of the new graph."""
-        self.nodes.append(Node(len(self.nodes), name, element, inputs))
-        return len(self.nodes) - 1
-
-    def split(self, node: Node) -> int:
+    def rewrite(self, node: Node) -> int:
         """A node of the old graph in the new one.
 
         Raises:
@@ -51,7 +45,7 @@ class _Splitter:
         """
         large = [i for i in node.inputs if self.is_large(i)]
         if not large and not self.is_large(node.id):
-            return self.add(node.name, node.element, tuple(self.new[i] for i in node.inputs))
+            return self.kept(node)
         if isinstance(node.element, Source):
             flat = node.element.flattened()
             if flat is None:
@@ -118,8 +112,6 @@ def split_items(graph: Graph, limit_bytes: int) -> Graph | None:
     if not any(splitter.is_large(node.id) for node in graph.nodes):
         return None
     try:
-        for node in graph.nodes:
-            splitter.new[node.id] = splitter.split(node)
+        return splitter.rewritten()
     except _Whole:
         return None
-    return Graph(tuple(splitter.nodes), tuple(splitter.new[root] for root in graph.roots))

@@ -77,6 +77,7 @@ def _fold_spec(graph: Graph, node: Node) -> FoldSpec:
         node.attrs.get("inner", 1),
         node.attrs.get("correction", 0.0),
         inputs=len(operands),
+        selected=node.attrs.get("selected", False),
     )
 
 

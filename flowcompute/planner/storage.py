@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flowcompute.elements.op import Kind
+from flowcompute.errors import RunError
 from flowcompute.graph.graph import Graph, Node
 
 
@@ -79,9 +80,20 @@ def _seen(node: Node, inner: Storage, shape: tuple[int, ...]) -> Storage | None:
         return Storage(inner.base, inner.offset, inner.record, (*[0] * new, *strides))
     if name == "index":
         return _indexed(node, inner)
-    if name == "reshape" and all(a == b for a, b in zip(inner.strides, c_strides(shape), strict=True)):
-        return Storage(inner.base, inner.offset, inner.record, c_strides(made))
+    if name == "reshape":
+        reshaped = _reshaped(inner.strides, shape, made)
+        return None if reshaped is None else Storage(inner.base, inner.offset, inner.record, reshaped)
     return None
+
+
+def _reshaped(strides: tuple[int, ...], shape: tuple[int, ...], made: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides of these numbers in another shape, None where there are no such strides."""
+    # NumPy knows the rule; of bytes its strides are ours, and nothing is read.
+    seen = np.lib.stride_tricks.as_strided(np.empty(0, np.uint8), shape, strides)
+    try:
+        return np.reshape(seen, made, copy=False).strides
+    except ValueError:
+        return None
 
 
 def _indexed(node: Node, inner: Storage) -> Storage:
@@ -121,9 +133,28 @@ def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool) -> np.
         )
         return np.broadcast_to(spread, (*array.shape[:lead], *node.spec.shape))
     if name == "take":
-        return np.take(array, arrays[1], axis=attrs["axis"] + lead)
+        return _taken(node, array, arrays[1], attrs["axis"] + lead)
     joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(arrays, axis=attrs["axis"] + lead)
     return joined
+
+
+def _taken(node: Node, array: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
+    """What stands at indices along an axis; such as are computed are known only now.
+
+    Raises:
+        RunError: if one is out of range.
+    """
+    size = array.shape[axis]
+    outside = (indices < -size) | (indices >= size)
+    if outside.any():
+        raise RunError(
+            "an index is out of range",
+            element=node.name,
+            site=node.element.site,
+            expected=f"{-size} to {size - 1}",
+            got=str(indices[outside][0]),
+        )
+    return np.take(array, indices.astype(np.int64), axis=axis)
 
 
 def _slice(start: int, count: int, step: int) -> slice:

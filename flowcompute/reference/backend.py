@@ -95,10 +95,21 @@ def _evaluate(node: Node, operands: list[Node], arrays: list[np.ndarray], stream
         return cast(arrays[0], node.spec.dtype)
     wide = [array.astype(register_dtype(array.dtype), copy=False) for array in arrays]
     if node.kind is Kind.ELEMENTWISE:
-        return _elementwise(node, wide)
+        return _elementwise(node, _lined_up(node, operands, wide) if stream else wide)
     if node.kind is Kind.REDUCE:
         return _reduce(node, operands, wide, stream)
     return _matmul(node, operands, wide)
+
+
+def _lined_up(node: Node, operands: list[Node], arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Streams of fewer item axes with axes of size 1 after the stream, as a mask beside the items it belongs to."""
+    rank = len(node.spec.shape)
+    return [
+        array.reshape(array.shape[0], *(1,) * (rank - len(operand.spec.shape)), *array.shape[1:])
+        if operand.spec.is_stream
+        else array
+        for operand, array in zip(operands, arrays, strict=True)
+    ]
 
 
 def _elementwise(node: Node, arrays: list[np.ndarray]) -> np.ndarray:

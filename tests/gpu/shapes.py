@@ -6,18 +6,17 @@ import copy
 import dataclasses
 from functools import cache
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
-from flowcompute.elements import Destination, Element
+import flowcompute as fc
+from flowcompute.elements import Element
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device import select_device
-from flowcompute.graph.graph import build_graph
 from flowcompute.planner.plan import Plan
-from flowcompute.planner.planner import make_plan
 from flowcompute.runtime.run import start
-from flowcompute.sinks import to_array
-from flowcompute.strategy import Config, Strategy
+from flowcompute.strategy import Strategy
 
 
 @cache
@@ -31,8 +30,8 @@ def gpu_shaped() -> OpenCLBackend:
 
 def plan_for_gpu(*elements: Element, memory: int = 1 << 28, strategy: Strategy | None = None) -> Plan:
     """The plan of these roots on such a device."""
-    roots = [element if isinstance(element, Destination) else to_array().bind(element) for element in elements]
-    return make_plan(build_graph(roots), Config(memory), strategy or Strategy(), gpu_shaped())
+    with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
+        return fc.plan(*elements, memory=memory, strategy=strategy)
 
 
 def resolve_on_gpu(*elements: Element, **options: Any) -> list[np.ndarray]:

@@ -20,7 +20,8 @@ def resolve(program: Program, **options: Any) -> list[np.ndarray]:
 def check_against_numpy(program: Program, results: list[np.ndarray]) -> None:
     """Shapes and dtypes as NumPy's, and every number within the error that the oracle allows."""
     for root, result in zip(program.roots, results, strict=True):
-        assert (result.dtype, result.shape) == (root.dtype, root.bound.shape)
+        made, wanted = (result.dtype, result.shape), (root.dtype, root.bound.shape)
+        assert made == wanted, f"{root.element!r} is {made}, expected {wanted}{program!r}"
         _report(program, root, ~root.bound.holds(result), result, root.bound.value, root.bound.error)
 
 

@@ -1,0 +1,183 @@
+"""A rewrite: views move through element-wise operations, so that only what is seen is computed.
+
+`(x * 2)[:, 0]` becomes `x[:, 0] * 2`, whose view is only another stride of the kernel that
+reads `x`; else all of `x * 2` would be computed and stored to be looked at. A view moves where
+nothing else uses what it is seen of, and where it comes to stand at values that lie in memory
+anyway: never at what a kernel would then have to store.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flowcompute.elements import Constant
+from flowcompute.elements.generate import Generator
+from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.shape import BROADCAST, INDEX, PERMUTE, RESHAPE
+from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.rewriting import GraphRewriter
+from flowcompute.planner.storage import view_array
+
+_MOVED = (INDEX, PERMUTE, RESHAPE)
+_NEVER_STORED = (Kind.REDUCE, Kind.CONTRACT)
+"""What kernels may compute without storing it."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One view on the way from a value to what is seen of it: as node `like` sees it, with other attributes."""
+
+    op: Op
+    like: int
+    attrs: tuple[tuple[str, Any], ...]
+    shape: tuple[int, ...]
+
+
+_Steps = tuple[_Step, ...]
+
+
+class _ViewMover(GraphRewriter):
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.users = [set(users) for users in graph.users()]
+        self.views: dict[Any, int] = {}
+        self.named: set[int] = set()
+        self.steps = self._steps()
+
+    def rewrite(self, node: Node) -> int:
+        """A view that has moved on is what it was seen of; what it moved through is computed of what is seen."""
+        seen = self.steps.get(node.id, ())
+        if _is_moved(node):
+            before = self.new[node.inputs[0]]
+            return before if node.inputs[0] in self.steps else self._viewed(before, (_own_step(node), *seen))
+        return self._mapped(node, seen) if seen else self.kept(node)
+
+    # -- what moves where -----------------------------------------------------------------------
+
+    def _steps(self) -> dict[int, _Steps]:
+        """For values that are only seen through views which can move on: those views."""
+        movable = {even: self._movable(even=even) for even in (False, True)}
+        steps: dict[int, _Steps] = {}
+        for node in reversed(self.graph.nodes):
+            seen = steps.get(node.id, ())
+            if _is_moved(node):
+                seen = (_own_step(node), *seen)
+            if not seen:
+                continue
+            even = any(step.op is RESHAPE for step in seen)
+            for value in dict.fromkeys(node.inputs):
+                operand = self.graph.nodes[value]
+                if self._is_passed(operand) and movable[even][value]:
+                    view = _is_moved(node)
+                    steps[value] = seen if view else _adapted(seen, operand.spec.shape, node.spec.shape)
+        return steps
+
+    def _is_passed(self, node: Node) -> bool:
+        """Whether views of a value can become views of what it is made of."""
+        own = node.kind is Kind.ELEMENTWISE or _is_moved(node)
+        return own and node.spec.is_stream and len(self.users[node.id]) == 1 and not isinstance(node.op, Generator)
+
+    def _movable(self, *, even: bool) -> list[bool]:
+        """For each value whether views of it come to stand at memory; `even` ones pass no broadcast operands."""
+        memory: list[bool] = []
+        found: list[bool] = []
+        for node in self.graph.nodes:
+            kind = node.kind if node.spec.is_stream else None
+            strides = _is_moved(node) or (node.op is BROADCAST and node.spec.is_stream)
+            lies = memory[node.inputs[0]] if strides else kind not in (Kind.ELEMENTWISE, *_NEVER_STORED)
+            inputs = [self.graph.nodes[i] for i in node.inputs]
+            fits = not even or _is_moved(node) or all(one.spec.shape in ((), node.spec.shape) for one in inputs)
+            memory.append(lies)
+            found.append(lies or (self._is_passed(node) and fits and all(found[one.id] for one in inputs)))
+        return found
+
+    # -- the new graph ----------------------------------------------------------------------------
+
+    def _mapped(self, node: Node, seen: _Steps) -> int:
+        """An element-wise operation on what is seen of its operands."""
+        inputs = []
+        for value in node.inputs:
+            shape = self.graph.nodes[value].spec.shape
+            own = () if value in self.steps else _adapted(seen, shape, node.spec.shape)
+            inputs.append(self._viewed(self.new[value], own))
+        twin = copy.copy(node.element)
+        twin.freeze_fields(spec=replace(node.spec, shape=seen[-1].shape))
+        return self.add(node.name, twin, tuple(inputs))
+
+    def _viewed(self, value: int, steps: _Steps) -> int:
+        """Views of a value of the new graph; equal ones once."""
+        for step in steps:
+            key = (value, step.op.name, step.attrs, step.shape)
+            if key not in self.views:
+                self.views[key] = self._view(value, step)
+            value = self.views[key]
+        return value
+
+    def _view(self, value: int, step: _Step) -> int:
+        like, before = self.graph.nodes[step.like], self.nodes[value]
+        twin = copy.copy(like.element)
+        twin.freeze_fields(op=step.op, spec=replace(before.spec, shape=step.shape), attrs=dict(step.attrs))
+        if isinstance(before.element, Constant):
+            seen = view_array(Node(value, like.name, twin, (value,)), [before.element.value], stream=False)
+            return self.add(self.fresh(before.name), Constant(seen), ())
+        name = self.fresh(like.name) if like.id in self.named else like.name
+        self.named.add(like.id)
+        return self.add(name, twin, (value,))
+
+
+def _is_moved(node: Node) -> bool:
+    return node.op in _MOVED and node.spec.is_stream and 0 not in node.spec.shape
+
+
+def _own_step(node: Node) -> _Step:
+    assert node.op is not None
+    return _Step(node.op, node.id, tuple(sorted(node.attrs.items())), node.spec.shape)
+
+
+def _adapted(seen: _Steps, shape: tuple[int, ...], item: tuple[int, ...]) -> _Steps:
+    """Views of items of one shape as views of an operand that is broadcast to it."""
+    if shape == item:
+        return seen
+    steps: list[_Step] = []
+    for step in seen if shape else ():
+        missing = (None,) * (len(item) - len(shape))
+        if step.op is INDEX:
+            index = _indexed(dict(step.attrs)["index"], shape, item)
+            whole = tuple((0, size, 1) for size in shape)
+            shape = tuple(1 if key is None else key[1] for key in index if not isinstance(key, int))
+            if index != whole:
+                steps.append(_Step(INDEX, step.like, (("index", index),), shape))
+        else:
+            if missing:
+                shape = (*(1 for _ in missing), *shape)
+                index = (*missing, *((0, size, 1) for size in shape[len(missing) :]))
+                steps.append(_Step(INDEX, step.like, (("index", index),), shape))
+            shape = tuple(shape[axis] for axis in dict(step.attrs)["axes"])
+            steps.append(_Step(step.op, step.like, step.attrs, shape))
+        item = step.shape
+    return tuple(steps)
+
+
+def _indexed(index: tuple[Any, ...], shape: tuple[int, ...], item: tuple[int, ...]) -> tuple[Any, ...]:
+    """An index of items as an index of an operand: axes it lacks have no key, those along which it is spread one."""
+    missing, axis = len(item) - len(shape), 0
+    made: list[Any] = []
+    for key in index:
+        if key is None:
+            if axis >= missing:
+                made.append(None)
+            continue
+        if axis >= missing:
+            spread = shape[axis - missing] == 1 and item[axis] != 1
+            made.append(key if not spread else 0 if isinstance(key, int) else (0, 1, 1))
+        axis += 1
+    return tuple(made)
+
+
+def move_views(graph: Graph) -> Graph:
+    """The graph with views moved through element-wise operations towards memory; roots keep their order."""
+    if not any(_is_moved(node) for node in graph.nodes):
+        return graph
+    return _ViewMover(graph).rewritten()
