@@ -46,6 +46,7 @@ class Progress:
         bytes_read: bytes that the sources gave.
         seconds: since the start; stands still once the run has ended.
         done: whether the run has ended, well or not.
+        skipped: records that failed and were dropped so far; see `Run.skipped`.
     """
 
     items: int
@@ -53,6 +54,7 @@ class Progress:
     bytes_read: int
     seconds: float
     done: bool
+    skipped: int = 0
 
     @property
     def fraction(self) -> float | None:
@@ -74,6 +76,43 @@ class Progress:
         if self.total_items is None or not self.items:
             return None
         return self.seconds * max(self.total_items - self.items, 0) / self.items
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRecord:
+    """A record that was dropped because a user's own code failed at it.
+
+    Attributes:
+        element: name of the element at which it failed.
+        record: its index in the element's input; for `fc.iterate` which of the batches or
+            items yielded it was, from 0.
+        error: the error's type.
+        text: what the error said, perhaps shortened.
+    """
+
+    element: str
+    record: int
+    error: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"record {self.record}: {self.error}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The records that an element has dropped.
+
+    Attributes:
+        count: how many.
+        first: the first ones, 100 at most.
+    """
+
+    count: int = 0
+    first: tuple[FailedRecord, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.count:,} skipped" + (f", first {self.first[0]}" if self.first else "")
 
 
 class Metrics(Mapping[str, NodeMetrics]):

@@ -198,3 +198,6 @@ def _run(options: argparse.Namespace) -> None:
     for root, value in enumerate(run.values):
         if value is not None:
             print(f"{run.plan.graph.nodes[sinks[root].value].name}: {value}")
+    for name, dropped in run.skipped.items():
+        if dropped.count:
+            print(f"{name}: {dropped}", file=sys.stderr)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -157,7 +157,13 @@ class ScanFunction(Compute):
         return getattr(self.function, "__name__", "scan")
 
 
-def scan(function: Callable[..., Any], *inputs: Operand, init: npt.ArrayLike, name: str | None = None) -> ScanFunction:
+def scan(
+    function: Callable[..., Any],
+    *inputs: Operand,
+    init: npt.ArrayLike,
+    on_error: Literal["raise"] = "raise",
+    name: str | None = None,
+) -> ScanFunction:
     """A step of your own along streams: `carry = function(carry, item, ...)` for each record, giving every carry.
 
     Args:
@@ -165,11 +171,21 @@ def scan(function: Callable[..., Any], *inputs: Operand, init: npt.ArrayLike, na
             to) and returns the next carry, of the shape of `init` and a dtype that casts to its.
         inputs: streams, at least one.
         init: the carry before the first record; its dtype and shape are those of the result's items.
+        on_error: a step that fails always fails the run: every later carry depends on it.
         name: name of the element.
 
     Raises:
-        SpecError: if an input is no stream, or streams differ in length.
+        SpecError: if an input is no stream, streams differ in length, or `on_error` is not "raise".
     """
+    if on_error != "raise":
+        raise SpecError(
+            "a scan cannot skip records: each carry is made of the one before it, so all later ones would be wrong",
+            element=name or "scan",
+            site=user_site(),
+            expected="on_error='raise'",
+            got=f"on_error={on_error!r}",
+            hint="drop bad records before: fc.scan(step, fc.host(check, x, on_error='skip'), init=...)",
+        )
     if not callable(function):
         raise SpecError("needs a function", element=name or "scan", site=user_site(), got=repr(function))
     elements = [as_element(operand, "scan") for operand in inputs]

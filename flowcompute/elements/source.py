@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.element import Element
+from flowcompute.elements.tally import Tally
 
 
 class Reader(ABC):
@@ -22,6 +23,8 @@ class Reader(ABC):
     """Name of the element in the plan, for errors; set by the runtime after opening."""
     immediate: bool = False
     """Whether `view` returns at once, so that it needs no worker thread."""
+    tally: Tally | None = None
+    """What was dropped, where the source may drop records."""
 
     @abstractmethod
     def read(self, out: np.ndarray) -> int:

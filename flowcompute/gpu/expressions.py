@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from flowcompute.elements.arithmetic import add, maximum, minimum, multiply
@@ -11,6 +9,7 @@ from flowcompute.elements.op import Op
 from flowcompute.gpu.functions import CPU_FUNCTIONS, CPU_TEXTS, FMA
 from flowcompute.gpu.generate import generated
 from flowcompute.gpu.prelude import HELPERS
+from flowcompute.gpu.spaced import load_every, load_first, loose_vector
 from flowcompute.gpu.types import (
     dtype_class,
     mask_type,
@@ -24,13 +23,6 @@ from flowcompute.gpu.types import (
 from flowcompute.planner import kernel as ir
 from flowcompute.planner.kernel import Var, register_dtype
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT64, INT64, is_float
-
-WIDE_STRIDE_BYTES = 12
-"""Numbers that lie this close are picked out of whole vectors on CPUs; others are read one by one."""
-
-
-OUTLINED = "__attribute__((noinline))"
-"""Functions of so many statements that copies of them are slow to compile; a call costs them little."""
 
 
 class Expressions:
@@ -52,12 +44,10 @@ class Expressions:
             return self._load_each(load, var)
         if load.count is None and load.stride == 1:
             return self._read_vector(name, dtype, load.index, lanes)
+        if self.cpu and load.count is None:
+            return f"{load_every(dtype, load.stride, lanes, self.helpers)}({name} + ({load.index}))"
         if self.cpu and load.stride == 1 and load.count is not None and load.count.isdigit():
-            return f"{self._first(dtype, lanes, int(load.count))}({name} + ({load.index}))"
-        if self.cpu and load.count is None and dtype != FLOAT16:
-            return self._from_memory(
-                dtype, f"{self._strided(dtype, load.stride, lanes)}({name} + ({load.index}))", lanes
-            )
+            return f"{load_first(dtype, int(load.count), lanes, self.helpers)}({name} + ({load.index}))"
         gather = self.helper("gather", dtype, lanes)
         return f"{gather}({name} + ({load.index}), {load.stride}, {load.count or lanes})"
 
@@ -80,80 +70,20 @@ class Expressions:
         return f"({name}[{index}] != 0)" if dtype == BOOL else f"{name}[{index}]"
 
     def _vload(self, dtype: np.dtype, place: str, lanes: int) -> str:
-        """A vector from any element's address. On CPUs through a pointer: PoCL's vload is a call."""
+        """A vector from any element's address."""
         if not self.cpu:
             return f"vload{lanes}(0, {place})"
-        return f"*(const __global {self.helper('loose', dtype, lanes)} *)({place})"
+        return f"*(const __global {loose_vector(dtype, lanes, self.helpers)} *)({place})"
 
     def _read_vector(self, name: str, dtype: np.dtype, index: str, lanes: int) -> str:
         place = f"{name} + ({index})"
         if dtype == FLOAT16:
             return f"vload_half{lanes}(0, {place})"
-        return self._from_memory(dtype, self._vload(dtype, place, lanes), lanes)
-
-    @staticmethod
-    def _from_memory(dtype: np.dtype, vector: str, lanes: int) -> str:
-        """A vector as it is computed with, from how it is stored."""
         if dtype == BFLOAT16:
-            return f"as_float{lanes}(convert_uint{lanes}({vector}) << (uint{lanes})(16))"
-        return f"({vector} != (uchar{lanes})(0))" if dtype == BOOL else vector
-
-    def _first(self, dtype: np.dtype, lanes: int, count: int) -> str:
-        """The name of a function that loads `count` numbers, a number known now, as a vector; other lanes are 0."""
-        name = f"fc_first_{dtype.name}_{lanes}_{count}"
-        if name not in self.helpers:
-            kind = type_of(register_dtype(dtype), lanes, 1)
-            parts = [self._read_part(dtype, start, size) for start, size in pieces(count)]
-            zeros = ["0"] * (lanes - count)
-            self.helpers[name] = (
-                f"static inline {kind} {name}(const __global {memory_type(dtype)} *p) {{\n"
-                f"    return ({kind})({', '.join(parts + zeros)});\n}}\n"
-            )
-        return name
-
-    def _read_part(self, dtype: np.dtype, start: int, size: int) -> str:
-        if size > 1:
-            return self._read_vector("p", dtype, str(start), size)
-        one = self._read("p", dtype, str(start))
-        return f"({one} ? -1 : 0)" if dtype == BOOL else one
-
-    def _strided(self, dtype: np.dtype, stride: int, lanes: int) -> str:
-        """The name of a function that loads `lanes` numbers `stride` apart, defined on first use."""
-        name = f"fc_strided_{dtype.name}_{lanes}_{'minus_' if stride < 0 else ''}{abs(stride)}"
-        if name not in self.helpers:
-            kind, loose = memory_type(dtype), self.helper("loose", dtype, lanes)
-            places = [lane * stride for lane in range(lanes)]
-            if 0 < stride * dtype.itemsize <= WIDE_STRIDE_BYTES:
-                how = "inline"
-                # The last load ends with the last number: nothing behind it may be touched.
-                starts = [*range(0, (stride - 1) * lanes, lanes), places[-1] + 1 - lanes]
-                lines = [
-                    f"    const {vector(kind, lanes)} w{at} = *(const __global {loose} *)(p + {start});"
-                    for at, start in enumerate(starts)
-                ]
-                found = [max(at for at, start in enumerate(starts) if start <= place) for place in places]
-                words = [f"w{at}.s{place - starts[at]:x}" for at, place in zip(found, places, strict=True)]
-            else:
-                how, lines, words = OUTLINED, [], [f"p[{place}]" for place in places]
-            self.helpers[name] = "\n".join(
-                [
-                    f"static {how} {vector(kind, lanes)} {name}(const __global {kind} *p) {{",
-                    *lines,
-                    f"    return ({vector(kind, lanes)})({', '.join(words)});",
-                    "}\n",
-                ]
-            )
-        return name
-
-    def scattered(self, dtype: np.dtype, stride: int, lanes: int) -> str:
-        """The name of a function that stores `lanes` numbers `stride` apart, defined on first use."""
-        name = f"fc_scattered_{dtype.name}_{lanes}_{stride}"
-        if name not in self.helpers:
-            value = vector("uchar" if dtype == BOOL else scalar_type(dtype), lanes)
-            lines = [f"    {write_text('p', dtype, str(lane * stride), f'v.s{lane:x}')};" for lane in range(lanes)]
-            head = f"static {OUTLINED} void {name}({value} v, __global {memory_type(dtype)} *p) {{"
-            self.helpers[name] = "\n".join([head, *lines, "}\n"])
-        return name
+            return f"as_float{lanes}(convert_uint{lanes}({self._vload(dtype, place, lanes)}) << (uint{lanes})(16))"
+        if dtype == BOOL:
+            return f"({self._vload(dtype, place, lanes)} != (uchar{lanes})(0))"
+        return self._vload(dtype, place, lanes)
 
     def expression(self, expr: ir.Expr, var: Var) -> str:
         """The text of an expression that gives `var`."""
@@ -302,8 +232,6 @@ class Expressions:
                 "S": "char" if dtype == BOOL else scalar_type(dtype),
                 "I": vector("int", lanes),
                 "U": vector("uint", lanes),
-                "A": vector(memory_type(dtype), lanes),
-                "ALIGN": str(dtype.itemsize),
                 "F": vector("float", lanes),
                 "L": str(lanes),
                 "READ": self._read("p", dtype, "lane * stride"),
@@ -386,12 +314,6 @@ class Expressions:
         unsigned = "as_" + names["U"]
         total = f"({names['U']})({unsigned}({a.name}) * {unsigned}({b.name}) + {unsigned}({c.name}))"
         return f"as_{names['T']}({total})"
-
-
-def pieces(count: int) -> list[tuple[int, int]]:
-    """`count` numbers as runs of powers of two, longest first: where each starts, and how many it has."""
-    sizes = [1 << bit for bit in reversed(range(count.bit_length())) if count >> bit & 1]
-    return list(zip(itertools.accumulate([0, *sizes]), sizes, strict=False))
 
 
 def write_text(name: str, dtype: np.dtype, index: str, value: str) -> str:

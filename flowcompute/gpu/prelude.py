@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 HELPERS: dict[str, str] = {
-    # A vector that may begin at any element.
-    "loose": """
-typedef @A@ @NAME@ __attribute__((aligned(@ALIGN@)));
-""",
     # Lanes that do not exist are zero: nothing past the end is touched.
     "gather": """
 static inline @V@ @NAME@(const __global @M@ *p, long stride, long count) {

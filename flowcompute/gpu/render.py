@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from flowcompute.gpu.expressions import Expressions, pieces, write_text
+from flowcompute.gpu.expressions import Expressions, write_text
+from flowcompute.gpu.spaced import loose_vector, store_every, store_first
 from flowcompute.gpu.types import mask_type, memory_type, scalar_type, type_of, var_type
 from flowcompute.planner import kernel as ir
 from flowcompute.planner.kernel import Argument, Kernel, Stmt, Var
@@ -133,25 +134,20 @@ class _Renderer:
             self._store_each(store, value)
         elif store.count is None and store.stride == 1:
             self._line(self._write_vector(name, dtype, store.index, value, lanes) + ";")
-        elif self.cpu and store.stride == 1 and store.count is not None and store.count.isdigit():
-            self._line("{")
-            self._line(f"    const {self._stored_type(var, lanes)} all = {value};")
-            for start, size in pieces(int(store.count)):
-                part = "all.s" + "".join(f"{lane:x}" for lane in range(start, start + size))
-                place = f"({store.index}) + {start}"
-                one = (
-                    write_text(name, dtype, place, part)
-                    if size == 1
-                    else self._write_vector(name, dtype, place, part, size)
-                )
-                self._line(f"    {one};")
-            self._line("}")
-        elif self.cpu and store.count is None and dtype != FLOAT16:
-            scattered = self.expressions.scattered(dtype, store.stride, lanes)
-            self._line(f"{scattered}({value}, {name} + ({store.index}));")
+        elif (known := self._known_store(store, lanes)) is not None:
+            self._line(f"{known}({value}, {name} + ({store.index}));")
         else:
             scatter = self.expressions.helper("scatter", dtype, lanes)
             self._line(f"{scatter}({value}, {name} + ({store.index}), {store.stride}, {store.count or lanes});")
+
+    def _known_store(self, store: ir.Store, lanes: int) -> str | None:
+        """The function that stores a vector whose stride and count are known now, where there is one."""
+        dtype, helpers = store.argument.dtype, self.expressions.helpers
+        if self.cpu and store.count is None:
+            return store_every(dtype, store.stride, lanes, helpers)
+        if self.cpu and store.stride == 1 and store.count is not None and store.count.isdigit():
+            return store_first(dtype, int(store.count), lanes, helpers)
+        return None
 
     def _canonical(self, store: ir.Store) -> str:
         var = store.var
@@ -167,11 +163,6 @@ class _Renderer:
         one = f"({mask_type(var.mask_bytes, lanes)})(1)"
         return f"(convert_uchar{lanes}({value} & {one}))"
 
-    @staticmethod
-    def _stored_type(var: Var, lanes: int) -> str:
-        """The type of what is handed to be stored: bools are bytes then."""
-        return f"uchar{lanes}" if var.dtype == BOOL else var_type(var)
-
     def _write_vector(self, name: str, dtype: np.dtype, index: str, value: str, lanes: int) -> str:
         place = f"{name} + ({index})"
         if dtype == FLOAT16:
@@ -179,7 +170,7 @@ class _Renderer:
         if dtype == BFLOAT16:
             value = f"convert_ushort{lanes}(as_uint{lanes}({value}) >> (uint{lanes})(16))"
         if self.cpu:
-            return f"*(__global {self.expressions.helper('loose', dtype, lanes)} *)({place}) = {value}"
+            return f"*(__global {loose_vector(dtype, lanes, self.expressions.helpers)} *)({place}) = {value}"
         return f"vstore{lanes}({value}, 0, {place})"
 
     def _store_each(self, store: ir.Store, value: str) -> None:

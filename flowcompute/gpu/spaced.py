@@ -18,7 +18,7 @@ PICKED_BYTES = 12
 """Numbers this close are picked out of whole vectors; others are faster read one by one."""
 
 _OUTLINED = "static __attribute__((noinline))"
-# A function of many statements: a call costs little beside them, copies would take long to compile.
+"""For functions of many statements: a call costs little beside them, copies would take long to compile."""
 
 
 def load_every(dtype: np.dtype, stride: int, lanes: int, helpers: dict[str, str]) -> str:
@@ -26,20 +26,23 @@ def load_every(dtype: np.dtype, stride: int, lanes: int, helpers: dict[str, str]
     name = f"fc_load_every_{str(stride).replace('-', 'minus_')}_{dtype.name}_{lanes}"
     if name in helpers:
         return name
-    word = vector(_word(dtype), lanes)
+    word, whole = _word(dtype), vector(_word(dtype), lanes)
+    lines = [f"    const __global {word} *w = (const __global {word} *)p;"]
     places = [lane * stride for lane in range(lanes)]
-    start = f"    const __global {_word(dtype)} *w = (const __global {_word(dtype)} *)p;"
     if 0 < stride * dtype.itemsize <= PICKED_BYTES:
         kind = "static inline"
         # The last vector ends with the last number: nothing behind it may be touched.
         starts = [*range(0, (stride - 1) * lanes, lanes), places[-1] + 1 - lanes]
         loose = loose_vector(dtype, lanes, helpers)
-        lines = [f"    const {word} w{i} = *(const __global {loose} *)(p + {at});" for i, at in enumerate(starts)]
+        lines += [f"    const {whole} v{i} = *(const __global {loose} *)(w + {at});" for i, at in enumerate(starts)]
         holders = [max(i for i, at in enumerate(starts) if at <= place) for place in places]
-        words = [f"w{i}.s{place - starts[i]:x}" for i, place in zip(holders, places, strict=True)]
+        words = [f"v{i}.s{place - starts[i]:x}" for i, place in zip(holders, places, strict=True)]
     else:
-        kind, lines, words = _OUTLINED, [start], [f"w[{place}]" for place in places]
-    lines += [f"    const {word} all = ({word})({', '.join(words)});", f"    return {_from_words('all', dtype, lanes)};"]
+        kind, words = _OUTLINED, [f"w[{place}]" for place in places]
+    lines += [
+        f"    const {whole} all = ({whole})({', '.join(words)});",
+        f"    return {_from_words('all', dtype, lanes)};",
+    ]
     result = type_of(register_dtype(dtype), lanes, 1)
     _define(name, f"{kind} {result} {name}(const __global {memory_type(dtype)} *p)", lines, helpers)
     return name
@@ -65,14 +68,14 @@ def load_first(dtype: np.dtype, count: int, lanes: int, helpers: dict[str, str])
     name = f"fc_load_first_{count}_{dtype.name}_{lanes}"
     if name in helpers:
         return name
-    word, kind = _word(dtype), vector(_word(dtype), lanes)
+    word, whole = _word(dtype), vector(_word(dtype), lanes)
     words = [
         f"w[{start}]" if size == 1 else f"*(const __global {loose_vector(dtype, size, helpers)} *)(w + {start})"
         for start, size in _runs(count)
     ]
     lines = [
         f"    const __global {word} *w = (const __global {word} *)p;",
-        f"    const {kind} all = ({kind})({', '.join([*words, *['0'] * (lanes - count)])});",
+        f"    const {whole} all = ({whole})({', '.join([*words, *['0'] * (lanes - count)])});",
         f"    return {_from_words('all', dtype, lanes)};",
     ]
     result = type_of(register_dtype(dtype), lanes, 1)

@@ -180,7 +180,7 @@ def _structure(node: Node) -> tuple[Any, ...]:
         return ("constant", shape, literal)
     if isinstance(element, HostFunction):
         function = element.function
-        return ("host", getattr(function, "__qualname__", type(function).__qualname__), shape, node.inputs)
+        return (element.op.name, getattr(function, "__qualname__", type(function).__qualname__), shape, node.inputs)
     if isinstance(element, Compute):
         attrs = tuple((key, str(value)) for key, value in _plain(element.attrs))
         return (element.op.kind.value, element.op.name, attrs, shape, node.inputs)

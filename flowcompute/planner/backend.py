@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
+from flowcompute.elements.tally import Tally
 
 if TYPE_CHECKING:
     from flowcompute.batch import Batch
@@ -57,6 +59,9 @@ class Executor(ABC):
 
     launches: int = 0
     """Kernels launched so far (calls of NumPy regions on the reference backend)."""
+
+    tallies: Sequence[Tally] = ()
+    """What was dropped, for each element of the pass that may drop records; `reset` leaves them as they are."""
 
     @abstractmethod
     def open(self) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 
-from flowcompute.elements import Source
+from flowcompute.elements import HostFunction, Source
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.plan import Entry
@@ -77,7 +77,8 @@ class _Finder:
     def _reclocked(self, node: Node, inputs: tuple[tuple[int, int], ...]) -> ClockNodes:
         """A new clock, or that of an earlier node which does the same to another stream of the same clock."""
         assert node.op is not None
-        if _joins_ends(node):
+        # No two functions are known to fail at the same records.
+        if _joins_ends(node) or isinstance(node.element, HostFunction):
             return self._new()
         key = (node.op.name, tuple(sorted(node.attrs.items())), inputs[0][0], tuple(i for _, i in inputs[1:]))
         twin = self.twins.get(key)

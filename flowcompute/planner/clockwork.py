@@ -12,6 +12,7 @@ from flowcompute.graph.graph import Graph
 from flowcompute.planner.inlet import Inlet
 from flowcompute.planner.inlets import base_item_bytes, extra_items, make_inlet
 from flowcompute.planner.plan import Clock, Pass, Plan
+from flowcompute.planner.try_inlet import Attempt
 
 DRAIN = -1
 """In place of a root clock: what waits is enough for another batch of some clock, nothing need be read."""
@@ -31,9 +32,10 @@ class Clockwork:
         plan: the plan.
         one_pass: one of its passes.
         run: computes a batch.
+        attempts: of host functions that may drop records, by node.
     """
 
-    def __init__(self, plan: Plan, one_pass: Pass, run: RunBatch) -> None:
+    def __init__(self, plan: Plan, one_pass: Pass, run: RunBatch, attempts: Mapping[int, Attempt]) -> None:
         self._clocks = one_pass.clocks
         self._derived = [clock for clock in one_pass.clocks if clock.entries]
         self._run = run
@@ -42,7 +44,7 @@ class Clockwork:
         self.starts = [0] * len(self._clocks)
         self._ended = [False] * len(self._clocks)
         self._inlets: list[dict[int, Inlet]] = [
-            {entry.value: make_inlet(plan.graph, entry) for entry in clock.entries} for clock in self._clocks
+            {entry.value: make_inlet(plan.graph, entry, attempts) for entry in clock.entries} for clock in self._clocks
         ]
         self._feeds = _feeds(self._clocks)
         ends = {sink.value for sink in one_pass.sinks} | set(plan.folds) | set(plan.host_folds)
@@ -189,7 +191,8 @@ class Clockwork:
 
     def _wrong_length(self, clock: Clock, got: str) -> RunError:
         """A stream whose length was unknown meets one of a known length, and is not as long."""
-        streams = [self._nodes[i] for i in sorted(clock.values) if self._nodes[i].spec.is_stream]
+        here = clock.values.union(self._inlets[clock.id])
+        streams = [self._nodes[i] for i in sorted(here) if self._nodes[i].spec.is_stream]
         known = next(node for node in streams if node.spec.length is not None)
         other = next((node for node in streams if node.spec.length is None), known)
         if known.kind is Kind.ALONG:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.batch import Batch
-from flowcompute.elements import Constant, HostFunction
+from flowcompute.elements import Constant
 from flowcompute.elements.op import Kind
 from flowcompute.errors import FlowError, RunError
 from flowcompute.graph.graph import Node
@@ -20,10 +20,12 @@ from flowcompute.planner.backend import Executor
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.clockwork import Clockwork, Made
 from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.host_call import call_host, read_only
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.scan import Scan, make_scan
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.planner.storage import view_array
+from flowcompute.planner.try_inlet import find_attempts, seconds_of
 
 
 class StepExecutor(Executor):
@@ -43,7 +45,9 @@ class StepExecutor(Executor):
         self.folds: dict[int, Accumulator] = {}
         self.start = 0
         self._clock: Clock | None = None
-        self._clockwork = Clockwork(plan, self.one_pass, self._run_batch)
+        self._attempts = find_attempts(plan.graph, self.one_pass, resident)
+        self.tallies = tuple(attempt.tally for attempt in self._attempts.values())
+        self._clockwork = Clockwork(plan, self.one_pass, self._run_batch, self._attempts)
         self._scans: dict[int, Scan] = {}
         self._scratch: dict[int, np.ndarray] = {}
         steps = (*self.one_pass.before, *self.one_pass.steps, *self.one_pass.after)
@@ -77,7 +81,7 @@ class StepExecutor(Executor):
         for step in self.one_pass.steps:
             if isinstance(step, NodeStep) and step.node.kind is Kind.SCAN:
                 self._scans[step.node.id] = make_scan(step.node)
-        self._clockwork = Clockwork(self.plan, self.one_pass, self._run_batch)
+        self._clockwork = Clockwork(self.plan, self.one_pass, self._run_batch, self._attempts)
 
     def wants(self) -> int | None:
         """The root clock to be fed next; see `Executor.wants`."""
@@ -143,12 +147,13 @@ class StepExecutor(Executor):
         return {sink.value: self.resident[sink.value] for sink in self.one_pass.sinks if not sink.spec.is_stream}
 
     def snapshot(self) -> dict[str, Any]:
-        """State of folds, scans and clocks."""
+        """State of folds, scans and clocks, and how many records were dropped."""
         return {
             "order": ORDER_VERSION,
             "folds": {str(i): fold.snapshot() for i, fold in self.folds.items()},
             "scans": {str(i): scan.snapshot() for i, scan in self._scans.items()},
             "clocks": self._clockwork.snapshot(),
+            "dropped": {str(i): attempt.tally.snapshot() for i, attempt in self._attempts.items()},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -158,10 +163,13 @@ class StepExecutor(Executor):
         for i, scan in self._scans.items():
             scan.restore(state["scans"][str(i)])
         self._clockwork.restore(state["clocks"])
+        for i, attempt in self._attempts.items():
+            attempt.tally.restore(state["dropped"][str(i)])
 
     def step_seconds(self) -> dict[str, tuple[int, float]]:
         """Batches and seconds by step."""
-        return {name: (int(batches), seconds) for name, (batches, seconds) in self._seconds.items()}
+        steps = {name: (int(batches), seconds) for name, (batches, seconds) in self._seconds.items()}
+        return {**seconds_of(self._attempts.values()), **steps}
 
     def close(self) -> None:
         """Drop the arrays of this pass; resident values belong to the run."""
@@ -183,7 +191,7 @@ class StepExecutor(Executor):
         """The value of a resident node that is no region."""
         node = step.node
         if node.kind is Kind.VIEW:
-            return np.ascontiguousarray(view_array(node, [self.array(i) for i in node.inputs], stream=False))
+            return np.array(view_array(node, [self.array(i) for i in node.inputs], stream=False), order="C")
         if node.kind is Kind.SCAN:
             made = np.empty(node.spec.shape, node.spec.dtype)
             make_scan(node).advance([self.array(i) for i in node.inputs], 0, made)
@@ -253,36 +261,5 @@ class StepExecutor(Executor):
         return self._scratch[value][:items]
 
     def _call(self, step: NodeStep, records: tuple[int, int] | None) -> np.ndarray:
-        """The result of a host function, checked against what was declared."""
-        node, element = step.node, step.node.element
-        assert isinstance(element, HostFunction)
-        arguments = [_read_only(self.array(i)) for i in node.inputs]
-        where: dict[str, Any] = {"element": node.name, "site": element.site, "records": records}
-        try:
-            result = np.asarray(element.function(*arguments))
-        except Exception as error:
-            raise RunError(f"the function failed: {type(error).__name__}: {error}", **where) from error
-        expected = node.spec.shape if records is None else (records[1] - records[0], *node.spec.shape)
-        if result.shape != expected:
-            raise RunError(
-                "the function returned another shape than was declared",
-                **where,
-                expected=str(expected),
-                got=str(result.shape),
-                hint="declare it: fc.host(fn, x, shape=item_shape)",
-            )
-        if result.dtype != node.spec.dtype:
-            raise RunError(
-                "the function returned another dtype than was declared",
-                **where,
-                expected=node.spec.dtype.name,
-                got=result.dtype.name,
-                hint="declare it: fc.host(fn, x, dtype=...)",
-            )
-        return np.ascontiguousarray(result)
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.setflags(write=False)
-    return view
+        """The result of a host function."""
+        return call_host(step.node, [read_only(self.array(i)) for i in step.node.inputs], records)

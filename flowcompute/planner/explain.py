@@ -79,7 +79,8 @@ def describe_run(plan: Plan, progress: Any, metrics: Mapping[str, Any]) -> str:
             notes[node.id] = state if isinstance(node.element, Compute | Destination) else ""
         else:
             notes[node.id] = f"{state}, {row.items} items in {row.batches} batches, busy {row.busy_s:.3f} s"
-    total = f"{progress.items} items in {progress.seconds:.3f} s"
+    dropped = f", {progress.skipped} skipped" if progress.skipped else ""
+    total = f"{progress.items} items in {progress.seconds:.3f} s{dropped}"
     return f"{total}\n{draw_tree(plan.graph, notes=notes)}"
 
 

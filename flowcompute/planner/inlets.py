@@ -7,7 +7,7 @@ partners.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.inlet import Inlet, span
 from flowcompute.planner.plan import Entry
+from flowcompute.planner.try_inlet import Attempt, TryInlet
 
 
 def padding(node: Node) -> tuple[int, int]:
@@ -300,9 +301,11 @@ _INLETS: dict[str, type[Inlet]] = {
 }
 
 
-def make_inlet(graph: Graph, entry: Entry) -> Inlet:
-    """The inlet of an entry."""
+def make_inlet(graph: Graph, entry: Entry, attempts: Mapping[int, Attempt]) -> Inlet:
+    """The inlet of an entry; `attempts` are those of host functions that may drop records, by node."""
     node = entry.node
+    if node is not None and node.id in attempts:
+        return TryInlet(entry, node.name, attempts[node.id])
     if node is not None and node.op is not None and node.op.name == "each":
         return EachInlet(entry, graph.nodes[entry.value].name, _each_spec(graph, node))
     kind = Inlet if node is None or node.op is None else _INLETS[node.op.name]

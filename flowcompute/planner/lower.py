@@ -10,7 +10,7 @@ from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.lower_flat import FlatLowering, is_flat
 from flowcompute.planner.lower_matmul import MatmulLowering
 from flowcompute.planner.lower_rows import lower_rows
-from flowcompute.planner.lower_short_rows import is_short, lower_short_rows
+from flowcompute.planner.lower_short_rows import lower_short_rows
 from flowcompute.planner.regions import Region
 
 
@@ -20,6 +20,4 @@ def lower(graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpe
         return MatmulLowering(graph, region, traits).lower(name)
     if is_flat(graph, region):
         return FlatLowering(graph, region, traits, folds).lower(name)
-    if is_short(graph, region, traits):
-        return lower_short_rows(graph, region, traits, name)
-    return lower_rows(graph, region, traits, folds, name)
+    return lower_short_rows(graph, region, traits, name) or lower_rows(graph, region, traits, folds, name)

@@ -132,9 +132,8 @@ class VectorBlocks:
         width = self.lanes
         if lanes < width:
             totals = [reduction.start(scope, width) for reduction in self.reductions]
-            count = None if length == width else str(length)
             for reduction, total in zip(self.reductions, totals, strict=True):
-                reduction.step(scope, total, base, count)
+                self._short(scope, reduction, total, base, length, lanes)
             return self._across(scope, totals)
         groups, steps = lanes // width, max(1, -(-length // lanes))
         if self._position_statements(base) * groups * steps <= UNROLLED_STATEMENTS:
@@ -153,6 +152,16 @@ class VectorBlocks:
             column = f"{base} + {(steps - 1) * lanes + full * width}"
             self._amend(scope, str(full), column, str(rest))
         return self._over_groups(scope, groups)
+
+    def _short(self, scope: Scope, reduction: Reduction, total: Parts, base: str, length: int, lanes: int) -> None:
+        """Fewer canonical lanes than a vector has, whose two steps are taken at once where that rounds alike."""
+        if reduction.op != "vecdot" or length == lanes:
+            reduction.step(scope, total, base, None if length == self.lanes else str(length))
+            return
+        for first, count in ((0, lanes), (lanes, length - lanes)):
+            inner = scope.inner(self.lanes)
+            reduction.step(inner, total, inner.integer(f"{base} + {first}" if first else base), str(count))
+            scope.add(*inner.statements)
 
     def _position_statements(self, base: str) -> int:
         """Statements that one vector takes, found by emitting one into nowhere; generated numbers count as many."""

@@ -16,6 +16,7 @@ from flowcompute.planner.readings import Reading, find_readings, levels_of
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.stepping import FUSED, RESIDENT, StepMaker
 from flowcompute.planner.steps import RegionStep, Step
+from flowcompute.planner.try_inlet import check_dead_letters
 from flowcompute.scratch import Scratch
 from flowcompute.sinks.spool import SpoolSink
 from flowcompute.sources.spool import SpoolSource
@@ -34,6 +35,7 @@ def make_plan(graph: Graph, config: Config, strategy: Strategy, backend: Backend
     host_folds = {node.id: _host_fold(graph, node) for node in every if not _is_canonical(node)}
     _check_dtypes(graph, backend)
     _check_cuts(graph)
+    check_dead_letters(graph)
     readings = find_readings(graph, levels)
     reasons: list[Reason] = []
     maker = StepMaker(graph, folds, backend, config, reasons)
@@ -165,8 +167,11 @@ def _sinks(graph: Graph, levels: list[int], index: int, *, last: bool) -> tuple[
 
 
 def _clock(graph: Graph, found: ClockNodes, steps: tuple[Step, ...], scratches: dict[int, Scratch]) -> Clock:
-    values = frozenset((*found.nodes, *found.sources, *found.entries))
-    lengths = {graph.nodes[i].spec.length for i in values if graph.nodes[i].spec.is_stream} - {None}
+    # What enters as it is belongs to the clock that it comes from.
+    entered = (value for value, entry in found.entries.items() if entry.node is not None)
+    values = frozenset((*found.nodes, *found.sources, *entered))
+    here = values.union(found.entries)
+    lengths = {graph.nodes[i].spec.length for i in here if graph.nodes[i].spec.is_stream} - {None}
     blocks = [
         step.kernel.block
         for step in steps

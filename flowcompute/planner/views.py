@@ -2,8 +2,8 @@
 
 `(x * 2)[:, 0]` becomes `x[:, 0] * 2`, whose view is only another stride of the kernel that
 reads `x`; else all of `x * 2` would be computed and stored to be looked at. A view moves where
-nothing else uses what it is seen of, and where it comes to stand at values that lie in memory
-anyway: never at what a kernel would then have to store.
+nothing needs the whole of what it is seen of, and where it comes to stand at values that lie in
+memory anyway: never at what a kernel would then have to store.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from flowcompute.planner.storage import view_array
 _MOVED = (INDEX, PERMUTE, RESHAPE)
 _NEVER_STORED = (Kind.REDUCE, Kind.CONTRACT)
 """What kernels may compute without storing it."""
+
+_NOT_WHOLE = -1
+"""Stands for a value that the new graph does not have, only what is seen of it."""
 
 
 @dataclass(frozen=True)
@@ -44,40 +47,46 @@ class _ViewMover(GraphRewriter):
         self.users = [set(users) for users in graph.users()]
         self.views: dict[Any, int] = {}
         self.named: set[int] = set()
-        self.steps = self._steps()
+        self.seen: dict[tuple[int, _Steps], int] = {}
+        self.wanted = self._wanted()
 
     def rewrite(self, node: Node) -> int:
-        """A view that has moved on is what it was seen of; what it moved through is computed of what is seen."""
-        seen = self.steps.get(node.id, ())
-        if _is_moved(node):
-            before = self.new[node.inputs[0]]
-            return before if node.inputs[0] in self.steps else self._viewed(before, (_own_step(node), *seen))
-        return self._mapped(node, seen) if seen else self.kept(node)
+        """What is seen of a node's value, for each way in which it is seen; the value itself where it is needed."""
+        for seen in self.wanted.get(node.id, {(): None}):
+            self.seen[node.id, seen] = self._seen_of(node, seen)
+        return self.seen.get((node.id, ()), _NOT_WHOLE)
 
-    # -- what moves where -----------------------------------------------------------------------
+    # -- what is seen how -----------------------------------------------------------------------
 
-    def _steps(self) -> dict[int, _Steps]:
+    def _wanted(self) -> dict[int, dict[_Steps, None]]:
         """For values that are only seen through views which can move on: those views."""
         movable = {even: self._movable(even=even) for even in (False, True)}
-        steps: dict[int, _Steps] = {}
+        wanted: dict[int, dict[_Steps, None]] = {}
         for node in reversed(self.graph.nodes):
-            seen = steps.get(node.id, ())
-            if _is_moved(node):
-                seen = (_own_step(node), *seen)
-            if not seen:
-                continue
-            even = any(step.op is RESHAPE for step in seen)
-            for value in dict.fromkeys(node.inputs):
-                operand = self.graph.nodes[value]
-                if self._is_passed(operand) and movable[even][value]:
-                    view = _is_moved(node)
-                    steps[value] = seen if view else _adapted(seen, operand.spec.shape, node.spec.shape)
-        return steps
+            every = wanted.get(node.id, {(): None})
+            for seen in every:
+                steps = (_own_step(node), *seen) if _is_moved(node) else seen
+                even = any(step.op is RESHAPE for step in steps)
+                for value in node.inputs if steps else ():
+                    if self._is_passed(self.graph.nodes[value]) and movable[even][value]:
+                        wanted.setdefault(value, {})[self._of_operand(node, value, steps)] = None
+            if () in every and not _is_moved(node):
+                for value in wanted.keys() & set(node.inputs):
+                    wanted[value][()] = None
+        return wanted
+
+    def _of_operand(self, node: Node, value: int, steps: _Steps) -> _Steps:
+        """What is seen of an operand where this is seen of a node."""
+        shape = self.graph.nodes[value].spec.shape
+        return steps if _is_moved(node) else _adapted(steps, shape, node.spec.shape)
 
     def _is_passed(self, node: Node) -> bool:
-        """Whether views of a value can become views of what it is made of."""
-        own = node.kind is Kind.ELEMENTWISE or _is_moved(node)
-        return own and node.spec.is_stream and len(self.users[node.id]) == 1 and not isinstance(node.op, Generator)
+        """Whether views of a value can become views of what it is made of, and nothing is computed twice by that."""
+        if not (node.kind is Kind.ELEMENTWISE or _is_moved(node)) or isinstance(node.op, Generator):
+            return False
+        users = [self.graph.nodes[user] for user in self.users[node.id]]
+        few = sum(user.spec.item_numbers for user in users) <= node.spec.item_numbers
+        return node.spec.is_stream and (len(users) == 1 or (all(_is_moved(user) for user in users) and few))
 
     def _movable(self, *, even: bool) -> list[bool]:
         """For each value whether views of it come to stand at memory; `even` ones pass no broadcast operands."""
@@ -95,16 +104,25 @@ class _ViewMover(GraphRewriter):
 
     # -- the new graph ----------------------------------------------------------------------------
 
-    def _mapped(self, node: Node, seen: _Steps) -> int:
-        """An element-wise operation on what is seen of its operands."""
-        inputs = []
-        for value in node.inputs:
-            shape = self.graph.nodes[value].spec.shape
-            own = () if value in self.steps else _adapted(seen, shape, node.spec.shape)
-            inputs.append(self._viewed(self.new[value], own))
+    def _seen_of(self, node: Node, seen: _Steps) -> int:
+        if _is_moved(node):
+            return self._operand(node.inputs[0], (_own_step(node), *seen))
+        if not seen:
+            assert all(self.new[value] != _NOT_WHOLE for value in node.inputs), "needs what was only to be seen in part"
+            return self.kept(node)
+        inputs = tuple(self._operand(value, self._of_operand(node, value, seen)) for value in node.inputs)
         twin = copy.copy(node.element)
         twin.freeze_fields(spec=replace(node.spec, shape=seen[-1].shape))
-        return self.add(node.name, twin, tuple(inputs))
+        return self.add(self._name(node), twin, inputs)
+
+    def _operand(self, value: int, seen: _Steps) -> int:
+        return self.seen[value, seen] if value in self.wanted else self._viewed(self.new[value], seen)
+
+    def _name(self, node: Node) -> str:
+        """The name of a node for the first of those that take its place, others for the rest."""
+        name = self.fresh(node.name) if node.id in self.named else node.name
+        self.named.add(node.id)
+        return name
 
     def _viewed(self, value: int, steps: _Steps) -> int:
         """Views of a value of the new graph; equal ones once."""
@@ -122,9 +140,7 @@ class _ViewMover(GraphRewriter):
         if isinstance(before.element, Constant):
             seen = view_array(Node(value, like.name, twin, (value,)), [before.element.value], stream=False)
             return self.add(self.fresh(before.name), Constant(seen), ())
-        name = self.fresh(like.name) if like.id in self.named else like.name
-        self.named.add(like.id)
-        return self.add(name, twin, (value,))
+        return self.add(self._name(like), twin, (value,))
 
 
 def _is_moved(node: Node) -> bool:

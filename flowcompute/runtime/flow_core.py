@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -10,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.batch import Batch
+from flowcompute.elements.tally import skipped_by_element
 from flowcompute.errors import RunError
+from flowcompute.metrics import Skipped
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.clockwork import DRAIN
 from flowcompute.planner.plan import Plan, SourceStage
@@ -43,13 +46,27 @@ class FlowCore:
         self.begin()
 
     def open(self) -> None:
-        """Compile and allocate everything."""
-        self._executor.open()
+        """Compile and allocate everything, and begin dead-letter files."""
+        try:
+            self._executor.open()
+            for tally in self._executor.tallies:
+                tally.open()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
-        """Release everything."""
-        self._executor.close()
-        self._results.clear()
+        """Release everything, and complete dead-letter files."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._results.clear)
+            for tally in self._executor.tallies:
+                stack.callback(tally.close)
+            stack.callback(self._executor.close)
+
+    @property
+    def skipped(self) -> dict[str, Skipped]:
+        """What each element has dropped since the flow was opened."""
+        return skipped_by_element(self._executor.tallies)
 
     def begin(self) -> None:
         """Nothing has been sent."""

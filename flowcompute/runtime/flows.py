@@ -12,6 +12,7 @@ import numpy.typing as npt
 import trio
 
 from flowcompute.errors import PlanError, RunError
+from flowcompute.metrics import Skipped
 from flowcompute.planner.plan import Plan
 from flowcompute.runtime.flow_core import FlowCore, Mode, Result
 from flowcompute.sources.feed import FeedSource
@@ -123,6 +124,14 @@ class Flow:
         with self._using() as core:
             return core.resolve()
 
+    @property
+    def skipped(self) -> dict[str, Skipped]:
+        """The records dropped since the flow was opened by each element with `on_error=`; also when it is closed.
+
+        In "reset" mode record indices begin anew after each `resolve`, counts do not.
+        """
+        return self._core.skipped
+
     def close(self) -> None:
         """Release everything; calling it twice is harmless."""
         with self._lock:
@@ -210,6 +219,11 @@ class AsyncFlow:
             value = await trio.to_thread.run_sync(self._core.resolve)
             self._changed.unpark_all()
             return value
+
+    @property
+    def skipped(self) -> dict[str, Skipped]:
+        """As `Flow.skipped`."""
+        return self._core.skipped
 
     async def aclose(self) -> None:
         """Release everything; calling it twice is harmless."""

@@ -11,6 +11,7 @@ import trio
 
 from flowcompute.elements.destination import Writer
 from flowcompute.elements.source import AsyncReader, Reader
+from flowcompute.elements.tally import Tally
 from flowcompute.errors import RunError
 from flowcompute.planner.plan import Plan, SinkStage
 from flowcompute.runtime.buffers import Pool
@@ -73,10 +74,12 @@ class RunningPass:
         self._pass = plan.passes[index]
         self._conduct = conduct
         self._ledger = record.ledger
+        self._run_tallies = record.tallies
         self._workers = workers
         self._writers = writers
         self._first_writer = len(writers)
         self._readers: list[Reader] = []
+        self._tallies: list[Tally] = []
         self._channels: list[Channel] = []
         self._pools: list[Pool] = []
         self._executor = plan.backend.executor(plan, index, resident)
@@ -96,11 +99,23 @@ class RunningPass:
                 reader = await self._workers.call(partial(source.element.open, position=0, mapped=mapped))
             reader.element = source.name
             self._readers.append(reader)
+            if reader.tally is not None:
+                reader.tally.element = source.name
         for sink in self._pass.sinks:
             with attributed(sink.name, sink.element.site):
                 self._writers.append((sink, await self._workers.call(sink.element.open, sink.spec)))
         with attributed(self._record.compute.label):
             await self._workers.call(self._executor.open)
+        for tally in (*(reader.tally for reader in self._readers), *self._executor.tallies):
+            if tally is not None:
+                await self._watch(tally)
+
+    async def _watch(self, tally: Tally) -> None:
+        """Have what is dropped counted for the run, and written down where this is the first reading of its element."""
+        if all(earlier.policy is not tally.policy for earlier in self._run_tallies):
+            self._tallies.append(tally)
+            await self._workers.call(tally.open)
+        self._run_tallies.append(tally)
 
     async def run(self) -> None:
         """Let all batches through, write what is known only at the end, and look at the sources again."""
@@ -141,6 +156,11 @@ class RunningPass:
                 await self._workers.call(self._executor.close)
         except Exception as error:  # noqa: BLE001 - as above
             failures.append(error)
+        for tally in self._tallies:
+            try:
+                await self._workers.call(tally.close)
+            except Exception as error:  # noqa: BLE001 - as above
+                failures.append(error)
         return failures
 
     async def _flow(self) -> None:

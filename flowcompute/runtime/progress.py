@@ -111,6 +111,8 @@ def describe(progress: Progress, bottleneck: str | None) -> str:
     elif progress.remaining_s is not None:
         minutes, seconds = divmod(round(progress.remaining_s), 60)
         parts.append(f"{minutes}:{seconds:02d} left")
+    if progress.skipped:
+        parts.append(f"{progress.skipped:,} skipped")
     if bottleneck is not None:
         parts.append(f"busiest: {bottleneck}")
     return ", ".join(parts)

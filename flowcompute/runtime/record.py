@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 import trio
 
-from flowcompute.metrics import Metrics, NodeKind, NodeMetrics, Progress
+from flowcompute.elements.tally import Tally, skipped_by_element
+from flowcompute.metrics import Metrics, NodeKind, NodeMetrics, Progress, Skipped
 from flowcompute.planner.backend import Executor
 from flowcompute.runtime.buffers import Ledger
 
@@ -167,6 +168,7 @@ class RunRecord:
     def __init__(self, total_items: int | None, room_bytes: int) -> None:
         self.ledger = Ledger(room_bytes)
         self.passes: list[PassRecord] = []
+        self.tallies: list[Tally] = []
         self.total_items = total_items
         self._began_s = time.perf_counter()
         self._ended_s: float | None = None
@@ -205,7 +207,13 @@ class RunRecord:
     @property
     def progress(self) -> Progress:
         """How far it is."""
-        return Progress(self.items, self.total_items, self.bytes_read, self.seconds, self._ended_s is not None)
+        dropped = sum(one.count for one in self.skipped.values())
+        return Progress(self.items, self.total_items, self.bytes_read, self.seconds, self._ended_s is not None, dropped)
+
+    @property
+    def skipped(self) -> dict[str, Skipped]:
+        """What each element has dropped that has begun."""
+        return skipped_by_element(tuple(self.tallies))
 
     def metrics(self, aliases: Mapping[str, str]) -> Metrics:
         """One row for each stage of the plan; a stage that ran in several passes has the sum."""

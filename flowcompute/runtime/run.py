@@ -18,8 +18,9 @@ from typing import Any, Self
 import trio
 
 from flowcompute.errors import FlowError, PlanError, RunError
-from flowcompute.metrics import Metrics, Progress
+from flowcompute.metrics import Metrics, Progress, Skipped
 from flowcompute.planner.plan import Plan
+from flowcompute.planner.try_inlet import policies
 from flowcompute.runtime.driver import Driver
 from flowcompute.runtime.interrupt import Interrupts
 from flowcompute.runtime.passes import Conduct
@@ -279,6 +280,17 @@ class Run:
     def metrics(self) -> Metrics:
         """What each stage has done so far; also answers by the names of elements inside a stage."""
         return self._watched().metrics(self._aliases)
+
+    @property
+    def skipped(self) -> dict[str, Skipped]:
+        """The records dropped so far by each element with `on_error=`: how many, and the first 100 by name.
+
+        Where less than a whole stream is wanted (`y[:10]`), how far it was read, and so what
+        was dropped on the way, depends on the batch size.
+        """
+        dropped = self._watched().skipped
+        names = (node.name for node in policies(self.plan.graph).values())
+        return {name: dropped.get(name, Skipped()) for name in names}
 
     @property
     def bottleneck(self) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from flowcompute.elements.tally import Tally
 from flowcompute.errors import Site, SourceError
 from flowcompute.spec import BFLOAT16, BOOL, SUPPORTED_DTYPES, Spec
 
@@ -174,6 +175,30 @@ class Intake:
             hint="shape= is the shape of one item; "
             + ("with items=True it yields items" if self._items else "yield batches, or say items=True"),
         )
+
+
+class DroppingIntake(Intake):
+    """An intake that drops what is not as declared, and counts it by its place among all that was yielded."""
+
+    def __init__(self, spec: Spec, *, items: bool, tally: Tally, site: Site | None) -> None:
+        super().__init__(spec, items=items, element=tally.element, site=site)
+        self._tally = tally
+        self._yielded = 0
+
+    def take(self, value: Any) -> bool:
+        """Take what the iterable yielded, or drop it; returns whether the buffer is full."""
+        full = False
+        try:
+            full = super().take(value)
+        except SourceError as error:
+            self._tally.add(self._yielded, error, (value,))
+        self._yielded += 1
+        return full
+
+    def end(self) -> int:
+        """As everywhere; what was dropped is written down."""
+        self._tally.flush()
+        return super().end()
 
 
 def _can_cast(source: np.dtype, target: np.dtype) -> bool:

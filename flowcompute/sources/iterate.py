@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import Any
 
@@ -10,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.items import ItemShape, item_dtype, parse_item_shape
+from flowcompute.elements.policy import ErrorPolicy, OnError, parse_policy
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
-from flowcompute.errors import SourceError, SpecError
-from flowcompute.sources.intake import Intake
+from flowcompute.elements.tally import Tally
+from flowcompute.errors import DestinationError, SourceError, SpecError
+from flowcompute.sources.intake import DroppingIntake, Intake
 from flowcompute.spec import Spec, Stream, parse_dtype
 
 _SKIP_BYTES = 1 << 20
@@ -25,6 +28,8 @@ def iterate(
     shape: ItemShape,
     dtype: npt.DTypeLike | None = None,
     items: bool = False,
+    on_error: OnError = "raise",
+    dead_letter: str | os.PathLike[str] | None = None,
     name: str | None = None,
 ) -> IterateSource:
     """What an iterable yields, as a stream of unknown length.
@@ -39,12 +44,19 @@ def iterate(
             safely (NumPy's `same_kind`), and integers must fit; Python's own numbers are cast
             where they fit.
         items: whether it yields single items.
+        on_error: what happens when it yields something else than declared: "raise" fails the
+            run, "skip" drops that batch or item, counts and names it in `run.skipped`, and
+            "dead_letter" also writes it to a file. What the iterable itself raises always fails
+            the run.
+        dead_letter: path of that file, as for `fc.host`. Its `record` says which of the batches
+            or items yielded it was, from 0; what is no array of numbers is shown as by `repr`.
         name: what plans and errors call it.
 
     Raises:
-        SpecError: if this is no iterable, or `shape` or `dtype` make no sense.
+        SpecError: if this is no iterable, or an argument makes no sense.
     """
-    return IterateSource(iterable, shape=shape, dtype=dtype, items=items, name=name)
+    policy = parse_policy(on_error, dead_letter, name or "iterate")
+    return IterateSource(iterable, shape=shape, dtype=dtype, items=items, policy=policy, name=name)
 
 
 class IterateSource(Source):
@@ -54,6 +66,7 @@ class IterateSource(Source):
 
     iterable: Iterable[Any] | AsyncIterable[Any]
     items: bool
+    policy: ErrorPolicy
     _last: list[Any]
     """The iterator given out last, which must not come again; the one thing here that changes."""
 
@@ -64,6 +77,7 @@ class IterateSource(Source):
         shape: ItemShape,
         dtype: npt.DTypeLike | None = None,
         items: bool = False,
+        policy: ErrorPolicy | None = None,
         name: str | None = None,
     ) -> None:
         item_shape = parse_item_shape(shape, name)
@@ -93,7 +107,13 @@ class IterateSource(Source):
         super().__init__(Spec(parsed, item_shape, Stream(None)), name=name)
         # Asked of the type and not by calling `iter`, which may start the workers of a data loader.
         rereadable = not (hasattr(iterable, "__next__") or hasattr(iterable, "__anext__"))
-        self.freeze_fields(iterable=iterable, items=bool(items), rereadable=rereadable, _last=[None])
+        self.freeze_fields(
+            iterable=iterable,
+            items=bool(items),
+            policy=policy or ErrorPolicy(),
+            rereadable=rereadable,
+            _last=[None],
+        )
 
     @property
     def label(self) -> str:
@@ -144,7 +164,7 @@ class IterateReader(Reader):
         self.position = 0
         self._source = source
         self._iterator: Iterator[Any] | None = iterator
-        self._intake = Intake(source.spec, items=source.items, element=self.element, site=source.site)
+        self._intake, self.tally = open_intake(source)
         self._skip_to = position
 
     def read(self, out: np.ndarray) -> int:
@@ -164,7 +184,7 @@ class IterateReader(Reader):
                         break
                 else:
                     self._iterator = None
-            except SourceError:
+            except (SourceError, DestinationError):
                 raise
             except Exception as error:
                 raise failed(self._source, error, intake.next_record) from error
@@ -195,7 +215,7 @@ class AsyncIterateReader(AsyncReader):
         self.position = 0
         self._source = source
         self._iterator: AsyncIterator[Any] | None = iterator
-        self._intake = Intake(source.spec, items=source.items, element=self.element, site=source.site)
+        self._intake, self.tally = open_intake(source)
         self._skip_to = position
 
     async def read_async(self, out: np.ndarray) -> int:
@@ -215,7 +235,7 @@ class AsyncIterateReader(AsyncReader):
                         break
                 else:
                     self._iterator = None
-            except SourceError:
+            except (SourceError, DestinationError):
                 raise
             except Exception as error:
                 raise failed(self._source, error, intake.next_record) from error
@@ -239,6 +259,15 @@ class AsyncIterateReader(AsyncReader):
         # Its clean-up awaits, and there is no task here to wait in: the generator is ended where it stands.
         with contextlib.suppress(RuntimeError):
             step.close()
+
+
+def open_intake(source: IterateSource) -> tuple[Intake, Tally | None]:
+    """Packs what the iterable yields; with a tally where something else than declared is dropped."""
+    element = source.name or source.label
+    if not source.policy.drops:
+        return Intake(source.spec, items=source.items, element=element, site=source.site), None
+    tally = Tally(element, source.policy, source.site)
+    return DroppingIntake(source.spec, items=source.items, tally=tally, site=source.site), tally
 
 
 def skip_buffer(source: IterateSource, items: int) -> np.ndarray:

@@ -1,0 +1,73 @@
+"""What becomes of records at which a user's own code fails: `on_error=`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.files import path_text
+
+OnError = Literal["raise", "skip", "dead_letter"]
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorPolicy:
+    """What an element does with records that fail. Compared by identity: it stands for its element.
+
+    Attributes:
+        on_error: "raise" fails the run, "skip" drops the record and counts it, "dead_letter"
+            also writes it down.
+        path: absolute path of the dead-letter file; None without one.
+    """
+
+    on_error: OnError = "raise"
+    path: str | None = None
+
+    @property
+    def drops(self) -> bool:
+        """Whether records that fail are dropped."""
+        return self.on_error != "raise"
+
+
+def parse_policy(on_error: Any, dead_letter: Any, element: str) -> ErrorPolicy:
+    """What `on_error=` and `dead_letter=` of an element say.
+
+    Raises:
+        SpecError: for another word, a path that no file can have, or one of the two without the other.
+    """
+    if on_error not in get_args(OnError):
+        raise SpecError(
+            "on_error= says what becomes of records that fail",
+            element=element,
+            site=user_site(),
+            expected="'raise', 'skip' or 'dead_letter'",
+            got=repr(on_error),
+        )
+    if (on_error == "dead_letter") != (dead_letter is not None):
+        raise SpecError(
+            "on_error='dead_letter' and dead_letter=path belong together",
+            element=element,
+            site=user_site(),
+            got=f"on_error={on_error!r}, dead_letter={dead_letter!r}",
+            hint="on_error='dead_letter', dead_letter='failed.jsonl' names the file that failed records are written to",
+        )
+    return ErrorPolicy(on_error, None if dead_letter is None else _target(dead_letter, element))
+
+
+def _target(path: Any, element: str) -> str:
+    try:
+        text = path_text(path)
+    except ValueError:
+        text = ""
+    if not os.path.basename(text):
+        raise SpecError(
+            "this cannot be the path of a file",
+            element=element,
+            site=user_site(),
+            expected="a str or os.PathLike that ends in a file name",
+            got=repr(path),
+        )
+    return os.path.abspath(text)
