@@ -162,19 +162,17 @@ class Tally:
         self._first = [FailedRecord(self.element, record, error, text) for record, error, text in state["first"]]
 
 
-def skipped_by_element(tallies: Sequence[Tally]) -> dict[str, Skipped]:
+def skipped_by_policy(tallies: Sequence[Tally]) -> dict[ErrorPolicy, Skipped]:
     """What each element has dropped: of one that was read several times, the reading that dropped most.
 
     Each reading drops the same records, and one that was ended early not all of them.
     """
-    names: dict[ErrorPolicy, str] = {}
     found: dict[ErrorPolicy, Skipped] = {}
     for tally in tallies:
         now = tally.skipped
-        names.setdefault(tally.policy, tally.element)
-        earlier = found.get(tally.policy)
-        found[tally.policy] = now if earlier is None or now.count > earlier.count else earlier
-    return {names[policy]: skipped for policy, skipped in found.items()}
+        if now.count >= found.setdefault(tally.policy, now).count:
+            found[tally.policy] = now
+    return found
 
 
 def _text(error: BaseException) -> str:

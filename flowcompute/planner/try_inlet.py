@@ -127,12 +127,19 @@ def find_attempts(graph: Graph, one_pass: Pass, resident: Mapping[int, np.ndarra
     return {node.id: Attempt(graph, node, resident) for node in nodes if isinstance(node.element, HostFunction)}
 
 
-def policies(graph: Graph) -> dict[ErrorPolicy, Node]:
-    """The policies of elements that may drop records, with the first node that each has."""
-    found: dict[ErrorPolicy, Node] = {}
+def policies(graph: Graph) -> dict[ErrorPolicy, str]:
+    """The policies of elements that may drop records, and the elements' names.
+
+    An element of which a rewrite made several nodes has the name of the first.
+    """
+    return {policy: nodes[0].name for policy, nodes in _nodes_by_policy(graph).items()}
+
+
+def _nodes_by_policy(graph: Graph) -> dict[ErrorPolicy, list[Node]]:
+    found: dict[ErrorPolicy, list[Node]] = {}
     for node in graph.nodes:
         if isinstance(node.element, HostFunction | IterateSource) and node.element.policy.drops:
-            found.setdefault(node.element.policy, node)
+            found.setdefault(node.element.policy, []).append(node)
     return found
 
 
@@ -142,7 +149,7 @@ def check_dead_letters(graph: Graph) -> None:
     Raises:
         PlanError: naming both.
     """
-    letters = [(policy.path, node) for policy, node in policies(graph).items() if policy.path is not None]
+    letters = [(policy.path, nodes[0]) for policy, nodes in _nodes_by_policy(graph).items() if policy.path is not None]
     taken: dict[Any, Node] = {node.element.target: node for node in graph.nodes if isinstance(node.element, StoredSink)}
     for path, node in letters:
         other = taken.setdefault(path, node)

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.batch import Batch
-from flowcompute.elements.tally import skipped_by_element
+from flowcompute.elements.tally import skipped_by_policy
 from flowcompute.errors import RunError
 from flowcompute.metrics import Skipped
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.clockwork import DRAIN
 from flowcompute.planner.plan import Plan, SourceStage
+from flowcompute.planner.try_inlet import policies
 from flowcompute.sources.feed import FeedSource
 
 Mode = Literal["reset", "cumulative"]
@@ -66,7 +67,8 @@ class FlowCore:
     @property
     def skipped(self) -> dict[str, Skipped]:
         """What each element has dropped since the flow was opened."""
-        return skipped_by_element(self._executor.tallies)
+        dropped = skipped_by_policy(self._executor.tallies)
+        return {name: dropped[policy] for policy, name in policies(self.plan.graph).items()}
 
     def begin(self) -> None:
         """Nothing has been sent."""

@@ -14,6 +14,7 @@ from flowcompute.elements.source import AsyncReader, Reader
 from flowcompute.elements.tally import Tally
 from flowcompute.errors import RunError
 from flowcompute.planner.plan import Plan, SinkStage
+from flowcompute.planner.try_inlet import policies
 from flowcompute.runtime.buffers import Pool
 from flowcompute.runtime.channel import Channel
 from flowcompute.runtime.computing import ComputeTask, Output
@@ -99,8 +100,6 @@ class RunningPass:
                 reader = await self._workers.call(partial(source.element.open, position=0, mapped=mapped))
             reader.element = source.name
             self._readers.append(reader)
-            if reader.tally is not None:
-                reader.tally.element = source.name
         for sink in self._pass.sinks:
             with attributed(sink.name, sink.element.site):
                 self._writers.append((sink, await self._workers.call(sink.element.open, sink.spec)))
@@ -112,6 +111,7 @@ class RunningPass:
 
     async def _watch(self, tally: Tally) -> None:
         """Have what is dropped counted for the run, and written down where this is the first reading of its element."""
+        tally.element = policies(self._plan.graph)[tally.policy]
         if all(earlier.policy is not tally.policy for earlier in self._run_tallies):
             self._tallies.append(tally)
             await self._workers.call(tally.open)

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 import trio
 
-from flowcompute.elements.tally import Tally, skipped_by_element
+from flowcompute.elements.policy import ErrorPolicy
+from flowcompute.elements.tally import Tally, skipped_by_policy
 from flowcompute.metrics import Metrics, NodeKind, NodeMetrics, Progress, Skipped
 from flowcompute.planner.backend import Executor
 from flowcompute.runtime.buffers import Ledger
@@ -207,13 +208,12 @@ class RunRecord:
     @property
     def progress(self) -> Progress:
         """How far it is."""
-        dropped = sum(one.count for one in self.skipped.values())
+        dropped = sum(one.count for one in self.skipped().values())
         return Progress(self.items, self.total_items, self.bytes_read, self.seconds, self._ended_s is not None, dropped)
 
-    @property
-    def skipped(self) -> dict[str, Skipped]:
+    def skipped(self) -> dict[ErrorPolicy, Skipped]:
         """What each element has dropped that has begun."""
-        return skipped_by_element(tuple(self.tallies))
+        return skipped_by_policy(tuple(self.tallies))
 
     def metrics(self, aliases: Mapping[str, str]) -> Metrics:
         """One row for each stage of the plan; a stage that ran in several passes has the sum."""

@@ -288,9 +288,8 @@ class Run:
         Where less than a whole stream is wanted (`y[:10]`), how far it was read, and so what
         was dropped on the way, depends on the batch size.
         """
-        dropped = self._watched().skipped
-        names = (node.name for node in policies(self.plan.graph).values())
-        return {name: dropped.get(name, Skipped()) for name in names}
+        dropped = self._watched().skipped()
+        return {name: dropped.get(policy, Skipped()) for policy, name in policies(self.plan.graph).items()}
 
     @property
     def bottleneck(self) -> str | None:

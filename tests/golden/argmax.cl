@@ -1,9 +1,11 @@
 #pragma OPENCL FP_CONTRACT OFF
 
-static inline int16 fc_gather_int32_16(const __global int *p, long stride, long count) {
-    int all[16];
-    for (int lane = 0; lane < 16; lane++) all[lane] = lane < count ? p[lane * stride] : 0;
-    return vload16(0, all);
+typedef int16 fc_loose_int32_16 __attribute__((aligned(4)));
+
+typedef int4 fc_loose_int32_4 __attribute__((aligned(4)));
+
+static inline int16 fc_load_first_4_int32_16(const __global int *w) {
+    return (int16)(*(const __global fc_loose_int32_4 *)(w + 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -20,44 +22,48 @@ void k0(
     long stop = min(n, start + chunk);
     for (long r = start; r < stop; r++) {
         long record = r;
-        long i2 = record * 12;
-        int16 v0 = (int16)((int)(-2147483648L));
-        long16 v1 = (long16)((long)(9223372036854775807L));
-        int16 v3 = fc_gather_int32_16(in0 + (i2 + 0), 1, 12);
-        long16 v4 = (long16)((long)(0)) + (long16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-        int16 v5 = (((v3 > v0) | ((v0 == v3) & convert_int16((v4 < v1)))) ? v3 : v0);
-        long16 v6 = ((convert_long16((v3 > v0)) | (convert_long16((v0 == v3)) & (v4 < v1))) ? v4 : v1);
-        int16 v7 = ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)((int)(12)));
-        int16 v8 = (v7 ? v5 : v0);
-        long16 v9 = (convert_long16(v7) ? v6 : v1);
-        v0 = v8;
-        v1 = v9;
-        int8 v10 = v0.lo;
-        long8 v11 = v1.lo;
-        int8 v12 = v0.hi;
-        long8 v13 = v1.hi;
-        int8 v14 = (((v12 > v10) | ((v10 == v12) & convert_int8((v13 < v11)))) ? v12 : v10);
-        long8 v15 = ((convert_long8((v12 > v10)) | (convert_long8((v10 == v12)) & (v13 < v11))) ? v13 : v11);
-        int4 v16 = v14.lo;
-        long4 v17 = v15.lo;
-        int4 v18 = v14.hi;
-        long4 v19 = v15.hi;
-        int4 v20 = (((v18 > v16) | ((v16 == v18) & convert_int4((v19 < v17)))) ? v18 : v16);
-        long4 v21 = ((convert_long4((v18 > v16)) | (convert_long4((v16 == v18)) & (v19 < v17))) ? v19 : v17);
-        int2 v22 = v20.lo;
-        long2 v23 = v21.lo;
-        int2 v24 = v20.hi;
-        long2 v25 = v21.hi;
-        int2 v26 = (((v24 > v22) | ((v22 == v24) & convert_int2((v25 < v23)))) ? v24 : v22);
-        long2 v27 = ((convert_long2((v24 > v22)) | (convert_long2((v22 == v24)) & (v25 < v23))) ? v25 : v23);
-        int v28 = v26.lo;
-        long v29 = v27.lo;
-        int v30 = v26.hi;
-        long v31 = v27.hi;
-        int v32 = (((v30 > v28) | ((v28 == v30) & (v31 < v29))) ? v30 : v28);
-        long v33 = (((v30 > v28) | ((v28 == v30) & (v31 < v29))) ? v31 : v29);
-        long4 v34 = (long4)(v33);
-        long i35 = record * 1;
-        out0[i35] = (v34).s0;
+        long i2 = record * 20;
+        long i7 = 0 + 0;
+        int16 v8 = *(const __global fc_loose_int32_16 *)(in0 + (i2 + i7));
+        long16 v9 = (long16)((long)(i7)) + (long16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        long i10 = 0 + 16;
+        int16 v11 = v8;
+        long16 v12 = v9;
+        int16 v13 = fc_load_first_4_int32_16(in0 + (i2 + i10));
+        long16 v14 = (long16)((long)(i10)) + (long16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        int16 v15 = (((v13 > v11) | ((v11 == v13) & convert_int16((v14 < v12)))) ? v13 : v11);
+        long16 v16 = ((convert_long16((v13 > v11)) | (convert_long16((v11 == v13)) & (v14 < v12))) ? v14 : v12);
+        int16 v17 = ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)((int)(4)));
+        int16 v18 = (v17 ? v15 : v11);
+        long16 v19 = (convert_long16(v17) ? v16 : v12);
+        v11 = v18;
+        v12 = v19;
+        int8 v20 = v11.lo;
+        long8 v21 = v12.lo;
+        int8 v22 = v11.hi;
+        long8 v23 = v12.hi;
+        int8 v24 = (((v22 > v20) | ((v20 == v22) & convert_int8((v23 < v21)))) ? v22 : v20);
+        long8 v25 = ((convert_long8((v22 > v20)) | (convert_long8((v20 == v22)) & (v23 < v21))) ? v23 : v21);
+        int4 v26 = v24.lo;
+        long4 v27 = v25.lo;
+        int4 v28 = v24.hi;
+        long4 v29 = v25.hi;
+        int4 v30 = (((v28 > v26) | ((v26 == v28) & convert_int4((v29 < v27)))) ? v28 : v26);
+        long4 v31 = ((convert_long4((v28 > v26)) | (convert_long4((v26 == v28)) & (v29 < v27))) ? v29 : v27);
+        int2 v32 = v30.lo;
+        long2 v33 = v31.lo;
+        int2 v34 = v30.hi;
+        long2 v35 = v31.hi;
+        int2 v36 = (((v34 > v32) | ((v32 == v34) & convert_int2((v35 < v33)))) ? v34 : v32);
+        long2 v37 = ((convert_long2((v34 > v32)) | (convert_long2((v32 == v34)) & (v35 < v33))) ? v35 : v33);
+        int v38 = v36.lo;
+        long v39 = v37.lo;
+        int v40 = v36.hi;
+        long v41 = v37.hi;
+        int v42 = (((v40 > v38) | ((v38 == v40) & (v41 < v39))) ? v40 : v38);
+        long v43 = (((v40 > v38) | ((v38 == v40) & (v41 < v39))) ? v41 : v39);
+        long4 v44 = (long4)(v43);
+        long i45 = record * 1;
+        out0[i45] = (v44).s0;
     }
 }

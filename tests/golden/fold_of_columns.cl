@@ -2,16 +2,14 @@
 
 typedef float16 fc_loose_float32_16 __attribute__((aligned(4)));
 
-static inline float16 fc_gather_float32_16(const __global float *p, long stride, long count) {
-    float all[16];
-    for (int lane = 0; lane < 16; lane++) all[lane] = lane < count ? p[lane * stride] : 0;
-    return vload16(0, all);
+typedef float4 fc_loose_float32_4 __attribute__((aligned(4)));
+
+static inline float16 fc_load_first_4_float32_16(const __global float *w) {
+    return (float16)(*(const __global fc_loose_float32_4 *)(w + 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
-static inline void fc_scatter_float32_16(float16 value, __global float *p, long stride, long count) {
-    float all[16];
-    vstore16(value, 0, all);
-    for (int lane = 0; lane < 16; lane++) if (lane < count) p[lane * stride] = all[lane];
+static inline void fc_store_first_4_float32_16(float16 all, __global float *w) {
+    *(__global fc_loose_float32_4 *)(w + 0) = all.s0123;
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -58,13 +56,13 @@ void k0(
                 *(__global fc_loose_float32_16 *)(part0 + (block * 20 + i6 + c)) = v8;
             }
             {
-                float16 v9 = fc_gather_float32_16(in0 + (i1 + 16), 1, 4);
+                float16 v9 = fc_load_first_4_float32_16(in0 + (i1 + 16));
                 float16 v10 = (float16)(v3.s0);
                 float16 v11 = (v9 * v10);
-                fc_scatter_float32_16((v11 == v11 ? v11 : (float16)(NAN)), out0 + (i0 + 16), 1, 4);
-                float16 v12 = fc_gather_float32_16(part0 + (block * 20 + i6 + 16), 1, 4);
+                fc_store_first_4_float32_16((v11 == v11 ? v11 : (float16)(NAN)), out0 + (i0 + 16));
+                float16 v12 = fc_load_first_4_float32_16(part0 + (block * 20 + i6 + 16));
                 float16 v13 = (v12 + v9);
-                fc_scatter_float32_16(v13, part0 + (block * 20 + i6 + 16), 1, 4);
+                fc_store_first_4_float32_16(v13, part0 + (block * 20 + i6 + 16));
             }
         }
     }

@@ -7,16 +7,15 @@ static inline float16 fc_fma_float16(float16 a, float16 b, float16 c) {
     return a * b + c;
 }
 
-static inline float16 fc_gather_float32_16(const __global float *p, long stride, long count) {
-    float all[16];
-    for (int lane = 0; lane < 16; lane++) all[lane] = lane < count ? p[lane * stride] : 0;
-    return vload16(0, all);
+typedef float2 fc_loose_float32_2 __attribute__((aligned(4)));
+
+static inline float16 fc_load_first_3_float32_16(const __global float *w) {
+    return (float16)(*(const __global fc_loose_float32_2 *)(w + 0), w[2], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
-static inline void fc_scatter_float32_16(float16 value, __global float *p, long stride, long count) {
-    float all[16];
-    vstore16(value, 0, all);
-    for (int lane = 0; lane < 16; lane++) if (lane < count) p[lane * stride] = all[lane];
+static inline void fc_store_first_3_float32_16(float16 all, __global float *w) {
+    *(__global fc_loose_float32_2 *)(w + 0) = all.s01;
+    w[2] = all.s2;
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -135,7 +134,7 @@ void k0(
                 float16 v29 = (float16)(-0x0.0p+0f);
                 float16 v30 = (float16)(-0x0.0p+0f);
                 for (long k = panel; k < until; k++) {
-                    float16 v31 = fc_gather_float32_16(in1 + (at_b + k * 19 + j), 1, 3);
+                    float16 v31 = fc_load_first_3_float32_16(in1 + (at_b + k * 19 + j));
                     float16 v32 = (float16)(in0[at_a + 0 + k]);
                     float16 v33 = fc_fma_float16(v32, v31, v27);
                     v27 = v33;
@@ -150,32 +149,32 @@ void k0(
                     v30 = v39;
                 }
                 if (panel == 0) {
-                    fc_scatter_float32_16((v27 == v27 ? v27 : (float16)(NAN)), out0 + (at_c + 0 + j), 1, 3);
+                    fc_store_first_3_float32_16((v27 == v27 ? v27 : (float16)(NAN)), out0 + (at_c + 0 + j));
                 } else {
-                    float16 v40 = fc_gather_float32_16(out0 + (at_c + 0 + j), 1, 3);
+                    float16 v40 = fc_load_first_3_float32_16(out0 + (at_c + 0 + j));
                     float16 v41 = (v40 + v27);
-                    fc_scatter_float32_16((v41 == v41 ? v41 : (float16)(NAN)), out0 + (at_c + 0 + j), 1, 3);
+                    fc_store_first_3_float32_16((v41 == v41 ? v41 : (float16)(NAN)), out0 + (at_c + 0 + j));
                 }
                 if (panel == 0) {
-                    fc_scatter_float32_16((v28 == v28 ? v28 : (float16)(NAN)), out0 + (at_c + 19 + j), 1, 3);
+                    fc_store_first_3_float32_16((v28 == v28 ? v28 : (float16)(NAN)), out0 + (at_c + 19 + j));
                 } else {
-                    float16 v42 = fc_gather_float32_16(out0 + (at_c + 19 + j), 1, 3);
+                    float16 v42 = fc_load_first_3_float32_16(out0 + (at_c + 19 + j));
                     float16 v43 = (v42 + v28);
-                    fc_scatter_float32_16((v43 == v43 ? v43 : (float16)(NAN)), out0 + (at_c + 19 + j), 1, 3);
+                    fc_store_first_3_float32_16((v43 == v43 ? v43 : (float16)(NAN)), out0 + (at_c + 19 + j));
                 }
                 if (panel == 0) {
-                    fc_scatter_float32_16((v29 == v29 ? v29 : (float16)(NAN)), out0 + (at_c + 38 + j), 1, 3);
+                    fc_store_first_3_float32_16((v29 == v29 ? v29 : (float16)(NAN)), out0 + (at_c + 38 + j));
                 } else {
-                    float16 v44 = fc_gather_float32_16(out0 + (at_c + 38 + j), 1, 3);
+                    float16 v44 = fc_load_first_3_float32_16(out0 + (at_c + 38 + j));
                     float16 v45 = (v44 + v29);
-                    fc_scatter_float32_16((v45 == v45 ? v45 : (float16)(NAN)), out0 + (at_c + 38 + j), 1, 3);
+                    fc_store_first_3_float32_16((v45 == v45 ? v45 : (float16)(NAN)), out0 + (at_c + 38 + j));
                 }
                 if (panel == 0) {
-                    fc_scatter_float32_16((v30 == v30 ? v30 : (float16)(NAN)), out0 + (at_c + 57 + j), 1, 3);
+                    fc_store_first_3_float32_16((v30 == v30 ? v30 : (float16)(NAN)), out0 + (at_c + 57 + j));
                 } else {
-                    float16 v46 = fc_gather_float32_16(out0 + (at_c + 57 + j), 1, 3);
+                    float16 v46 = fc_load_first_3_float32_16(out0 + (at_c + 57 + j));
                     float16 v47 = (v46 + v30);
-                    fc_scatter_float32_16((v47 == v47 ? v47 : (float16)(NAN)), out0 + (at_c + 57 + j), 1, 3);
+                    fc_store_first_3_float32_16((v47 == v47 ? v47 : (float16)(NAN)), out0 + (at_c + 57 + j));
                 }
             }
             for (long r = tiled; r < stop; r++) {
@@ -188,17 +187,17 @@ void k0(
                 long at_c = r * 19;
                 float16 v48 = (float16)(-0x0.0p+0f);
                 for (long k = panel; k < until; k++) {
-                    float16 v49 = fc_gather_float32_16(in1 + (at_b + k * 19 + j), 1, 3);
+                    float16 v49 = fc_load_first_3_float32_16(in1 + (at_b + k * 19 + j));
                     float16 v50 = (float16)(in0[at_a + 0 + k]);
                     float16 v51 = fc_fma_float16(v50, v49, v48);
                     v48 = v51;
                 }
                 if (panel == 0) {
-                    fc_scatter_float32_16((v48 == v48 ? v48 : (float16)(NAN)), out0 + (at_c + 0 + j), 1, 3);
+                    fc_store_first_3_float32_16((v48 == v48 ? v48 : (float16)(NAN)), out0 + (at_c + 0 + j));
                 } else {
-                    float16 v52 = fc_gather_float32_16(out0 + (at_c + 0 + j), 1, 3);
+                    float16 v52 = fc_load_first_3_float32_16(out0 + (at_c + 0 + j));
                     float16 v53 = (v52 + v48);
-                    fc_scatter_float32_16((v53 == v53 ? v53 : (float16)(NAN)), out0 + (at_c + 0 + j), 1, 3);
+                    fc_store_first_3_float32_16((v53 == v53 ? v53 : (float16)(NAN)), out0 + (at_c + 0 + j));
                 }
             }
         }

@@ -2,10 +2,10 @@
 
 typedef float16 fc_loose_float32_16 __attribute__((aligned(4)));
 
-static inline float16 fc_gather_float32_16(const __global float *p, long stride, long count) {
-    float all[16];
-    for (int lane = 0; lane < 16; lane++) all[lane] = lane < count ? p[lane * stride] : 0;
-    return vload16(0, all);
+typedef float8 fc_loose_float32_8 __attribute__((aligned(4)));
+
+static inline float16 fc_load_first_8_float32_16(const __global float *w) {
+    return (float16)(*(const __global fc_loose_float32_8 *)(w + 0), 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
 static inline float16 fc_fma_float16(float16 a, float16 b, float16 c) {
@@ -33,10 +33,8 @@ static inline float16 fc_exp_float16(float16 a) {
     return p * as_float16((half_n + 127) << 23) * as_float16((n - half_n + 127) << 23);
 }
 
-static inline void fc_scatter_float32_16(float16 value, __global float *p, long stride, long count) {
-    float all[16];
-    vstore16(value, 0, all);
-    for (int lane = 0; lane < 16; lane++) if (lane < count) p[lane * stride] = all[lane];
+static inline void fc_store_first_8_float32_16(float16 all, __global float *w) {
+    *(__global fc_loose_float32_8 *)(w + 0) = all.s01234567;
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -59,7 +57,7 @@ void k0(
         float16 v5 = *(const __global fc_loose_float32_16 *)(in0 + (i1 + i4));
         long i6 = 0 + 32;
         float16 v7 = v5;
-        float16 v8 = fc_gather_float32_16(in0 + (i1 + i6), 1, 8);
+        float16 v8 = fc_load_first_8_float32_16(in0 + (i1 + i6));
         float16 v9 = (v7 == v8 ? as_float16(as_int16(v7) & as_int16(v8)) : ((v7 > v8) | (v7 != v7) ? v7 : v8));
         int16 v10 = ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)((int)(8)));
         float16 v11 = (v10 ? v9 : v7);
@@ -88,7 +86,7 @@ void k0(
             row0[(c) / 16] = v31;
         }
         {
-            float16 v32 = fc_gather_float32_16(in0 + (i1 + 32), 1, 8);
+            float16 v32 = fc_load_first_8_float32_16(in0 + (i1 + 32));
             float16 v33 = (float16)(v27.s0);
             float16 v34 = (v32 - v33);
             float16 v35 = fc_exp_float16(v34);
@@ -130,7 +128,7 @@ void k0(
             float16 v67 = row0[(32) / 16];
             float16 v68 = (float16)(v62.s0);
             float16 v69 = (v67 / v68);
-            fc_scatter_float32_16((v69 == v69 ? v69 : (float16)(NAN)), out0 + (i63 + 32), 1, 8);
+            fc_store_first_8_float32_16((v69 == v69 ? v69 : (float16)(NAN)), out0 + (i63 + 32));
         }
     }
 }

@@ -52,6 +52,10 @@ def softmax(x: fc.Element) -> fc.Element:
     return e / e.sum(axis=1, keepdims=True)
 
 
+def normalised(x: fc.Element) -> fc.Element:
+    return x / fc.sqrt((x * x).sum(axis=1, keepdims=True))
+
+
 def chain(x: fc.Element) -> fc.Element:
     return fc.nn.sigmoid(2 * x + 1) * fc.tanh(x)
 
@@ -74,7 +78,8 @@ GRAPHS = {
     "fold_of_numbers": (lambda: [numbers().sum()], CPU),
     "fold_of_columns": (lambda: columns(rows(20)), CPU),
     "variance_on_a_gpu": (lambda: [rows(20).var(axis=0)], GPU),
-    "argmax": (lambda: [rows(12, "i4").argmax(axis=1)], CPU),
+    "argmax": (lambda: [rows(20, "i4").argmax(axis=1)], CPU),
+    "short_rows": (lambda: [normalised(rows(3))], CPU),
     "half": (lambda: [rows(7, "f2") * 1.5], CPU),
     "choice": (lambda: choice(numbers()), CPU),
     "middle_axis": (lambda: [fc.source(np.zeros((8, 3, 5, 2), "f4")).sum(axis=(1, 3))], CPU),
