@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flowcompute.elements.along import section
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_length, is_weak, truth
 from flowcompute.elements.linalg import cut_along
 from flowcompute.elements.op import Attrs, Kind, Op
@@ -79,12 +80,14 @@ def count_nonzero(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> C
 
 
 def first(x: Operand) -> Compute:
-    """The first record of a stream, as a resident value.
+    """The first record of a stream, as a resident value; what comes behind it is not read for this.
 
     Raises:
         SpecError: if the stream is known to be empty; one that turns out to be is a RunError.
     """
-    return _end(FIRST, x)
+    made = _end(FIRST, x)
+    (stream,) = made.inputs
+    return _make(FIRST, (section(stream, 0, 1, 1),), made.spec.shape, made.dtype)
 
 
 def last(x: Operand) -> Compute:

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowcompute as fc
+from flowcompute.elements import Constant
 from flowcompute.errors import RunError, SpecError
 from flowcompute.spec import SUPPORTED_DTYPES
 from tests.elements.drawn_views import item_shapes, views
-from tests.gpu.shapes import resolve_on_gpu
 
 Form = Callable[[Any], Any]
-LENGTH = 1025
-CUBE = (np.arange(LENGTH * 12) % 251 - 125).astype(np.float32).reshape(LENGTH, 3, 4)
-BATCHES = (1, 100, 1 << 20)
+LENGTH = 65
+CUBE = (np.arange(LENGTH * 12) % 101 - 50).astype(np.float32).reshape(LENGTH, 3, 4)
+BATCHES = (100, 1 << 20)
 
 
 def same(element: fc.Element, wanted: np.ndarray) -> None:
@@ -45,7 +45,7 @@ VIEWS: dict[str, tuple[Form, Form]] = {
     "new axes": (lambda x: x[:, None, :, None], lambda a: a[:, None, :, None]),
     "nothing at all": (lambda x: x[()], lambda a: a),
     "no numbers": (lambda x: x[:, 2:1], lambda a: a[:, 2:1]),
-    "a slice of the stream too": (lambda x: x[7:1000:3, 1], lambda a: a[7:1000:3, 1]),
+    "a slice of the stream too": (lambda x: x[7:60:3, 1], lambda a: a[7:60:3, 1]),
     "a vector of indices": (lambda x: x[:, [2, 0, -1]], lambda a: a[:, [2, 0, -1]]),
     "an index beside a vector": (lambda x: x[:, 1, [3, 0]], lambda a: a[:, 1, [3, 0]]),
     "a vector beside an index": (lambda x: x[:, np.array([1, 1]), 2], lambda a: a[:, [1, 1], 2]),
@@ -101,10 +101,10 @@ def test_as_numpy_of_what_is_computed_and_on(form: str) -> None:
         np.testing.assert_array_equal(total, wanted.sum(axis=0))
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.data())
 def test_random_views_in_kernels(data: st.DataObject) -> None:
-    """Maps, row reductions and folds of columns of views, also by the code for GPUs."""
+    """Maps, row reductions and folds of columns read views where they lie."""
     shape = data.draw(item_shapes(), label="item")
     length = data.draw(st.sampled_from([0, 1, 5, 33]), label="length")
     array = np.random.default_rng(0).integers(-9, 9, (length, *shape)).astype(np.float32)
@@ -117,9 +117,8 @@ def test_random_views_in_kernels(data: st.DataObject) -> None:
     axes = tuple(range(1, wanted.ndim))
     roots = [element * 2, element.sum(axis=axes) if axes else element, element.sum(axis=0)]
     expected = [wanted * 2, wanted.sum(axis=axes) if axes else wanted, wanted.sum(axis=0)]
-    for results in (fc.resolve(*roots, device="cpu"), resolve_on_gpu(*roots)):
-        for result, one in zip(results, expected, strict=True):
-            np.testing.assert_array_equal(result, one)
+    for result, one in zip(fc.resolve(*roots, device="cpu"), expected, strict=True):
+        np.testing.assert_array_equal(result, one)
 
 
 @pytest.mark.parametrize("dtype", SUPPORTED_DTYPES, ids=lambda dtype: dtype.name)
@@ -151,9 +150,12 @@ def test_resident_values_are_seen_alike() -> None:
         (fc.concat([folded, constant[0]], axis=1), np.concatenate([total, CUBE[0]], 1)),
         (fc.take(folded, [1, 0], axis=0), total[[1, 0]]),
     ]
-    for element, wanted in pairs:
-        same(element, np.ascontiguousarray(wanted))
-    assert isinstance(constant[1:], fc.Constant) if hasattr(fc, "Constant") else True
+    for device in ("numpy", "cpu"):
+        results = fc.resolve(*(element for element, _ in pairs), device=device)
+        for result, (element, wanted) in zip(results, pairs, strict=True):
+            assert (result.shape, result.dtype) == (element.shape, element.dtype)
+            np.testing.assert_array_equal(result, wanted)
+    assert isinstance(constant[1:], Constant)
 
 
 def test_records_are_residents() -> None:
@@ -207,7 +209,7 @@ REFUSED: dict[str, tuple[Form, str]] = {
     "records in another order": (lambda x: x[[1, 0]], "write them to a file first"),
     "an axis before the stream": (lambda x: x[None], "x[:, None]"),
     "two vectors": (lambda x: x[:, [0, 1], [0, 1]], "step by step"),
-    "a vector apart from an index": (lambda x: x[:, 0, :, None][:, 0, :, [0]], "step by step"),
+    "a vector apart from an index": (lambda x: x[1, :, [0]], "step by step"),
     "a mask and a vector": (lambda x: x[x[:, 0, 0] > 0, [0, 1]], "step by step"),
     "a mask of numbers": (lambda x: x[x > 0], "reduce the items first"),
     "a mask of another length": (lambda x: x[:, [True, False]], "bool(3,)"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import flowcompute as fc
-from flowcompute.errors import FlowError, PlanError, RunError, SourceError, SpecError
-from flowcompute.testing import FaultyFiles
+from flowcompute.errors import RunError, SpecError
 
 DEVICES = ["numpy", "cpu"]
 

@@ -195,6 +195,15 @@ def test_a_failure_before_the_stop_is_not_hidden_by_it():
         run.stop()
 
 
+@pytest.fixture
+def ctrl_c():
+    """Python's own answer to SIGINT, also where the tests run in a shell's background, which ignores it."""
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, earlier)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_stops_the_run_and_is_raised(monkeypatch):
     waiting, sent = threading.Event(), []
 
@@ -222,6 +231,7 @@ def test_ctrl_c_stops_the_run_and_is_raised(monkeypatch):
         pass
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_outside_of_wait_is_the_callers():
     scene = Scene()
     with pytest.raises(KeyboardInterrupt), start(endless_job(scene).plan(), progress=False) as run:
@@ -230,6 +240,7 @@ def test_ctrl_c_outside_of_wait_is_the_callers():
     scene.assert_put_away(committed=False)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_the_second_ctrl_c_does_not_wait():
     asked = []
     earlier = signal.getsignal(signal.SIGINT)
