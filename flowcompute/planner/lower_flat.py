@@ -12,8 +12,9 @@ from flowcompute.planner.backend import Traits
 from flowcompute.planner.canonical import BLOCK, LANES
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
 from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.group_blocks import GroupBlocks
 from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, register_dtype
-from flowcompute.planner.lower_reduce import GroupBlocks, Parts, Reduction, VectorBlocks, index_operand, moved
+from flowcompute.planner.lower_reduce import Parts, Reduction, VectorBlocks, index_operand, moved
 from flowcompute.planner.regions import Access, Region
 from flowcompute.planner.storage import is_dense, storage
 

@@ -14,7 +14,6 @@ from flowcompute.planner.kernel import (
     Apply,
     Array,
     Assign,
-    Barrier,
     Below,
     Combine,
     Convert,
@@ -132,8 +131,7 @@ class VectorBlocks:
         width = self.lanes
         if lanes < width:
             totals = [reduction.start(scope, width) for reduction in self.reductions]
-            for reduction, total in zip(self.reductions, totals, strict=True):
-                self._short(scope, reduction, total, base, length, lanes)
+            self._short(scope, totals, base, length, lanes)
             return self._across(scope, totals)
         groups, steps = lanes // width, max(1, -(-length // lanes))
         if self._position_statements(base) * groups * steps <= UNROLLED_STATEMENTS:
@@ -153,15 +151,20 @@ class VectorBlocks:
             self._amend(scope, str(full), column, str(rest))
         return self._over_groups(scope, groups)
 
-    def _short(self, scope: Scope, reduction: Reduction, total: Parts, base: str, length: int, lanes: int) -> None:
-        """Fewer canonical lanes than a vector has, whose two steps are taken at once where that rounds alike."""
-        if reduction.op != "vecdot" or length == lanes:
-            reduction.step(scope, total, base, None if length == self.lanes else str(length))
-            return
-        for first, count in ((0, lanes), (lanes, length - lanes)):
+    def _short(self, scope: Scope, totals: list[Parts], base: str, length: int, lanes: int) -> None:
+        """Fewer canonical lanes than a vector has: their two steps at once, where that does not round differently."""
+        dots = [reduction.op == "vecdot" and length > lanes for reduction in self.reductions]
+        for first, count in ((0, lanes), (lanes, length - lanes)) if any(dots) else ():
+            # Before the others, whose operands are known in this scope at other columns.
             inner = scope.inner(self.lanes)
-            reduction.step(inner, total, inner.integer(f"{base} + {first}" if first else base), str(count))
+            column = inner.integer(f"{base} + {first}" if first else base)
+            for reduction, total, dot in zip(self.reductions, totals, dots, strict=True):
+                if dot:
+                    reduction.step(inner, total, column, str(count))
             scope.add(*inner.statements)
+        for reduction, total, dot in zip(self.reductions, totals, dots, strict=True):
+            if not dot:
+                reduction.step(scope, total, base, None if length == self.lanes else str(length))
 
     def _position_statements(self, base: str) -> int:
         """Statements that one vector takes, found by emitting one into nowhere; generated numbers count as many."""
@@ -365,81 +368,3 @@ def moved(scope: Scope, value: Var, shift: Var) -> Parts:
     spread = shift if shift.lanes == value.lanes else scope.let(Splat(shift), shift.dtype, value.lanes)
     gap = scope.let(Apply(subtract.op, (value, spread), value.dtype), value.dtype, value.lanes)
     return gap, scope.let(Apply(multiply.op, (gap, gap), value.dtype), value.dtype, value.lanes)
-
-
-class GroupBlocks:
-    """Rows reduced by a work-group of `LANES` work-items, one lane each (GPUs)."""
-
-    def __init__(self, scope: Scope, reductions: list[Reduction]) -> None:
-        self.scope = scope
-        self.reductions = reductions
-        self.arrays: dict[tuple[str, int], str] = {}
-        for reduction in reductions:
-            for part, dtype in enumerate(reduction.dtypes):
-                name = f"l{next(scope.names)}"
-                self.arrays[reduction.name, part] = name
-                scope.add(Array(name, dtype, 1, LANES, local=True, mask_bytes=dtype.itemsize))
-
-    def row(self, length: int) -> list[Parts]:
-        """Reduce columns 0 to `length`, a number known now; every work-item gets the result."""
-        scope = self.scope
-        if length == 0:
-            return [
-                (
-                    scope.let(
-                        Number(0 if r.op in ("sum", "vecdot") else r.identity(0)),
-                        r.dtypes[0],
-                        1,
-                        r.dtypes[0].itemsize,
-                    ),
-                )
-                for r in self.reductions
-            ]
-        if length <= BLOCK:
-            return self.block(scope, "0", str(length), row_lanes(length))
-        merged = Merging(scope, self.reductions)
-        body = scope.inner(1)
-        block = f"b{next(scope.names)}"
-        whole = -(-length // BLOCK)
-        left = body.integer(f"min((long){BLOCK}, {length} - {block} * {BLOCK})")
-        merged.push(body, self.block(body, f"{block} * {BLOCK}", left, LANES), block)
-        scope.add(For(block, "0", str(whole), "1", tuple(body.statements)))
-        return merged.finish(scope)
-
-    def block(self, scope: Scope, base: str, length: str, lanes: int) -> list[Parts]:
-        """Reduce `length` columns from `base` in `lanes` lanes."""
-        totals = [reduction.start(scope, 1) for reduction in self.reductions]
-        step = f"t{next(scope.names)}"
-        inner = scope.inner(1)
-        column = inner.integer(f"{base} + {step}")
-        for reduction, total in zip(self.reductions, totals, strict=True):
-            reduction.step(inner, total, column, None)
-        scope.add(If(f"lid < {lanes}", (For(step, "lid", length, str(lanes), tuple(inner.statements)),)))
-        for reduction, total in zip(self.reductions, totals, strict=True):
-            for part, var in enumerate(total):
-                scope.add(Put(self.arrays[reduction.name, part], "lid", var))
-        scope.add(Barrier())
-        half = lanes // 2
-        while half:
-            inner = scope.inner(1)
-            for reduction in self.reductions:
-                left, right = (
-                    tuple(
-                        inner.let(Item(self.arrays[reduction.name, part], index), dtype, 1, dtype.itemsize)
-                        for part, dtype in enumerate(reduction.dtypes)
-                    )
-                    for index in ("lid", f"lid + {half}")
-                )
-                for part, var in enumerate(reduction.combined(inner, left, right)):
-                    inner.add(Put(self.arrays[reduction.name, part], "lid", var))
-            scope.add(If(f"lid < {half}", tuple(inner.statements)), Barrier())
-            half //= 2
-        results = [
-            tuple(
-                scope.let(Item(self.arrays[reduction.name, part], "0"), dtype, 1, dtype.itemsize)
-                for part, dtype in enumerate(reduction.dtypes)
-            )
-            for reduction in self.reductions
-        ]
-        scope.add(Barrier())
-        return results

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import LANES
 from flowcompute.planner.emit import Arguments, Key, Point, Scope, loaded
+from flowcompute.planner.group_blocks import GroupBlocks
 from flowcompute.planner.kernel import (
     Argument,
     Array,
@@ -22,7 +23,7 @@ from flowcompute.planner.kernel import (
     Var,
     register_dtype,
 )
-from flowcompute.planner.lower_reduce import GroupBlocks, Parts, Reduction, VectorBlocks, index_operand
+from flowcompute.planner.lower_reduce import Parts, Reduction, VectorBlocks, index_operand
 from flowcompute.planner.regions import Access
 from flowcompute.planner.row_shape import Place, RowShape
 from flowcompute.spec import INT64

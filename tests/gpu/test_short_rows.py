@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import dataclasses
-from collections.abc import Callable
+import mmap
+import os
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -18,13 +21,17 @@ from flowcompute.gpu.device import select_device
 from flowcompute.graph.graph import build_graph
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
+from flowcompute.planner.steps import RegionStep
 from flowcompute.runtime.run import start
 from flowcompute.strategy import Config
-from tests.gpu.shapes import gpu_shaped
+from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
 DTYPES = [np.dtype(name) for name in ("f4", "f8", "i4", "i1", "?", "f2")] + [np.dtype(ml_dtypes.bfloat16)]
 ODD = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40]
 RECORDS = 16 * 5 + 7
+SIZES = [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 33, 64]
+if os.environ.get("HYPOTHESIS_PROFILE") == "full":
+    SIZES = list(range(1, 65))
 
 
 def numbers(shape: tuple[int, ...], dtype: Any = "f4", seed: int = 0, odd: bool = True) -> np.ndarray:
@@ -50,31 +57,202 @@ def same(left: Any, right: Any) -> bool:
     return bool(equal.all())
 
 
-def resolved(roots: list[Element], **options: Any) -> list[Any]:
+def resolved(roots: Sequence[Element], **options: Any) -> list[Any]:
     results = fc.resolve(*roots, **options)
     return list(results) if len(roots) > 1 else [results]
 
 
-def is_short(*roots: Element) -> bool:
-    """Whether all kernels of these roots take neighbouring rows in their lanes."""
-    plan = fc.plan(*roots)
-    return all("short" in kernel.notes for kernel in kernels(plan))
+def shorts(plan: Plan) -> list[bool]:
+    """Of each kernel of a plan whether its lanes are neighbouring rows."""
+    return ["short" in step.kernel.notes for step in plan.steps if isinstance(step, RegionStep) and step.kernel]
 
 
-def kernels(plan: Plan) -> list[Any]:
-    return [kernel for step in plan.steps if (kernel := getattr(step, "kernel", None)) is not None]
+STRATEGIES = (
+    fc.Strategy(batch_bytes=1),  # batches of one record: rows one by one
+    fc.Strategy(batch_bytes=300, items_per_work_item=1),  # some whole vectors and a rest
+)
 
 
-def check(roots: list[Element], *, exact: bool = True, short: bool = True) -> list[Any]:
-    """Whole vectors of rows, rows one by one, a rest in every batch, and the NumPy backend give the same bits."""
-    assert is_short(*roots) is short
+def check(exact: Sequence[Element], *rounded: Element, short: bool = True) -> list[Any]:
+    """Resolve; rows that fill vectors and rows walked one by one must give the same bits, `exact` ones also NumPy's."""
+    roots = [*exact, *rounded]
+    assert set(shorts(fc.plan(*roots))) == {short}
     whole = resolved(roots)
-    widest = max(root.spec.item_bytes for root in roots)
-    for records in (1, 16 + 5):
-        strategy = fc.Strategy(batch_bytes=records * widest, items_per_work_item=None if records == 1 else 1)
-        for root, one, other in zip(roots, whole, resolved(roots, strategy=strategy), strict=True):
-            assert same(one, other), (root, records)
+    others = [resolved(roots, strategy=strategy) for strategy in STRATEGIES]
     if exact:
-        for root, one, other in zip(roots, whole, resolved(roots, device="numpy"), strict=True):
+        others.append(resolved(exact, device="numpy"))
+    for results in others:
+        for root, one, other in zip(roots, whole, results, strict=False):
             assert same(one, other), root
     return whole
+
+
+def reductions(x: Element) -> list[Element]:
+    """Every reduction of rows that is exact or correctly rounded at each step."""
+    named = [x.sum(axis=1), x.prod(axis=1), x.min(axis=1), x.max(axis=1), (x > x.dtype.type(0)).any(axis=1)]
+    return [*named, x.astype(bool).all(axis=1), x.argmin(axis=1), x.argmax(axis=1)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_reduction_of_every_dtype(dtype: np.dtype) -> None:
+    x = fc.source(numbers((RECORDS, 5), dtype))
+    check(reductions(x))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_length(size: int) -> None:
+    windows = fc.window(fc.source(numbers((RECORDS + size - 1,), seed=size)), size=size)
+    taps = fc.constant(numbers((size,), seed=1, odd=False))
+    # A product of two is added with one rounding; NumPy has no such step.
+    check([windows.sum(axis=1)], fc.vecdot(windows, taps))
+    if size < 31:
+        check([windows.argmin(axis=1), windows.min(axis=1)])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 12])
+def test_rows_that_are_used_again_after_they_were_reduced(size: int) -> None:
+    array = numbers((RECORDS, size), odd=False)
+    x = fc.source(array)
+    e = fc.exp(x - x.max(axis=1, keepdims=True))
+    total = e.sum(axis=1, keepdims=True)
+    softmax, _ = check([], e / total, fc.log(total))
+    wide = np.exp(array.astype("f8") - array.max(axis=1, keepdims=True))
+    # 16 is the largest difference, half a unit of which exp makes a relative error.
+    np.testing.assert_allclose(softmax, wide / wide.sum(axis=1, keepdims=True), rtol=3e-6)
+    centred = x - x.mean(axis=1, keepdims=True)
+    check([centred, x / fc.sqrt((x * x).sum(axis=1, keepdims=True)), x.var(axis=1)])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_windows_of_every_dtype(dtype: np.dtype) -> None:
+    stream = fc.source(numbers((3 * RECORDS,), dtype, odd=False))
+    for step in (1, 3):
+        windows = fc.window(stream, size=6, step=step)
+        check([windows.mean(axis=1), windows.max(axis=1)])
+
+
+def test_windows_of_items_are_rows_of_every_number() -> None:
+    windows = fc.window(fc.source(numbers((RECORDS, 3))), size=4)
+    check([windows.sum(axis=1), windows.max(axis=1), windows.mean(axis=(1, 2))])
+    check([fc.window(fc.source(numbers((RECORDS, 3))), size=4, step=2).sum(axis=1)], short=False)
+    check([fc.window(fc.source(numbers((RECORDS, 2, 3))), size=4).sum(axis=1)])
+
+
+def test_views() -> None:
+    x = fc.source(numbers((RECORDS, 4, 6)))
+    check([x[:, 1, ::-1].sum(axis=1), x[:, 0, 1::2].max(axis=1), x[:, 3].argmax(axis=1)])
+    check([fc.permute_dims(x, (0, 2, 1))[:, :, ::2].sum(axis=2)], short=False)
+    check([x[:, 1:3, 2:5].sum(axis=(1, 2))])
+
+
+def test_rows_and_numbers_beside_each_other_without_a_reduction() -> None:
+    x = fc.source(numbers((RECORDS, 3)))
+    scale = fc.source(numbers((RECORDS, 1), seed=1))
+    weights = fc.constant(numbers((3,), seed=3))
+    check([x * scale + weights, scale + x[:, ::-1]])
+
+
+def test_rows_of_several_axes() -> None:
+    x = fc.source(numbers((RECORDS, 5, 3)))
+    check([x.sum(axis=2), x - x.max(axis=2, keepdims=True)])
+    check([x.sum(axis=(1, 2)), x - x.mean(axis=(1, 2), keepdims=True)])
+
+
+def test_numbers_that_are_generated() -> None:
+    x = fc.random.normal(RECORDS, shape=(3,), seed=5, dtype="f4")
+    check([], x.max(axis=1), x + x.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("records", [0, 1, 15, 16, 17, 1023, 1024, 1025])
+def test_every_number_of_rows(records: int) -> None:
+    x = fc.source(numbers((records, 3)))
+    check([x.sum(axis=1), x - x.sum(axis=1, keepdims=True)])
+
+
+def test_a_nan_stays_in_its_row() -> None:
+    array = np.zeros((33, 3), "f4")
+    array[7, 1] = np.nan
+    total = fc.resolve(fc.source(array).sum(axis=1))
+    assert np.isnan(total).nonzero()[0].tolist() == [7]
+
+
+# -- where it is chosen ----------------------------------------------------------------------------
+
+
+def chosen(root: Element) -> bool:
+    [short] = shorts(fc.plan(root))
+    return short
+
+
+def test_where_rows_are_walked_side_by_side() -> None:
+    def rows(size: int) -> Element:
+        return fc.source(np.zeros((8, size), "f4"))
+
+    def windows(size: int) -> Element:
+        return fc.window(fc.source(np.zeros(500, "f4")), size=size)
+
+    assert chosen(rows(15).sum(axis=1))
+    assert not chosen(rows(16).sum(axis=1))
+    assert chosen(windows(64).mean(axis=1))
+    assert chosen(windows(128).mean(axis=1))
+    # Too much to write out.
+    assert not chosen(windows(300).mean(axis=1))
+    assert not chosen(fc.sin(windows(64)).mean(axis=1))
+    # Folds keep to records, and the rows of an inner axis have no one stride.
+    assert not chosen(rows(3).sum(axis=0))
+    assert not chosen(fc.source(np.zeros((8, 2, 3, 4), "f4")).sum(axis=(1, 3)))
+
+
+def test_not_on_gpus_and_not_of_residents() -> None:
+    x = fc.source(np.zeros((8, 3), "f4"))
+    assert shorts(plan_for_gpu(x.sum(axis=1))) == [False]
+    y = x * fc.constant(np.ones((2, 3), "f4")).sum(axis=1, keepdims=True).sum(axis=0)
+    assert not any(shorts(fc.plan(y))[:-1])
+
+
+# -- vectors whose numbers lie apart ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_numbers_that_lie_apart(dtype: np.dtype) -> None:
+    """One number of each record, at every distance up to where they are read one by one."""
+    first = fc.source(numbers((RECORDS,), dtype))
+    arrays = [numbers((RECORDS, size), dtype, seed=size) for size in (2, 3, 4, 5, 7, 13)]
+    roots = [fc.maximum(first, fc.source(array)[:, -1]) for array in arrays]
+    check(roots, short=False)
+
+
+@pytest.mark.parametrize(("size", "dtype"), [*((16 + c, "f4") for c in (1, 7, 14)), (31, "?"), (27, "f2"), (30, "i1")])
+def test_vectors_of_which_the_first_numbers_exist(size: int, dtype: str) -> None:
+    x = fc.source(numbers((9, size), dtype))
+    check([x.max(axis=1), fc.maximum(x, x.max(axis=1, keepdims=True))], short=False)
+
+
+def test_nothing_behind_the_last_number_is_touched() -> None:
+    """The stream ends where the process's memory ends: a page that cannot be read follows it."""
+    page = mmap.PAGESIZE
+    memory = mmap.mmap(-1, 2 * page)
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    assert protect(begin + page, page, 0) == 0
+    whole = np.frombuffer(memory, "f4", count=page // 4)
+    for size in (3, 5):
+        array = whole[len(whole) % size :].reshape(-1, size)
+        x = fc.source(array)
+        assert fc.resolve(x.sum(axis=1)).tolist() == [0.0] * len(array)
+        assert not fc.resolve(x[:, size - 1] > 0).any()
+
+
+@pytest.mark.parametrize("size", [3, 11, 16])
+def test_dot_products_have_the_same_bits_for_every_vector(size: int) -> None:
+    """Dot products round once in a step, so their steps must be the same whatever the vector."""
+    x, y = (numbers((40, size), seed=seed, odd=False) for seed in (1, 2))
+    root = fc.vecdot(fc.source(x), fc.source(y))
+    device = copy.copy(select_device("cpu", needs_float64=True))
+    device.programs = {}
+    device.traits = dataclasses.replace(device.traits, lanes=8)
+    plan = make_plan(build_graph([fc.to_array().bind(root)]), Config(1 << 28), fc.Strategy(), OpenCLBackend(device))
+    [narrow] = start(plan, progress=False).wait().values
+    assert same(narrow, fc.resolve(root))
+    assert same(narrow, resolve_on_gpu(root)[0])

@@ -207,7 +207,9 @@ def covariance(x: Bound, correction: float) -> Bound:
         size = np.max(np.abs(rows), axis=0, initial=0.0)
         pair = np.multiply.outer(size, size)
         off = np.max(x.error, axis=0, initial=0.0)
-        error = 64 * (pair * bounds.roundoff(FLOAT64) * max(len(rows), 1) + 4 * np.add.outer(off * size.max(initial=0), off))
+        error = 64 * (
+            pair * bounds.roundoff(FLOAT64) * max(len(rows), 1) + 4 * np.add.outer(off * size.max(initial=0), off)
+        )
         error = error * max(len(rows), 1) / left if left else np.full(value.shape, np.inf)
         error = np.where(np.isfinite(value) & np.isfinite(error), error, np.inf)
     return bounds.rounded(value, np.broadcast_to(error, value.shape), FLOAT64)

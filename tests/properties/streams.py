@@ -128,7 +128,9 @@ class StreamBuilder(LeafBuilder):
 
     def _moving(self, value: Value) -> None:
         """A reduction of each window."""
-        seen = self.window(value, self.pick([1, 2, 5, 8]), self.pick([1, 1, 3]), self.pick([None, "edge", "reflect", 2]))
+        seen = self.window(
+            value, self.pick([1, 2, 5, 8]), self.pick([1, 1, 3]), self.pick([None, "edge", "reflect", 2])
+        )
         if seen is not None:
             self._reduction(seen, self.pick(["sum", "mean", "max", "min", "var", "argmax", "any"]), (1,))
 
@@ -203,7 +205,9 @@ class StreamBuilder(LeafBuilder):
             for i in range(0, len(x.value), every)
         ]
         empty = moved(x, lambda a: a[:0])
-        bound = stream_bounds.joined([empty, *(moved(part, lambda a: a[None]) for part in parts)], x.dtype, np.concatenate)
+        bound = stream_bounds.joined(
+            [empty, *(moved(part, lambda a: a[None]) for part in parts)], x.dtype, np.concatenate
+        )
         self.put(f"fc.{name}(fc.cut({{0}}, {every}, tail='emit'), axis=1)", element,
                  bounds.cast(bound, element.dtype), True, value)  # fmt: skip
 
@@ -334,7 +338,9 @@ class StreamBuilder(LeafBuilder):
         if value.element.ndim != 1 or not length or not known(value.bound):
             return
         k = self.whole(1, min(length, 20))
-        for part, element, bound in zip((0, 1), fc.top_k(value.element, k), stream_bounds.largest(value.bound, k), strict=True):
+        for part, element, bound in zip(
+            (0, 1), fc.top_k(value.element, k), stream_bounds.largest(value.bound, k), strict=True
+        ):
             self.put(f"fc.top_k({{0}}, {k})[{part}]", element, bound, True, value)
 
     def _end(self, value: Value) -> None:
@@ -349,7 +355,9 @@ class StreamBuilder(LeafBuilder):
             return
         correction = self.pick([0, 1])
         bound = stream_bounds.covariance(value.bound, correction)
-        self.put(f"fc.cov({{0}}, correction={correction})", fc.cov(value.element, correction=correction), bound, False, value)
+        self.put(
+            f"fc.cov({{0}}, correction={correction})", fc.cov(value.element, correction=correction), bound, False, value
+        )
 
     def _gram(self, value: Value) -> None:
         if value.element.ndim != 2 or value.dtype == BOOL:
@@ -367,14 +375,20 @@ class StreamBuilder(LeafBuilder):
         self.put("{0}.T @ {1}", element, bounds.cast(bound, element.dtype), not is_float(inner), value, other)
 
     def _quantile(self, value: Value) -> None:
-        if value.element.ndim != 1 or not known(value.bound) or not np.isfinite(value.bound.value.astype(np.float64)).all():
+        if (
+            value.element.ndim != 1
+            or not known(value.bound)
+            or not np.isfinite(value.bound.value.astype(np.float64)).all()
+        ):
             return
         q = self.pick([0.5, 0, 1, 0.3])
         element = fc.quantile(value.element, q)
         wide = value.bound.value.astype(np.float64)
         number = np.quantile(wide, q) if len(wide) else np.array(np.nan)
         reach = np.max(np.abs(wide), initial=0.0)
-        bound = bounds.rounded(np.asarray(number), np.asarray(8 * bounds.roundoff(element.dtype) * reach), element.dtype)
+        bound = bounds.rounded(
+            np.asarray(number), np.asarray(8 * bounds.roundoff(element.dtype) * reach), element.dtype
+        )
         self.put(f"fc.quantile({{0}}, {q})", element, bound, False, value)
 
     # -- streams that part and meet again ---------------------------------------------------------
