@@ -27,7 +27,7 @@ from flowcompute.planner.kernel import (
 )
 from flowcompute.planner.lower_flat import units_loop
 from flowcompute.planner.lower_reduce import Reduction, moved
-from flowcompute.planner.regions import Access, Layout
+from flowcompute.planner.region import Access, Layout
 from flowcompute.planner.row_shape import RowShape
 from flowcompute.planner.row_walk import ColumnPoint, RowWalk
 from flowcompute.spec import INT64

@@ -30,7 +30,7 @@ from flowcompute.planner.kernel import (
     Var,
     register_dtype,
 )
-from flowcompute.planner.regions import Access, Region
+from flowcompute.planner.region import Access, Region
 from flowcompute.spec import BOOL, is_float
 
 Key = int | Access

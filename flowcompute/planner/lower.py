@@ -11,7 +11,7 @@ from flowcompute.planner.lower_flat import FlatLowering, is_flat
 from flowcompute.planner.lower_matmul import MatmulLowering
 from flowcompute.planner.lower_rows import lower_rows
 from flowcompute.planner.lower_short_rows import lower_short_rows
-from flowcompute.planner.regions import Region
+from flowcompute.planner.region import Region
 
 
 def lower(graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpec], name: str) -> Kernel:

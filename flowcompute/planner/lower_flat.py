@@ -15,7 +15,7 @@ from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.group_blocks import GroupBlocks
 from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, register_dtype
 from flowcompute.planner.lower_reduce import Parts, Reduction, VectorBlocks, index_operand, moved
-from flowcompute.planner.regions import Access, Region
+from flowcompute.planner.region import Access, Region
 from flowcompute.planner.storage import is_dense, storage
 
 

@@ -27,7 +27,7 @@ from flowcompute.planner.kernel import (
     Store,
     Var,
 )
-from flowcompute.planner.regions import Region
+from flowcompute.planner.region import Region
 from flowcompute.spec import Spec, is_float
 
 PANEL = 512

@@ -11,7 +11,7 @@ from flowcompute.planner.column_folds import ColumnFolds
 from flowcompute.planner.emit import Arguments, Scope
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import For, Kernel, SetInteger, Stmt
-from flowcompute.planner.regions import Region
+from flowcompute.planner.region import Region
 from flowcompute.planner.row_shape import RowShape
 from flowcompute.planner.row_walk import RowWalk
 

@@ -34,7 +34,7 @@ from flowcompute.planner.kernel import (
 )
 from flowcompute.planner.lower_reduce import Parts, Reduction
 from flowcompute.planner.lower_rows import ROW_LANES, row_loop
-from flowcompute.planner.regions import Access, Region
+from flowcompute.planner.region import Access, Region
 from flowcompute.planner.row_shape import Place, RowShape
 from flowcompute.planner.row_walk import RowWalk
 from flowcompute.spec import INT64

@@ -3,10 +3,6 @@
 Nodes are taken in topological order; each joins the region of its operands when one domain
 fits all (see `_Builder.join`), otherwise it starts a region and the cut is recorded with its
 reason. Then regions of equal domain that read a common value are merged side by side.
-
-The **domain** of a region is the item shape its kernel walks over. Each value in it has a
-**layout**: for each of its own item axes the domain axis it runs along (None where it has
-size 1 and is broadcast). All item reductions of a region reduce the same domain axes.
 """
 
 from __future__ import annotations
@@ -20,64 +16,12 @@ from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.fold import CANONICAL_FOLDS
 from flowcompute.planner.reason import Reason
-
-Layout = tuple[int | None, ...]
+from flowcompute.planner.region import Access, Layout, Region
 
 MAX_POINTERS = 16
 MAX_NODES = 300
 FOLD_BESIDE_ROWS = 4096
 """Widest item whose columns are folded in the same kernel that reduces its rows."""
-
-
-@dataclass(frozen=True)
-class Access:
-    """How a region reads a value it does not compute: the value and its layout on the domain."""
-
-    value: int
-    layout: Layout
-
-
-@dataclass(frozen=True)
-class Region:
-    """Nodes that become one kernel.
-
-    Attributes:
-        name: name of its last node.
-        stream: whether it runs on batches; otherwise once, as one item, at `level`.
-        domain: item shape that the kernel walks over.
-        reduced: domain axes that its item reductions reduce.
-        nodes: ids of the nodes computed, operands first; folds come last.
-        layouts: layout of each node's value on the domain.
-        reads: for each node, its operands: a node of the region or an access.
-        outputs: ids of values stored, in order.
-        folds: ids of fold nodes whose block results are stored.
-    """
-
-    name: str
-    stream: bool
-    level: int
-    domain: tuple[int, ...]
-    reduced: frozenset[int]
-    nodes: tuple[int, ...]
-    layouts: dict[int, Layout]
-    reads: dict[int, tuple[int | Access, ...]]
-    outputs: tuple[int, ...]
-    folds: tuple[int, ...]
-
-    @property
-    def inputs(self) -> tuple[int, ...]:
-        """Ids of the values read, in first-use order."""
-        seen: dict[int, None] = {}
-        for operands in self.reads.values():
-            for operand in operands:
-                if isinstance(operand, Access):
-                    seen.setdefault(operand.value)
-        return tuple(seen)
-
-    @property
-    def numbers(self) -> int:
-        """Numbers in the domain."""
-        return math.prod(self.domain)
 
 
 @dataclass

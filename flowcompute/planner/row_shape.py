@@ -15,7 +15,7 @@ from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.emit import Key
 from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.regions import Access, Layout, Region
+from flowcompute.planner.region import Access, Layout, Region
 from flowcompute.planner.storage import Storage, c_strides, storage
 
 KEPT_COST = 8

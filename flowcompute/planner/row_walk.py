@@ -24,7 +24,7 @@ from flowcompute.planner.kernel import (
     register_dtype,
 )
 from flowcompute.planner.lower_reduce import Parts, Reduction, VectorBlocks, index_operand
-from flowcompute.planner.regions import Access
+from flowcompute.planner.region import Access
 from flowcompute.planner.row_shape import Place, RowShape
 from flowcompute.spec import INT64
 

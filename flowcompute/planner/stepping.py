@@ -10,7 +10,8 @@ from flowcompute.planner.backend import Backend
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.lower import lower
 from flowcompute.planner.reason import Reason
-from flowcompute.planner.regions import Access, Region, build_regions
+from flowcompute.planner.region import Access, Region
+from flowcompute.planner.regions import build_regions
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.strategy import Config
 

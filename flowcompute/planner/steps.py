@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from flowcompute.graph.graph import Node
 from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.regions import Region
+from flowcompute.planner.region import Region
 
 
 @dataclass(frozen=True)
