@@ -36,7 +36,9 @@ def _fits(graph: Graph, region: Region, access: Access) -> bool:
     spec = graph.nodes[access.value].spec
     if spec.is_stream and region.stream:
         # One number a record may lie anywhere in its record, others must lie densely.
-        return spec.item_numbers == region.numbers and (region.numbers == 1 or is_dense(graph, access.value))
+        return spec.item_numbers == region.numbers and (
+            region.numbers == 1 or is_dense(graph, access.value, region.entered)
+        )
     if spec.item_numbers == region.numbers:
         return True
     return spec.item_numbers == 1 or is_suffix(spec.shape, access, region)
@@ -69,9 +71,9 @@ class FlatPoint(Point):
         spec = self.graph.nodes[access.value].spec
         dense = spec.item_numbers == self.region.numbers and (spec.is_stream or not self.region.stream)
         if dense:
-            lies = storage(self.graph, access.value)
+            lies = storage(self.graph, access.value, self.region.entered)
             argument = self.arguments.get("input", spec.dtype, lies.base)
-            if not spec.is_stream or is_dense(self.graph, access.value):
+            if not spec.is_stream or is_dense(self.graph, access.value, self.region.entered):
                 return loaded(self.scope, Load(argument, self.index, 1, self.count))
             index = f"({self.index}) * {lies.record}" + (f" + {lies.offset}" if lies.offset else "")
             return loaded(self.scope, Load(argument, index, lies.record, self.count))

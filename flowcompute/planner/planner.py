@@ -127,7 +127,8 @@ def _pass(
     wanted = {node.inputs[0] for node in targets if isinstance(node.element, Destination)}
     wanted |= {value for clock in clocks for entry in clock.entries.values() for _, value in entry.inputs}
     wanted |= {i for node in graph.nodes if node.id not in residents for i in node.inputs if i in residents}
-    steps = maker.steps({**places, **dict.fromkeys(residents, RESIDENT)}, wanted)
+    entered = {clock.id: _entered_as_is(clock) for clock in clocks}
+    steps = maker.steps({**places, **dict.fromkeys(residents, RESIDENT)}, wanted, entered)
     after: list[Step] = []
     if last:
         ended = {node.id for node in graph.nodes if _is_computed_once(node) and levels[node.id] > index}
@@ -166,10 +167,15 @@ def _sinks(graph: Graph, levels: list[int], index: int, *, last: bool) -> tuple[
     return tuple(stages)
 
 
+def _entered_as_is(clock: ClockNodes) -> frozenset[int]:
+    """Values of other clocks that a clock takes as they are."""
+    return frozenset(value for value, entry in clock.entries.items() if entry.node is None)
+
+
 def _clock(graph: Graph, found: ClockNodes, steps: tuple[Step, ...], scratches: dict[int, Scratch]) -> Clock:
     # What enters as it is belongs to the clock that it comes from.
-    entered = (value for value, entry in found.entries.items() if entry.node is not None)
-    values = frozenset((*found.nodes, *found.sources, *entered))
+    made = found.entries.keys() - _entered_as_is(found)
+    values = frozenset((*found.nodes, *found.sources, *made))
     here = values.union(found.entries)
     lengths = {graph.nodes[i].spec.length for i in here if graph.nodes[i].spec.is_stream} - {None}
     blocks = [

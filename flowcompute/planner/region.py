@@ -35,6 +35,7 @@ class Region:
         reads: for each node, its operands: a node of the region or an access.
         outputs: ids of values stored, in order.
         folds: ids of fold nodes whose block results are stored.
+        entered: values that come from another clock as they are, and so lie in memory of their own.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Region:
     reads: dict[int, tuple[int | Access, ...]]
     outputs: tuple[int, ...]
     folds: tuple[int, ...]
+    entered: frozenset[int] = frozenset()
 
     @property
     def inputs(self) -> tuple[int, ...]:

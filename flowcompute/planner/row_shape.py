@@ -107,7 +107,7 @@ class RowShape:
 
     def place_of(self, access: Access) -> tuple[Storage, Place]:
         """Where a value lies that the region reads."""
-        lies = storage(self.graph, access.value)
+        lies = storage(self.graph, access.value, self.region.entered)
         shape = self.graph.nodes[access.value].spec.shape
         return lies, self._placed(access.layout, shape, lies.strides, lies.record)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from flowcompute.elements.op import Kind
@@ -41,12 +42,15 @@ class StepMaker:
         self.reasons = reasons
         self._kernels = 0
 
-    def steps(self, places: dict[int, int], wanted: set[int]) -> dict[int, list[Step]]:
+    def steps(
+        self, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]] | None = None
+    ) -> dict[int, list[Step]]:
         """Steps by place (a clock, or `RESIDENT`), each after those that make what it reads.
 
         Args:
             places: of the nodes to compute.
             wanted: values that something else takes.
+            entered: by clock, the values that come from other clocks as they are.
         """
         nodes = [self.graph.nodes[i] for i in sorted(places)]
         alone = [node for node in nodes if node.kind in ALONE]
@@ -60,7 +64,8 @@ class StepMaker:
         regions += [_single(self.graph, node, places[node.id]) for node in nodes if node.kind is Kind.CONTRACT]
         made: dict[int, list[Step]] = {}
         for region in regions:
-            made.setdefault(region.level, []).append(self._region_step(region))
+            here = (entered or {}).get(region.level, frozenset())
+            made.setdefault(region.level, []).append(self._region_step(replace(region, entered=here)))
         for node in [*(self.graph.nodes[i] for i in host_folds), *alone]:
             made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
         return {place: _ordered(steps) for place, steps in made.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,15 +36,20 @@ def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def storage(graph: Graph, value: int) -> Storage:
-    """Where a value lies."""
+def storage(graph: Graph, value: int, entered: Collection[int] = ()) -> Storage:
+    """Where a value lies.
+
+    Args:
+        entered: values that come from another clock as they are: views and windows among them were copied out.
+    """
     node = graph.nodes[value]
     shape = node.spec.shape
-    if node.spec.is_stream and node.kind is Kind.WINDOW:
+    viewed = node.spec.is_stream and value not in entered
+    if viewed and node.kind is Kind.WINDOW:
         numbers = math.prod(shape[1:])
         return Storage(value, 0, node.attrs["step"] * numbers, (numbers, *c_strides(shape[1:])))
-    if node.spec.is_stream and node.kind is Kind.VIEW:
-        seen = _seen(node, storage(graph, node.inputs[0]), graph.nodes[node.inputs[0]].spec.shape)
+    if viewed and node.kind is Kind.VIEW:
+        seen = _seen(node, storage(graph, node.inputs[0], entered), graph.nodes[node.inputs[0]].spec.shape)
         if seen is not None:
             return seen
     return Storage(value, 0, node.spec.item_numbers if node.spec.is_stream else 0, c_strides(shape))
@@ -55,9 +60,9 @@ def is_view(graph: Graph, value: int) -> bool:
     return storage(graph, value).base != value
 
 
-def is_dense(graph: Graph, value: int) -> bool:
-    """Whether a stream's numbers lie one after the other, with nothing in between or before."""
-    spec, place = graph.nodes[value].spec, storage(graph, value)
+def is_dense(graph: Graph, value: int, entered: Collection[int] = ()) -> bool:
+    """Whether a stream's numbers lie one after the other, with nothing in between or before; see `storage`."""
+    spec, place = graph.nodes[value].spec, storage(graph, value, entered)
     if place.offset or place.record != spec.item_numbers:
         return False
     own = c_strides(spec.shape)
