@@ -84,6 +84,15 @@ class OpenCLExecutor(StepExecutor):
             self._memory.forget(self._streamed)
         return values
 
+    def finish(self) -> dict[int, np.ndarray]:
+        """See `StepExecutor.finish`; what an earlier call made of the folds of a flow is made anew."""
+        computed = {*self.folds, *(i for step in self.one_pass.after for i in _made(step))}
+        if self._memory is not None:
+            self._memory.forget(computed.union(("cyclic", i) for i in computed))
+        for i in computed:
+            self._padded.pop(i, None)
+        return super().finish()
+
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         """Launch a region's kernel and bring its results to the host where they are needed there."""
         kernel, region = step.kernel, step.region

@@ -75,7 +75,9 @@ class HostMemory(Memory):
         """Nothing to do: the array was computed in place."""
 
     def forget(self, keys: set[Hashable]) -> None:
-        """Nothing to do: batches are always fresh."""
+        """Use the arrays that are given next; of streams these are always fresh."""
+        for key in self._kept.keys() & keys:
+            del self._kept[key]
 
     def close(self) -> None:
         """Release the buffers."""
