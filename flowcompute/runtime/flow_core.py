@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,10 @@ Result = Any
 
 
 class FlowCore:
-    """An opened plan and its state. Not for several threads at once.
+    """An opened plan and its state. One thread at a time may compute, while another receives.
+
+    Where a computation fails some of its results count and others do not, so nothing more is
+    computed or resolved; what came out before can still be received.
 
     Args:
         plan: one pass over feeds.
@@ -42,8 +46,11 @@ class FlowCore:
         self._executor: Executor = plan.backend.executor(plan, 0, {})
         self._results: deque[dict[int, np.ndarray]] = deque()
         self._waiting_bytes = 0
+        self._counting = threading.Lock()
         self._starts: dict[int, int] = {}
         self._seq = 0
+        self._ended = False
+        self._failure: BaseException | None = None
         self.begin()
 
     def open(self) -> None:
@@ -72,7 +79,37 @@ class FlowCore:
 
     def begin(self) -> None:
         """Nothing has been sent."""
+        self._ended = False
+        self._failure = None
         self._starts = {clock.id: 0 for clock in self._pass.clocks if clock.is_root}
+
+    @property
+    def ended(self) -> bool:
+        """Whether the streams have ended."""
+        return self._ended
+
+    def check(self) -> None:
+        """Refuse to go on where a computation has failed.
+
+        Raises:
+            RunError: naming what failed.
+        """
+        if self._failure is not None:
+            raise RunError(
+                "the flow has failed, and what its folds and windows held is lost",
+                element="flow",
+                got=f"{type(self._failure).__name__}: {str(self._failure).splitlines()[0]}",
+                hint="open it again, and send again what is to count",
+            ) from self._failure
+
+    @contextlib.contextmanager
+    def _computing(self) -> Iterator[None]:
+        self.check()
+        try:
+            yield
+        except BaseException as error:
+            self._failure = error
+            raise
 
     # -- in ---------------------------------------------------------------------------------
 
@@ -113,10 +150,11 @@ class FlowCore:
     def send(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Compute with records; what comes out waits to be received."""
         made: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
-        for clock in self._pass.clocks:
-            if clock.is_root:
-                self._send_to(clock.id, clock.sources, arrays, made)
-        self._keep(made)
+        with self._computing():
+            for clock in self._pass.clocks:
+                if clock.is_root:
+                    self._send_to(clock.id, clock.sources, arrays, made)
+            self._keep(made)
 
     def _send_to(
         self,
@@ -170,8 +208,9 @@ class FlowCore:
             parts = made[sink.value]
             empty = np.empty((0, *sink.spec.shape), sink.spec.dtype)
             joined[sink.value] = parts[0] if len(parts) == 1 else np.concatenate([empty, *parts])
-        self._waiting_bytes += sum(array.nbytes for array in joined.values())
-        self._results.append(joined)
+        with self._counting:
+            self._waiting_bytes += sum(array.nbytes for array in joined.values())
+            self._results.append(joined)
         room_bytes = self.plan.memory.budget_bytes - self.plan.memory.host_bytes
         if self._waiting_bytes > max(room_bytes, 0):
             raise RunError(
@@ -183,6 +222,11 @@ class FlowCore:
             )
 
     # -- out --------------------------------------------------------------------------------
+
+    @property
+    def gives_streams(self) -> bool:
+        """Whether there is a result for each send."""
+        return bool(self._streams)
 
     @property
     def waiting(self) -> int:
@@ -203,28 +247,43 @@ class FlowCore:
                 got="a flow that gives one value for all records" if folds else "every send was received already",
                 hint="flow.resolve() gives the value" if folds else "send first: there is one receive for each send",
             )
-        made = self._results.popleft()
-        self._waiting_bytes -= sum(array.nbytes for array in made.values())
+        with self._counting:
+            made = self._results.popleft()
+            self._waiting_bytes -= sum(array.nbytes for array in made.values())
         values = tuple(made[sink.value] for sink in self._streams)
         return values[0] if len(values) == 1 else values
 
     def end(self) -> bool:
-        """End the streams: what windows and cuts still hold comes out as one more result, if it is any."""
+        """End the streams, once: what windows and cuts still hold comes out as one more result, if it is any."""
         made: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
-        for clock in [clock.id for clock in self._pass.clocks if clock.is_root]:
-            outputs = self._outputs(DRAIN, 0)
-            self._take(self._executor.end(clock, outputs), outputs, made)
-            self._drain(made)
-        if any(made.values()):
-            self._keep(made)
-            return True
+        with self._computing():
+            if self._ended:
+                return False
+            self._ended = True
+            for clock in [clock.id for clock in self._pass.clocks if clock.is_root]:
+                outputs = self._outputs(DRAIN, 0)
+                self._take(self._executor.end(clock, outputs), outputs, made)
+                self._drain(made)
+            if any(made.values()):
+                self._keep(made)
+                return True
         return False
 
     def resolve(self) -> Result:
-        """The values of the roots; see `Flow.resolve`."""
-        if self.mode == "reset":
-            self.end()
-        resident = self._executor.finish()
+        """The values of the roots; see `Flow.resolve`. In "reset" mode all begins anew, also where this fails."""
+        self.check()
+        try:
+            if self.mode == "reset":
+                self.end()
+            return self._values(self._executor.finish())
+        finally:
+            if self.mode == "reset":
+                self._results.clear()
+                self._waiting_bytes = 0
+                self._executor.reset()
+                self.begin()
+
+    def _values(self, resident: Mapping[int, np.ndarray]) -> Result:
         parts: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
         while self._results:
             for value, array in self._results.popleft().items():
@@ -237,7 +296,4 @@ class FlowCore:
             else:
                 whole = resident[sink.value].copy()
                 values.append(whole[()] if whole.ndim == 0 else whole)
-        if self.mode == "reset":
-            self._executor.reset()
-            self.begin()
         return values[0] if len(values) == 1 else tuple(values)

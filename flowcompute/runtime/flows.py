@@ -13,7 +13,7 @@ import trio
 
 from flowcompute.errors import PlanError, RunError
 from flowcompute.metrics import Skipped
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.plan import Clock, Plan
 from flowcompute.runtime.flow_core import FlowCore, Mode, Result
 from flowcompute.sources.feed import FeedSource
 
@@ -45,6 +45,8 @@ class FlowOpener:
                 )
         if not plan.passes[0].sources:
             raise PlanError("a flow needs a feed", element="flow", hint='x = fc.feed(shape=(4,), dtype="float32")')
+        for clock in plan.passes[0].clocks:
+            _check_clock(plan, clock)
         for sink in plan.passes[0].sinks:
             if not sink.element.in_memory:
                 raise PlanError(
@@ -54,31 +56,56 @@ class FlowOpener:
                 )
         self.plan = plan
         self._mode: Mode = mode
-        self._flow: Flow | AsyncFlow | None = None
+        self._flows: list[Flow | AsyncFlow] = []
 
     def __enter__(self) -> Flow:
         if trio.lowlevel.in_trio_task():
             raise RunError("a plain flow would block the event loop", hint="async with element.flow() as flow: ...")
-        self._flow = Flow(FlowCore(self.plan, self._mode))
-        return self._flow
+        flow = Flow(FlowCore(self.plan, self._mode))
+        self._flows.append(flow)
+        return flow
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert isinstance(self._flow, Flow)
-        self._flow.close()
+        flow = self._flows.pop()
+        assert isinstance(flow, Flow)
+        flow.close()
 
     async def __aenter__(self) -> AsyncFlow:
         core = FlowCore(self.plan, self._mode)
         await trio.to_thread.run_sync(core.open)
-        self._flow = AsyncFlow(core)
-        return self._flow
+        flow = AsyncFlow(core)
+        self._flows.append(flow)
+        return flow
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert isinstance(self._flow, AsyncFlow)
-        await self._flow.aclose()
+        flow = self._flows.pop()
+        assert isinstance(flow, AsyncFlow)
+        await flow.aclose()
+
+
+def _check_clock(plan: Plan, clock: Clock) -> None:
+    """Refuse what no feed moves, and streams joined end to end: none of them ends before all do."""
+    nodes = plan.graph.nodes
+    if clock.is_root and not clock.sources:
+        node = nodes[min(clock.values)]
+        raise PlanError(
+            "a flow computes with what it is fed, and this stream meets no feed",
+            element=node.name,
+            site=node.element.site,
+            hint="resolve it by itself, or combine it with a feed",
+        )
+    for entry in clock.entries:
+        if len({origin for origin, _ in entry.inputs}) > 1 and entry.node is not None:
+            raise PlanError(
+                "streams joined end to end cannot flow: the first ends only when all do",
+                element=entry.node.name,
+                site=entry.node.element.site,
+                hint="send to one feed what comes first, then what follows",
+            )
 
 
 class Flow:
@@ -193,7 +220,8 @@ class AsyncFlow:
         Raises:
             RunError: if the input is closed and everything was received.
         """
-        while not self._core.waiting:
+        while not self._core.waiting and self._core.gives_streams:
+            self._core.check()
             if self._input_closed or self._closed:
                 raise RunError("there is nothing to receive any more", element="flow", got="a closed input")
             await self._changed.park()
@@ -205,10 +233,11 @@ class AsyncFlow:
         """Say that no more is sent: what windows and cuts still hold comes out, then iteration ends."""
         async with self._turn:
             if not self._input_closed and not self._closed:
-                self._input_closed = True
                 try:
                     await trio.to_thread.run_sync(self._core.end)
                 finally:
+                    # Not before what comes out at the end is there, and not where this was cancelled before it began.
+                    self._input_closed = self._core.ended
                     self._changed.unpark_all()
 
     async def resolve(self) -> Result:
@@ -216,9 +245,10 @@ class AsyncFlow:
         async with self._turn:
             if self._closed:
                 raise RunError("the flow is closed", element="flow")
-            value = await trio.to_thread.run_sync(self._core.resolve)
-            self._changed.unpark_all()
-            return value
+            try:
+                return await trio.to_thread.run_sync(self._core.resolve)
+            finally:
+                self._changed.unpark_all()
 
     @property
     def skipped(self) -> dict[str, Skipped]:
@@ -239,7 +269,9 @@ class AsyncFlow:
             if self._core.waiting:
                 yield await self.receive()
             else:
+                self._core.check()
                 await self._changed.park()
+        self._core.check()
 
     def _check_open(self, doing: str) -> None:
         if self._closed or self._input_closed:
