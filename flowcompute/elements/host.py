@@ -72,9 +72,9 @@ def host(
         dead_letter: path of that file: a line of JSON for each dropped record, with `element`,
             `record`, `error`, `text` and the `inputs` at this record (null for one of more than 64
             numbers; what JSON has no number for is text: "nan", "inf", "-inf"). It is written while
-            the run goes on, under a temporary name; it replaces an older file of its name when the
-            records have been read, and also when the run fails, since it is needed most then. A
-            run that reads the stream in several passes writes it in the first of them.
+            the run goes on, under a temporary name; it replaces an older file of its name at the
+            end, and also when the run fails, since it is needed most then. A run that is stopped
+            leaves none. In a run that reads the stream in several passes each record has one line.
         name: name of the element.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
-from flowcompute.files import path_text
+from flowcompute.files import FILES, Files, path_text
 
 OnError = Literal["raise", "skip", "dead_letter"]
 
@@ -21,10 +21,12 @@ class ErrorPolicy:
         on_error: "raise" fails the run, "skip" drops the record and counts it, "dead_letter"
             also writes it down.
         path: absolute path of the dead-letter file; None without one.
+        files: the file layer that it is written with.
     """
 
     on_error: OnError = "raise"
     path: str | None = None
+    files: Files = FILES
 
     @property
     def drops(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements import HostFunction
+from flowcompute.elements.tally import error_text
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Node
 
@@ -29,7 +30,7 @@ def call_host(node: Node, arguments: Sequence[np.ndarray], records: tuple[int, i
     try:
         result = np.asarray(element.function(*arguments))
     except Exception as error:
-        raise RunError(f"the function failed: {type(error).__name__}: {error}", **where) from error
+        raise RunError(f"the function failed: {type(error).__name__}: {error_text(error)}", **where) from error
     expected = node.spec.shape if records is None else (records[1] - records[0], *node.spec.shape)
     if result.shape != expected:
         raise RunError(

@@ -12,11 +12,11 @@ from flowcompute.planner.clocks import ClockNodes, find_clocks
 from flowcompute.planner.fold import CANONICAL_FOLDS, FoldSpec
 from flowcompute.planner.memory import plan_memory
 from flowcompute.planner.plan import Clock, Pass, Plan, SinkStage, SourceStage
+from flowcompute.planner.policies import check_dead_letters
 from flowcompute.planner.readings import Reading, find_readings, levels_of
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.stepping import FUSED, RESIDENT, StepMaker
 from flowcompute.planner.steps import RegionStep, Step
-from flowcompute.planner.try_inlet import check_dead_letters
 from flowcompute.scratch import Scratch
 from flowcompute.sinks.spool import SpoolSink
 from flowcompute.sources.spool import SpoolSource

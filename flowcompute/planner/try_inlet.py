@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from flowcompute.elements import HostFunction
-from flowcompute.elements.policy import ErrorPolicy
 from flowcompute.elements.tally import Tally
-from flowcompute.errors import PlanError, RunError
+from flowcompute.errors import RunError
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.host_call import call_host, read_only
 from flowcompute.planner.inlet import Inlet
 from flowcompute.planner.plan import Entry, Pass
-from flowcompute.sinks.stored import StoredSink
-from flowcompute.sources.iterate import IterateSource
 
 PARTS = 32
 """Parts into which a batch that fails is divided.
@@ -46,7 +42,7 @@ class Attempt:
         element = node.element
         assert isinstance(element, HostFunction)
         self.name = node.name
-        self.tally = Tally(node.name, element.policy, element.site)
+        self.tally = Tally(node.name, element.policy)
         self.batches = 0
         self.seconds = 0.0
         self._node = node
@@ -125,42 +121,6 @@ def find_attempts(graph: Graph, one_pass: Pass, resident: Mapping[int, np.ndarra
     """An attempt for each host function of a pass that may drop records, by the id of its node."""
     nodes = [entry.node for clock in one_pass.clocks for entry in clock.entries if entry.node is not None]
     return {node.id: Attempt(graph, node, resident) for node in nodes if isinstance(node.element, HostFunction)}
-
-
-def policies(graph: Graph) -> dict[ErrorPolicy, str]:
-    """The policies of elements that may drop records, and the elements' names.
-
-    An element of which a rewrite made several nodes has the name of the first.
-    """
-    return {policy: nodes[0].name for policy, nodes in _nodes_by_policy(graph).items()}
-
-
-def _nodes_by_policy(graph: Graph) -> dict[ErrorPolicy, list[Node]]:
-    found: dict[ErrorPolicy, list[Node]] = {}
-    for node in graph.nodes:
-        if isinstance(node.element, HostFunction | IterateSource) and node.element.policy.drops:
-            found.setdefault(node.element.policy, []).append(node)
-    return found
-
-
-def check_dead_letters(graph: Graph) -> None:
-    """Refuse a dead-letter file that something else of the job is also written to.
-
-    Raises:
-        PlanError: naming both.
-    """
-    letters = [(policy.path, nodes[0]) for policy, nodes in _nodes_by_policy(graph).items() if policy.path is not None]
-    taken: dict[Any, Node] = {node.element.target: node for node in graph.nodes if isinstance(node.element, StoredSink)}
-    for path, node in letters:
-        other = taken.setdefault(path, node)
-        if other is not node:
-            raise PlanError(
-                "its dead-letter file is also written by another element",
-                element=node.name,
-                site=node.element.site,
-                expected="a file of its own",
-                got=f"{path}, which {other.name} writes",
-            )
 
 
 def seconds_of(attempts: Iterable[Attempt]) -> dict[str, tuple[int, float]]:

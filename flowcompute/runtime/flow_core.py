@@ -18,7 +18,7 @@ from flowcompute.metrics import Skipped
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.clockwork import DRAIN
 from flowcompute.planner.plan import Plan, SourceStage
-from flowcompute.planner.try_inlet import policies
+from flowcompute.planner.policies import find_dead_letters, policies
 from flowcompute.sources.feed import FeedSource
 
 Mode = Literal["reset", "cumulative"]
@@ -44,6 +44,9 @@ class FlowCore:
         self._roots = sorted(self._pass.sinks, key=lambda sink: sink.root)
         self._streams = [sink for sink in self._roots if sink.spec.is_stream]
         self._executor: Executor = plan.backend.executor(plan, 0, {})
+        self._letters = find_dead_letters(plan.graph)
+        for tally in self._executor.tallies:
+            tally.letters = self._letters.get(tally.policy)
         self._results: deque[dict[int, np.ndarray]] = deque()
         self._waiting_bytes = 0
         self._counting = threading.Lock()
@@ -57,8 +60,8 @@ class FlowCore:
         """Compile and allocate everything, and begin dead-letter files."""
         try:
             self._executor.open()
-            for tally in self._executor.tallies:
-                tally.open()
+            for letters in self._letters.values():
+                letters.open()
         except BaseException:
             self.close()
             raise
@@ -67,8 +70,8 @@ class FlowCore:
         """Release everything, and complete dead-letter files."""
         with contextlib.ExitStack() as stack:
             stack.callback(self._results.clear)
-            for tally in self._executor.tallies:
-                stack.callback(tally.close)
+            for letters in self._letters.values():
+                stack.callback(letters.commit)
             stack.callback(self._executor.close)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,11 +10,12 @@ import numpy as np
 import trio
 
 from flowcompute.elements.destination import Writer
+from flowcompute.elements.letters import DeadLetters
+from flowcompute.elements.policy import ErrorPolicy
 from flowcompute.elements.source import AsyncReader, Reader
-from flowcompute.elements.tally import Tally
 from flowcompute.errors import RunError
 from flowcompute.planner.plan import Plan, SinkStage
-from flowcompute.planner.try_inlet import policies
+from flowcompute.planner.policies import policies
 from flowcompute.runtime.buffers import Pool
 from flowcompute.runtime.channel import Channel
 from flowcompute.runtime.computing import ComputeTask, Output
@@ -58,6 +59,7 @@ class RunningPass:
         writers: destinations are added here as they are opened; they are the caller's to
             commit or abort, since that is decided for all passes together.
         resident: whole values of earlier passes, and for later ones.
+        letters: dead-letter files; also the caller's to commit or discard.
     """
 
     def __init__(
@@ -70,17 +72,18 @@ class RunningPass:
         workers: Workers,
         writers: OpenWriters,
         resident: dict[int, np.ndarray],
+        letters: Mapping[ErrorPolicy, DeadLetters],
     ) -> None:
         self._plan = plan
         self._pass = plan.passes[index]
         self._conduct = conduct
         self._ledger = record.ledger
         self._run_tallies = record.tallies
+        self._letters = letters
         self._workers = workers
         self._writers = writers
         self._first_writer = len(writers)
         self._readers: list[Reader] = []
-        self._tallies: list[Tally] = []
         self._channels: list[Channel] = []
         self._pools: list[Pool] = []
         self._executor = plan.backend.executor(plan, index, resident)
@@ -107,15 +110,9 @@ class RunningPass:
             await self._workers.call(self._executor.open)
         for tally in (*(reader.tally for reader in self._readers), *self._executor.tallies):
             if tally is not None:
-                await self._watch(tally)
-
-    async def _watch(self, tally: Tally) -> None:
-        """Have what is dropped counted for the run, and written down where this is the first reading of its element."""
-        tally.element = policies(self._plan.graph)[tally.policy]
-        if all(earlier.policy is not tally.policy for earlier in self._run_tallies):
-            self._tallies.append(tally)
-            await self._workers.call(tally.open)
-        self._run_tallies.append(tally)
+                tally.element = policies(self._plan.graph)[tally.policy]
+                tally.letters = self._letters.get(tally.policy)
+                self._run_tallies.append(tally)
 
     async def run(self) -> None:
         """Let all batches through, write what is known only at the end, and look at the sources again."""
@@ -156,11 +153,6 @@ class RunningPass:
                 await self._workers.call(self._executor.close)
         except Exception as error:  # noqa: BLE001 - as above
             failures.append(error)
-        for tally in self._tallies:
-            try:
-                await self._workers.call(tally.close)
-            except Exception as error:  # noqa: BLE001 - as above
-                failures.append(error)
         return failures
 
     async def _flow(self) -> None:

@@ -20,7 +20,7 @@ import trio
 from flowcompute.errors import FlowError, PlanError, RunError
 from flowcompute.metrics import Metrics, Progress, Skipped
 from flowcompute.planner.plan import Plan
-from flowcompute.planner.try_inlet import policies
+from flowcompute.planner.policies import policies
 from flowcompute.runtime.driver import Driver
 from flowcompute.runtime.interrupt import Interrupts
 from flowcompute.runtime.passes import Conduct

@@ -266,7 +266,7 @@ def open_intake(source: IterateSource) -> tuple[Intake, Tally | None]:
     element = source.name or source.label
     if not source.policy.drops:
         return Intake(source.spec, items=source.items, element=element, site=source.site), None
-    tally = Tally(element, source.policy, source.site)
+    tally = Tally(element, source.policy)
     return DroppingIntake(source.spec, items=source.items, tally=tally, site=source.site), tally
 
 

@@ -326,7 +326,7 @@ class Job:
         )
         each = Pass(clocks=(clock,), before=(), after=(), sinks=tuple(self.sinks))
         return Plan(
-            graph=None,
+            graph=SimpleNamespace(nodes=()),
             passes=(each,) * self.passes,
             folds={},
             host_folds={},
