@@ -18,7 +18,7 @@ from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
-from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
+from flowcompute.planner.lower_matmul import ROWS_PER_ITEM, TILE_ROWS
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 
@@ -105,8 +105,7 @@ class OpenCLExecutor(StepExecutor):
         blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
         self._make_partials(step, kernel, blocks)
         self._written = []
-        whole = kernel.work == "matmul"  # takes no strides, so windows are copied out
-        values = [self._argument(argument, outputs, region.stream, whole=whole) for argument in kernel.arguments]
+        values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = self._division(kernel, items, blocks)
         if count:
             self._launch(step, kernel, [*values, count, chunk, blocks, start, phase], groups)
@@ -134,7 +133,7 @@ class OpenCLExecutor(StepExecutor):
 
     # -- arguments --------------------------------------------------------------------------------
 
-    def _argument(self, argument: Argument, outputs: Mapping[int, np.ndarray], stream: bool, *, whole: bool) -> Any:
+    def _argument(self, argument: Argument, outputs: Mapping[int, np.ndarray], stream: bool) -> Any:
         assert self._memory is not None
         value = argument.value
         if argument.kind == "scalar":
@@ -148,7 +147,7 @@ class OpenCLExecutor(StepExecutor):
         if argument.period:
             return self._memory.input(("cyclic", value), self._cyclic(value), fresh=False)
         fresh = stream and value in self._streamed
-        if value in self.bases and not whole:
+        if value in self.bases:
             return self._memory.input(("base", value), self.bases[value], fresh=True)
         return self._memory.input(value, self.array(value), fresh=fresh)
 
@@ -224,7 +223,7 @@ class OpenCLExecutor(StepExecutor):
         if not self.cpu:
             most = self.device.traits.units * GROUPS_PER_UNIT
             lanes = kernel.lanes * kernel.work_group
-            work = {"flat": -(-count // lanes), "rows": count, "matmul": -(-count // kernel.work_group) * 16}
+            work = {"flat": -(-count // lanes), "rows": count, "matmul": -(-count // kernel.tile[0]) * kernel.tile[1]}
             groups = work.get(kernel.work, blocks)
             return (items if kernel.work in ("records", "columns") else count), 0, max(1, min(groups, most))
         if kernel.work in ("records", "columns"):
@@ -232,17 +231,18 @@ class OpenCLExecutor(StepExecutor):
             # Neighbouring blocks to one work-item, but enough work-items for all compute units to end together.
             chunk = max(1, units // (self.device.traits.units * GROUPS_PER_UNIT))
             return items, chunk, -(-units // chunk)
-        chunk = self._chunk(kernel)
+        chunk = self._chunk(kernel, count)
         return count, chunk, max(1, -(-count // chunk))
 
     def _tiles(self, kernel: Kernel) -> int:
         fold = next(argument.value for argument in kernel.arguments if argument.kind == "partial")
         return -(-self.plan.folds[fold].numbers // kernel.columns)
 
-    def _chunk(self, kernel: Kernel) -> int:
+    def _chunk(self, kernel: Kernel, count: int) -> int:
         """Numbers or rows for one work-item: a fair share, but not much less than `CHUNK_BYTES`."""
         if kernel.work == "matmul":
-            return ROWS_PER_ITEM
+            share = -(-count // (2 * self.device.traits.units))
+            return min(ROWS_PER_ITEM, -(-share // TILE_ROWS) * TILE_ROWS)
         width = max([a.dtype.itemsize for a in kernel.arguments if a.kind in ("input", "output")], default=4)
         knob = self.plan.strategy.items_per_work_item
         if kernel.work == "flat":

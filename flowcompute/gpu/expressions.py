@@ -103,8 +103,12 @@ class Expressions:
             case ir.Half(operand, upper):
                 part = f"{operand.name}.{'hi' if upper else 'lo'}"
                 return f"({part} != 0)" if var.dtype == BOOL and var.lanes == 1 else part
-            case ir.Item(array, index):
+            case ir.Item(array, index, vector):
+                if vector:
+                    return f"*(__local {type_of(var.dtype, var.lanes, var.mask_bytes)} *)({array} + {index})"
                 return f"{array}[{index}]"
+            case ir.Lane(operand, lane):
+                return f"({type_of(var.dtype, var.lanes, var.mask_bytes)})({operand.name}.s{lane:x})"
             case ir.Integer(text, step):
                 return self._integer(text, step, var)
             case ir.Generate():

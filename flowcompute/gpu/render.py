@@ -62,7 +62,7 @@ class _Renderer:
         for array in _arrays(self.kernel.body):
             if array.local:
                 kind = type_of(array.dtype, array.lanes, array.mask_bytes)
-                self._line(f"__local {kind} {array.name}[{array.size}];")
+                self._line(f"__local {kind} {array.name}[{array.size}] __attribute__((aligned(64)));")
 
     def _integers(self) -> None:
         self._line("const long gid = get_group_id(0), gsize = get_num_groups(0);")
@@ -93,7 +93,9 @@ class _Renderer:
                     self._line(f"{type_of(dtype, lanes, mask_bytes)} {name}[{size}];")
             case ir.Put(array, index, var):
                 self._line(f"{array}[{index}] = {self._put(array, var)};")
-            case ir.For(index, start, stop, step, body):
+            case ir.For(index, start, stop, step, body, unroll):
+                if unroll:
+                    self._line("#pragma unroll")
                 increment = f"{index}++" if step == "1" else f"{index} += {step}"
                 self._nest(f"for (long {index} = {start}; {index} < {stop}; {increment}) {{", body)
             case ir.While(condition, body):

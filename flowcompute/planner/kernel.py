@@ -121,10 +121,19 @@ class Half:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An element of a private or local array."""
+    """An element of a private or local array; as a `vector`, several numbers from an `index` that they divide."""
 
     array: str
     index: str
+    vector: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One lane of a vector, in all lanes."""
+
+    operand: Var
+    lane: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +202,7 @@ Expr = (
     | Splat
     | Half
     | Item
+    | Lane
     | Integer
     | Generate
     | Below
@@ -269,13 +279,14 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for (long index = start; index < stop; index += step)`; `down` halves instead of stepping."""
+    """`for (long index = start; index < stop; index += step)`; with `unroll` the compiler is asked to write it out."""
 
     index: str
     start: str
     stop: str
     step: str
     body: tuple[Stmt, ...]
+    unroll: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +328,7 @@ class Kernel:
         columns: for folds of columns, columns that one work-item takes (0: all).
         units: numbers or rows in one record, by which work is divided.
         lanes: numbers in a vector.
+        tile: for matrix products on GPUs, rows of a work-group's tile and how many tiles span the columns.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
     """
 
@@ -330,5 +342,6 @@ class Kernel:
     columns: int = 0
     units: int = 1
     lanes: int = 1
+    tile: tuple[int, int] = (1, 1)
     contract: bool = False
     notes: dict[str, Any] = field(default_factory=dict, compare=False)

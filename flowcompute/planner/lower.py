@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.fold import FoldSpec
@@ -11,12 +10,15 @@ from flowcompute.planner.lower_flat import FlatLowering, is_flat
 from flowcompute.planner.lower_matmul import MatmulLowering
 from flowcompute.planner.lower_rows import lower_rows
 from flowcompute.planner.lower_short_rows import lower_short_rows
+from flowcompute.planner.lower_tiled_matmul import TiledMatmulLowering
 from flowcompute.planner.region import Region
 
 
 def lower(graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpec], name: str) -> Kernel:
     """The kernel IR of a region for a device of these traits."""
-    if graph.nodes[region.nodes[0]].kind is Kind.CONTRACT:
+    if region.product is not None:
+        if traits.code_shape == "gpu":
+            return TiledMatmulLowering(graph, region).lower(name)
         return MatmulLowering(graph, region, traits).lower(name)
     if is_flat(graph, region):
         return FlatLowering(graph, region, traits, folds).lower(name)

@@ -1,190 +1,223 @@
-"""The matrix product: correct and blocked for the cache; a tile of four rows by one vector of columns.
+"""Products of matrices on CPUs: tiles of rows by vectors of columns, sums in registers.
 
-Sums run over k in panels of `PANEL`, in order inside a panel and panel by panel, whatever
-the tile: that order belongs to the op.
+A work-item takes a run of rows and walks strips of columns, so that a strip of B stays in
+cache while all its rows pass; what follows the product is computed before it is stored.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
+from collections.abc import Callable
 
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Traits
-from flowcompute.planner.emit import Arguments, Scope, loaded
+from flowcompute.planner.contraction import PANEL, Contraction, Row
+from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
+    Array,
     Assign,
     Combine,
     For,
     If,
+    Item,
     Kernel,
     Load,
     MultiplyAdd,
-    Number,
+    Put,
     SetInteger,
     Splat,
     Stmt,
-    Store,
     Var,
+    While,
 )
 from flowcompute.planner.region import Region
-from flowcompute.spec import Spec, is_float
 
-PANEL = 512
 TILE_ROWS = 4
-ROWS_PER_ITEM = 64
-GROUP = 64
+STRIP_BYTES = 64
+"""Four rows by 64 bytes are 8 sums of AVX2: enough to keep its multipliers busy, and half of its registers."""
+ROWS_PER_ITEM = 128
+"""Most rows of a work-item, a multiple of `TILE_ROWS`."""
+PACKED_ROWS = 16
+"""Fewest rows for which a panel of B is first copied to where its rows follow each other."""
 
 
 class MatmulLowering:
-    """Lowers one product: C[s, i, j] = sum over k of A[s, i, k] * B[s, k, j]."""
+    """Lowers one region with a product for a CPU."""
 
     def __init__(self, graph: Graph, region: Region, traits: Traits) -> None:
         self.region = region
-        node = graph.nodes[region.nodes[0]]
-        self.left, self.right = (graph.nodes[i].spec for i in node.inputs)
-        self.spec = node.spec
-        self.cpu = traits.code_shape == "cpu"
-        self.lanes = traits.lanes if self.cpu else 1
-        self.names = itertools.count()
-        arguments = Arguments()
-        self.a = arguments.get("input", self.left.dtype, node.inputs[0])
-        self.b = arguments.get("input", self.right.dtype, node.inputs[1])
-        self.c = arguments.get("output", self.spec.dtype, node.id)
-        self.arguments = arguments
-        self.stream_rows = self.left.is_stream and self.left.ndim == 2
-        self.inner = self.left.shape[-1]
-        self.columns = self.right.shape[-1]
-        vector = self.left.ndim == 1
-        self.height = 1 if vector or self.stream_rows else self.left.shape[-2]
-        own = len(self.spec.shape) - (1 if vector or self.stream_rows else 2)
-        self.stack = self.spec.shape[:own]
+        self.contraction = one = Contraction(graph, region)
+        itemsize = one.dtype.itemsize
+        self.lanes = min(traits.lanes, max(8, STRIP_BYTES // itemsize))
+        self.vectors = max(1, STRIP_BYTES // (self.lanes * itemsize))
+        # Rows of B far apart, above all by powers of two, would push each other out of the cache.
+        self.packed = one.shared and (region.stream or one.units >= PACKED_ROWS)
+        self.panels = one.inner > PANEL
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts row tiles (CPU) or single results (GPU)."""
+        """The kernel; its work counts rows."""
+        one = self.contraction
+        width = self.lanes * self.vectors
+        strips: list[Stmt] = []
+        column = 0
+        if whole := one.columns // width * width:
+            strips.append(For("j", "0", str(whole), str(width), tuple(self._strip(self.vectors, None))))
+            column = whole
+        while column < one.columns:
+            count = min(self.lanes, one.columns - column)
+            body = self._strip(1, str(count) if count < self.lanes else None)
+            strips.append(If("1", (SetInteger("j", str(column)), *body)))
+            column += count
         return Kernel(
             name,
             self.region.name,
-            self.arguments.ordered(),
-            tuple(self._cpu_body() if self.cpu else self._gpu_body()),
+            one.arguments.ordered(),
+            (*self._arrays(), SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)"), *strips),
             work="matmul",
-            work_group=1 if self.cpu else GROUP,
-            units=self.units,
+            units=one.units,
             lanes=self.lanes,
         )
 
-    @property
-    def units(self) -> int:
-        """Rows of the result in one record."""
-        return math.prod(self.stack) * self.height
+    def _arrays(self) -> list[Stmt]:
+        if not self.packed:
+            return []
+        one = self.contraction
+        arrays: list[Stmt] = [Array("packed", one.dtype, self.lanes, min(one.inner, PANEL) * self.vectors or 1)]
+        if self.panels:
+            arrays.append(Array("totals", one.dtype, self.lanes, ROWS_PER_ITEM * self.vectors))
+        return arrays
 
-    def _offsets(self) -> list[Stmt]:
-        """Where the row's matrices begin: integers `matrix`, `row`, `at_a`, `at_b`."""
-        stack = math.prod(self.stack)
-        return [
-            SetInteger("record", f"r / {self.units}" if self.units > 1 else "r"),
-            SetInteger("within", f"r % {self.units}" if self.units > 1 else "0"),
-            SetInteger("row", f"within % {self.height}"),
-            SetInteger("matrix", f"within / {self.height}" if stack > 1 else "0"),
-            SetInteger("at_a", self._base(self.left, 1 if self.stream_rows else 2) + f" + row * {self.inner}"),
-            SetInteger("at_b", self._base(self.right, 2)),
-            SetInteger("at_c", f"r * {self.columns}"),
-        ]
+    def _strip(self, vectors: int, count: str | None) -> list[Stmt]:
+        """A strip of columns for all rows."""
+        if not self.packed:
+            return self._rows(lambda rows: self._tile(rows, vectors, count))
+        one = self.contraction
+        scope = Scope(one.names, lanes=self.lanes)
+        at_b = one.row(scope, "start").of_b(scope)
+        if not self.panels:
+            scope.add(*self._pack(at_b, "0", str(one.inner), vectors, count))
+            scope.add(*self._rows(lambda rows: self._packed_tile(rows, vectors, count, "0", str(one.inner))))
+            return scope.statements
+        clear = scope.inner()
+        clear.add(Put("totals", "i", clear.let(one.zero(), one.dtype)))
+        scope.add(For("i", "0", str(ROWS_PER_ITEM * self.vectors), "1", tuple(clear.statements)))
+        panel = scope.inner()
+        length = panel.integer(f"min((long){PANEL}, {one.inner} - panel)")
+        panel.add(*self._pack(at_b, "panel", length, vectors, count))
+        panel.add(*self._rows(lambda rows: self._packed_tile(rows, vectors, count, "panel", length)))
+        scope.add(For("panel", "0", str(one.inner), str(PANEL), tuple(panel.statements)))
+        return scope.statements
 
-    def _base(self, spec: Spec, own: int) -> str:
-        """Offset of the operand's matrix, broadcast over stacks."""
-        shape = spec.shape[: max(0, len(spec.shape) - own)]
-        step = math.prod(spec.shape[len(shape) :])
-        terms = []
-        for back in range(1, len(shape) + 1):
-            below = math.prod(self.stack[len(self.stack) - back + 1 :])
-            if shape[-back] != 1:
-                terms.append(f"(matrix / {below} % {self.stack[-back]}) * {step}")
-            step *= shape[-back]
-        if spec.is_stream:
-            terms.append(f"record * {spec.item_numbers}")
-        return " + ".join(terms) or "0"
+    def _rows(self, tile: Callable[[int], list[Stmt]]) -> list[Stmt]:
+        """All rows, tile by tile; the rows of a tile multiply one matrix."""
+        one = self.contraction
+        whole, single = tuple(tile(TILE_ROWS)), tuple(tile(1))
+        if one.shared:
+            tiled = SetInteger("tiled", f"start + (stop - start) / {TILE_ROWS} * {TILE_ROWS}")
+            loops = (For("r", "start", "tiled", str(TILE_ROWS), whole), For("r", "tiled", "stop", "1", single))
+            return [If("1", (tiled, *loops))]
+        if one.height < TILE_ROWS:
+            return [For("r", "start", "stop", "1", single)]
+        fits = f"r % {one.height} <= {one.height - TILE_ROWS} && r + {TILE_ROWS} <= stop"
+        step, by_one = SetInteger("r", f"r + {TILE_ROWS}", new=False), SetInteger("r", "r + 1", new=False)
+        choice = If(fits, (*whole, step), (*single, by_one))
+        return [If("1", (SetInteger("r", "start"), While("r < stop", (choice,))))]
 
-    @property
-    def _shared(self) -> bool:
-        """Whether consecutive rows of the result multiply the same matrix, so that a tile of them can."""
-        return self.stream_rows or (not self.right.is_stream and math.prod(self.right.shape[:-2]) == 1)
+    # -- tiles ----------------------------------------------------------------------------------------
 
-    # -- CPU ------------------------------------------------------------------------------------
+    def _places(self, scope: Scope, rows: int) -> list[Row]:
+        return [self.contraction.row(scope, scope.integer(f"r + {row}") if row else "r") for row in range(rows)]
 
-    def _cpu_body(self) -> list[Stmt]:
-        columns = self.columns
-        whole = columns - columns % self.lanes
-        per_item: list[Stmt] = []
-        if whole:
-            per_item.append(For("j", "0", str(whole), str(self.lanes), tuple(self._panels(None))))
-        if columns % self.lanes:
-            per_item.append(If("1", (SetInteger("j", str(whole)), *self._panels(str(columns % self.lanes)))))
-        return [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)"), *per_item]
+    def _store(self, scope: Scope, row: Row, vector: int, count: str | None, total: Var) -> None:
+        self.contraction.store(scope, row, self._column(vector), count, total)
 
-    def _panels(self, count: str | None) -> list[Stmt]:
-        """One strip of columns: panel by panel, tiles of rows inside, so that the panel stays in cache."""
-        rows: list[Stmt] = []
-        if self._shared and not self.region_split:
-            rows.append(SetInteger("tiled", f"start + (stop - start) / {TILE_ROWS} * {TILE_ROWS}"))
-            rows.append(For("r", "start", "tiled", str(TILE_ROWS), tuple(self._tile(TILE_ROWS, count))))
-            rows.append(For("r", "tiled", "stop", "1", tuple(self._tile(1, count))))
+    def _column(self, vector: int) -> str:
+        return f"j + {vector * self.lanes}" if vector else "j"
+
+    def _tile(self, rows: int, vectors: int, count: str | None) -> list[Stmt]:
+        """A tile that reads B where it lies, with all sums in registers."""
+        one = self.contraction
+        scope = Scope(one.names, lanes=self.lanes)
+        places = self._places(scope, rows)
+        at_a, at_b = [row.of_a(scope) for row in places], places[0].of_b(scope)
+        totals = self._zeros(scope, rows, vectors)
+        if self.panels:
+            panel = scope.inner()
+            sums = self._zeros(panel, rows, vectors)
+            until = panel.integer(f"min((long){one.inner}, panel + {PANEL})")
+            self._accumulate(panel, sums, at_a, "panel", until, lambda inner: self._from_b(inner, at_b, vectors, count))
+            for own, before in zip(itertools.chain(*sums), itertools.chain(*totals), strict=True):
+                added = panel.let(Combine("sum", (before,), (own,), 0), before.dtype)
+                panel.add(Assign(before, Splat(added)))
+            scope.add(For("panel", "0", str(one.inner), str(PANEL), tuple(panel.statements)))
         else:
-            rows.append(For("r", "start", "stop", "1", tuple(self._tile(1, count))))
-        bounds = SetInteger("until", f"min((long){self.inner}, panel + {PANEL})")
-        stop = str(max(self.inner, 1))
-        return [For("panel", "0", stop, str(PANEL), (bounds, *rows))]
+            stop = str(one.inner)
+            self._accumulate(scope, totals, at_a, "0", stop, lambda inner: self._from_b(inner, at_b, vectors, count))
+        for row, line in zip(places, totals, strict=True):
+            for vector, total in enumerate(line):
+                self._store(scope, row, vector, count, total)
+        return scope.statements
 
-    @property
-    def region_split(self) -> bool:
-        """Whether four consecutive rows may lie in different places of the left operand (stacks broadcast)."""
-        return not self.stream_rows and math.prod(self.left.shape[:-2]) != math.prod(self.stack)
+    def _packed_tile(self, rows: int, vectors: int, count: str | None, start: str, length: str) -> list[Stmt]:
+        """A tile of one panel, which is packed; what a row has so far waits in `totals`."""
+        one = self.contraction
+        scope = Scope(one.names, lanes=self.lanes)
+        places = self._places(scope, rows)
+        sums = self._zeros(scope, rows, vectors)
+        at_a = [scope.integer(f"{row.of_a(scope)} + {start} * {one.a.column}") for row in places]
 
-    def _tile(self, rows: int, count: str | None) -> list[Stmt]:
-        scope = Scope(self.names, lanes=self.lanes)
-        totals = [self._zero(scope) for _ in range(rows)]
-        inner = Scope(self.names, scope)
-        b = loaded(inner, Load(self.b, f"at_b + k * {self.columns} + j", 1, count))
-        for row, total in enumerate(totals):
-            a = loaded(inner, Load(self.a, f"at_a + {row * self.inner} + k", 0))
-            inner.add(Assign(total, Splat(inner.let(MultiplyAdd(a, b, total), total.dtype))))
-        scope.add(For("k", "panel", "until", "1", tuple(inner.statements)))
-        for row, total in enumerate(totals):
-            self._add_panel(scope, total, f"at_c + {row * self.columns} + j", count)
-        return [*self._offsets(), *scope.statements]
+        def packed(inner: Scope) -> list[Var]:
+            return [inner.let(Item("packed", f"k * {vectors} + {vector}"), one.dtype) for vector in range(vectors)]
 
-    def _zero(self, scope: Scope) -> Var:
-        return scope.let(Number(-0.0 if is_float(self.spec.dtype) and self.inner else 0), self.spec.dtype)
+        self._accumulate(scope, sums, at_a, "0", length, packed)
+        for position, (row, line) in enumerate(zip(places, sums, strict=True)):
+            for vector, own in enumerate(line):
+                if not self.panels:
+                    self._store(scope, row, vector, count, own)
+                    continue
+                slot = f"(r - start + {position}) * {vectors} + {vector}"
+                # Numbers that are not there yet, -0.0, change no bit of the first panel.
+                before = scope.let(Item("totals", slot), one.dtype)
+                added = scope.let(Combine("sum", (before,), (own,), 0), one.dtype)
+                last = scope.inner()
+                self._store(last, row, vector, count, added)
+                scope.add(If(f"panel + {PANEL} < {one.inner}", (Put("totals", slot, added),), tuple(last.statements)))
+        return scope.statements
 
-    def _add_panel(self, scope: Scope, total: Var, index: str, count: str | None) -> None:
-        """The first panel is stored, later ones are added to what is there."""
-        later = scope.inner()
-        before = loaded(later, Load(self.c, index, 1, count))
-        added = later.let(Combine("sum", (before,), (total,), 0), total.dtype)
-        later.add(self._store(index, added, count))
-        scope.add(If("panel == 0", (self._store(index, total, count),), tuple(later.statements)))
+    def _zeros(self, scope: Scope, rows: int, vectors: int) -> list[list[Var]]:
+        zero, dtype = self.contraction.zero(), self.contraction.dtype
+        return [[scope.let(zero, dtype) for _ in range(vectors)] for _ in range(rows)]
 
-    def _store(self, index: str, var: Var, count: str | None) -> Store:
-        return Store(self.c, index, var, 1, count, canonical=is_float(self.spec.dtype))
+    def _pack(self, at_b: str, start: str, length: str, vectors: int, count: str | None) -> list[Stmt]:
+        """Copy a panel of B, `length` rows from `start`, into `packed`."""
+        one = self.contraction
+        copy = Scope(one.names, lanes=self.lanes)
+        for vector, var in enumerate(self._from_b(copy, f"{at_b} + {start} * {one.b.row}", vectors, count)):
+            copy.add(Put("packed", f"k * {vectors} + {vector}", var))
+        return [For("k", "0", length, "1", tuple(copy.statements))]
 
-    # -- GPU ------------------------------------------------------------------------------------
+    def _from_b(self, scope: Scope, at_b: str, vectors: int, count: str | None) -> list[Var]:
+        """Vectors of row `k` of B."""
+        factor, b = self.contraction.factor, self.contraction.b
+        columns = [self._column(vector) for vector in range(vectors)]
+        places = columns if b.column == 1 else [f"({column}) * {b.column}" for column in columns]
+        return [factor(scope, Load(b.argument, f"{at_b} + k * {b.row} + {at}", b.column, count)) for at in places]
 
-    def _gpu_body(self) -> list[Stmt]:
-        """One result a work-item; neighbours share rows of B."""
-        scope = Scope(self.names, lanes=1)
-        panel = Scope(self.names, scope)
-        total = self._zero(panel)
-        inner = Scope(self.names, panel)
-        a = loaded(inner, Load(self.a, "at_a + k", 1))
-        b = loaded(inner, Load(self.b, f"at_b + k * {self.columns} + j", 1))
-        inner.add(Assign(total, Splat(inner.let(MultiplyAdd(a, b, total), total.dtype))))
-        panel.add(SetInteger("until", f"min((long){self.inner}, panel + {PANEL})"))
-        panel.add(For("k", "panel", "until", "1", tuple(inner.statements)))
-        self._add_panel(panel, total, "at_c + j", None)
-        body = [
-            SetInteger("r", f"u / {self.columns}"),
-            SetInteger("j", f"u % {self.columns}"),
-            *self._offsets(),
-            For("panel", "0", str(max(self.inner, 1)), str(PANEL), tuple(panel.statements)),
-        ]
-        return [For("u", "wid", f"n * {self.columns}", "wsize", tuple(body))]
+    def _accumulate(
+        self,
+        scope: Scope,
+        sums: list[list[Var]],
+        at_a: list[str],
+        start: str,
+        stop: str,
+        columns: Callable[[Scope], list[Var]],
+    ) -> None:
+        one = self.contraction
+        inner = scope.inner()
+        right = columns(inner)
+        for at, line in zip(at_a, sums, strict=True):
+            index = f"{at} + k" if one.a.column == 1 else f"{at} + k * {one.a.column}"
+            a = one.factor(inner, Load(one.a.argument, index, 0))
+            for own, b in zip(line, right, strict=True):
+                inner.add(Assign(own, Splat(inner.let(MultiplyAdd(a, b, own), own.dtype))))
+        scope.add(For("k", start, stop, "1", tuple(inner.statements)))

@@ -35,6 +35,7 @@ class Region:
         reads: for each node, its operands: a node of the region or an access.
         outputs: ids of values stored, in order.
         folds: ids of fold nodes whose block results are stored.
+        product: id of the matrix product among the nodes that everything else in it follows, if there is one.
         entered: values that come from another clock as they are, and so lie in memory of their own.
     """
 
@@ -48,6 +49,7 @@ class Region:
     reads: dict[int, tuple[int | Access, ...]]
     outputs: tuple[int, ...]
     folds: tuple[int, ...]
+    product: int | None = None
     entered: frozenset[int] = frozenset()
 
     @property

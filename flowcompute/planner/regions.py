@@ -37,11 +37,12 @@ class _Group:
     layouts: dict[int, Layout] = field(default_factory=dict)
     reads: dict[int, tuple[int | Access, ...]] = field(default_factory=dict)
     folds: list[int] = field(default_factory=list)
+    product: int | None = None
 
     @property
     def trivial(self) -> bool:
         """Whether every value is one number an item, so that any domain fits."""
-        return math.prod(self.domain) == 1 and not self.reduced and not self.folds
+        return math.prod(self.domain) == 1 and not self.reduced and not self.folds and self.product is None
 
 
 class _Refusal(Exception):  # noqa: N818 - a decision, not an error
@@ -67,6 +68,9 @@ class _Builder:
             self.reasons.append(Reason("cut", node.name, reason))
             return
         stream = node.spec.is_stream or node.kind is Kind.FOLD
+        if node.kind is Kind.CONTRACT:
+            self._start_product(node, stream)
+            return
         operand_groups = [
             group
             for group in dict.fromkeys(self.group_of[i] for i in node.inputs if i in self.group_of)
@@ -108,11 +112,30 @@ class _Builder:
 
     def _start(self, node: Node, stream: bool) -> None:
         shape = self._operand_shape(node)
-        group = _Group(len(self.groups) + node.id, stream, self.levels[node.id], shape)
-        while group.id in self.groups:
-            group.id += 1
+        group = _Group(self._new_id(node), stream, self.levels[node.id], shape)
         self.groups[group.id] = group
         self._place(group, node, _own_axes(shape))
+
+    def _start_product(self, node: Node, stream: bool) -> None:
+        """A matrix product begins a kernel of its own, which what follows it element by element joins."""
+        for i in dict.fromkeys(node.inputs):
+            owner = self.groups.get(self.group_of.get(i, -1))
+            if owner is not None and (owner.stream, owner.level) == (stream, self.levels[node.id]):
+                name = self.graph.nodes[i].name
+                text = f"{name} is stored: a matrix product reads what it multiplies many times"
+                self.reasons.append(Reason("cut", node.name, text))
+        group = _Group(self._new_id(node), stream, self.levels[node.id], node.spec.shape, product=node.id)
+        self.groups[group.id] = group
+        group.reads[node.id] = tuple(Access(i, tuple(range(len(self.graph.nodes[i].spec.shape)))) for i in node.inputs)
+        group.layouts[node.id] = _own_axes(node.spec.shape)
+        group.nodes.append(node.id)
+        self.group_of[node.id] = group.id
+
+    def _new_id(self, node: Node) -> int:
+        number = len(self.groups) + node.id
+        while number in self.groups:
+            number += 1
+        return number
 
     def _join(self, node: Node, ids: list[int]) -> None:
         """Put the node into the union of these regions.
@@ -141,6 +164,7 @@ class _Builder:
             for own, elsewhere in zip(axes, placed[position], strict=True):
                 if elsewhere is not None and own != elsewhere:
                     raise _Refusal("its operands line up on different axes")
+        self._check_product(node, groups)
         self._check_node(node, target, groups, axes, shape)
         self._check_order(node, groups)
         if sum(len(group.nodes) for group in groups) >= MAX_NODES:
@@ -191,6 +215,22 @@ class _Builder:
                 raise _Refusal("numbers are folded in blocks of records, and its operands are reduced row by row")
             if reduced and math.prod(domain) > FOLD_BESIDE_ROWS:
                 raise _Refusal("rows this wide are folded in a kernel of their own")
+
+    def _check_product(self, node: Node, groups: list[_Group]) -> None:
+        """Refuse what does not follow a product number by number, in its shape."""
+        products = [group for group in groups if group.product is not None]
+        if not products:
+            return
+        if len(products) > 1:
+            raise _Refusal("a kernel holds one matrix product")
+        if node.kind is not Kind.ELEMENTWISE:
+            raise _Refusal("it needs whole rows of a matrix product, which is stored tile by tile")
+        domain = products[0].domain
+        others = [i for group in groups if group is not products[0] for i in group.nodes]
+        if any(group.reduced or group.folds for group in groups):
+            raise _Refusal("reductions and a matrix product walk their operands in different ways")
+        if any(self.graph.nodes[i].spec.shape != domain for i in (node.id, *others)):
+            raise _Refusal(f"its shape is not the matrix product's, {domain}")
 
     def _check_order(self, node: Node, groups: list[_Group]) -> None:
         """Refuse when one of the regions must run after something that needs another of them."""
@@ -253,6 +293,7 @@ class _Builder:
             target.reduced |= other.reduced
             target.nodes = sorted(target.nodes + other.nodes)
             target.folds = sorted(target.folds + other.folds)
+            target.product = other.product if target.product is None else target.product
             target.layouts |= other.layouts
             target.reads |= other.reads
             for i in other.nodes + other.folds:
@@ -297,6 +338,8 @@ class _Builder:
     def _try_beside(self, a: _Group, b: _Group) -> None:
         shared = set(self._external(a)) & set(self._external(b))
         streamed = {i for i in shared if self.graph.nodes[i].spec.is_stream}
+        if a.product is not None or b.product is not None:
+            return
         if (a.stream, a.level, a.domain) != (b.stream, b.level, b.domain) or not streamed:
             return
         names = (self._title(a), self._title(b))
@@ -352,6 +395,7 @@ class _Builder:
                 reads=group.reads,
                 outputs=tuple(i for i in sorted(group.nodes) if i in used),
                 folds=tuple(sorted(group.folds)),
+                product=group.product,
             )
             for group in sorted(self.groups.values(), key=lambda g: min(g.nodes + g.folds))
         ]

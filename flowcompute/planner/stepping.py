@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from flowcompute.elements.op import Kind
-from flowcompute.graph.graph import Graph, Node
+from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.lower import lower
 from flowcompute.planner.reason import Reason
-from flowcompute.planner.region import Access, Region
+from flowcompute.planner.region import Region
 from flowcompute.planner.regions import build_regions
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.strategy import Config
 
-FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD)
+FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD, Kind.CONTRACT)
 ALONE = (Kind.HOST, Kind.ALONG, Kind.SCAN, Kind.VIEW)
 """Kinds of nodes that are steps of their own."""
 
@@ -54,14 +54,13 @@ class StepMaker:
         """
         nodes = [self.graph.nodes[i] for i in sorted(places)]
         alone = [node for node in nodes if node.kind in ALONE]
-        wanted = wanted.union(*(node.inputs for node in nodes if node.kind in ALONE or node.kind is Kind.CONTRACT))
+        wanted = wanted.union(*(node.inputs for node in nodes if node.kind in ALONE))
         levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
         fused = [node.id for node in nodes if node.kind in FUSED]
         regions, host_folds, reasons = build_regions(
             self.graph, levels, fused, wanted, numbers_on_host=self.config.by_hand
         )
         self.reasons += [reason for reason in reasons if reason not in self.reasons]
-        regions += [_single(self.graph, node, places[node.id]) for node in nodes if node.kind is Kind.CONTRACT]
         made: dict[int, list[Step]] = {}
         for region in regions:
             here = (entered or {}).get(region.level, frozenset())
@@ -114,21 +113,3 @@ def _ordered(steps: list[Step]) -> list[Step]:
                 done.add(stack.pop())
                 order.append(steps[position])
     return order
-
-
-def _single(graph: Graph, node: Node, place: int) -> Region:
-    """A region of one node that keeps its own kernel."""
-    accesses = tuple(Access(i, tuple(range(len(graph.nodes[i].spec.shape)))) for i in node.inputs)
-    layout = tuple(range(len(node.spec.shape)))
-    return Region(
-        node.name,
-        node.spec.is_stream,
-        place,
-        node.spec.shape,
-        frozenset(),
-        (node.id,),
-        {node.id: layout},
-        {node.id: accesses},
-        (node.id,),
-        (),
-    )

@@ -14,9 +14,9 @@ from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Node
 from flowcompute.planner.backend import Backend, Executor, Traits
 from flowcompute.planner.canonical import canonical_nan, maximum, minimum, reduce_rows
+from flowcompute.planner.contraction import PANEL
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.kernel import register_dtype
-from flowcompute.planner.lower_matmul import PANEL
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.steps import RegionStep
 from flowcompute.spec import is_float

@@ -9,8 +9,8 @@ void k0(
     const long blocks,
     const long first,
     const long phase) {
-    __local float l0[256];
-    __local float l33[256];
+    __local float l0[256] __attribute__((aligned(64)));
+    __local float l33[256] __attribute__((aligned(64)));
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
     for (long r = gid; r < n; r += gsize) {

@@ -90,7 +90,21 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
     "resident rows and columns": (lambda: rows() * weights(7) + weights(1), 1, []),
     "streams of unequal items": (lambda: product_and_sum(rows(), rows(1)), 1, []),
     "where and bools": (lambda: choice(rows()), 1, []),
-    "a product and what follows": (lambda: fc.exp((rows() + 1) @ weights(7, 5)), 3, []),
+    "a product and what follows": (
+        lambda: fc.exp((rows() + 1) @ weights(7, 5)),
+        2,
+        ["matmul: add is stored: a matrix product reads what it multiplies many times"],
+    ),
+    "sums of products": (
+        lambda: (rows() @ weights(7, 5)).sum(axis=1),
+        2,
+        ["sum: it needs whole rows of a matrix product, which is stored tile by tile"],
+    ),
+    "two products": (
+        lambda: rows() @ weights(7, 5) + rows() @ weights(7, 5),
+        2,
+        ["add: a kernel holds one matrix product"],
+    ),
     "unrelated streams": (lambda: [numbers() + 1, rows() + 1], 2, []),
     "what stays resident": (lambda: rows() + fc.exp(weights(7)), 2, []),
     "after a fold": (lambda: fc.sqrt(rows().sum(axis=0)), 2, []),

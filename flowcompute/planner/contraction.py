@@ -1,0 +1,208 @@
+"""The product of matrices in a region: where its operands and what follows it lie.
+
+The product is C[s, i, j] = sum over k of A[s, i, k] * B[s, k, j], with s over a stack that
+either operand may be broadcast along. A **row** is a row of C, numbered through all records.
+
+Sums run over k in panels of `PANEL`, in order inside a panel and panel by panel, whatever the
+tile: that order belongs to the op. Element-wise operations on the product follow in registers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.emit import Arguments, Point, Scope, loaded
+from flowcompute.planner.kernel import Argument, Convert, Load, Number, Var
+from flowcompute.planner.region import Access, Region
+from flowcompute.planner.storage import Storage, c_strides, storage
+from flowcompute.spec import Spec, is_float
+
+PANEL = 512
+
+
+_INT32 = np.dtype(np.int32)
+
+
+def sum_dtype(dtype: np.dtype) -> np.dtype:
+    """In what products of this dtype are summed: narrow integers in 32 bits, which end in the same bits."""
+    if dtype.kind in "iu" and dtype.itemsize < _INT32.itemsize:
+        return _INT32
+    return dtype
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A factor: its parameter, where it lies, and the strides of its rows and columns, in numbers."""
+
+    argument: Argument
+    spec: Spec
+    lies: Storage
+    row: int
+    column: int
+
+
+class Contraction:
+    """What both code shapes must know of a region with a product.
+
+    Attributes:
+        node: the product.
+        height: rows of one matrix; 1 where a record is a row.
+        inner, columns: sizes of k and j.
+        stack: item axes of the result before its matrices.
+        dtype: what sums are kept in.
+        shared: whether all rows multiply the same matrix B.
+    """
+
+    def __init__(self, graph: Graph, region: Region) -> None:
+        self.graph = graph
+        self.region = region
+        self.arguments = Arguments()
+        self.names = itertools.count()
+        assert region.product is not None
+        self.node = graph.nodes[region.product]
+        left, right = (graph.nodes[i].spec for i in self.node.inputs)
+        self.stream_rows = left.is_stream and left.ndim == 2
+        vector = left.ndim == 1
+        self.height = 1 if vector or self.stream_rows else left.shape[-2]
+        self.inner, self.columns = left.shape[-1], right.shape[-1]
+        own = 1 if vector or self.stream_rows else 2
+        self.stack = self.node.spec.shape[: len(self.node.spec.shape) - own]
+        self.dtype = sum_dtype(self.node.spec.dtype)
+        self.a, self.b = (self._operand(i) for i in self.node.inputs)
+        self.shared = self.stream_rows or (not right.is_stream and math.prod(right.shape[:-2]) == 1)
+
+    def _operand(self, value: int) -> Operand:
+        spec, lies = self.graph.nodes[value].spec, storage(self.graph, value)
+        argument = self.arguments.get("input", spec.dtype, lies.base)
+        row = lies.strides[-2] if len(lies.strides) > 1 else 0
+        return Operand(argument, spec, lies, row, lies.strides[-1])
+
+    @property
+    def units(self) -> int:
+        """Rows in one record."""
+        return math.prod(self.stack) * self.height
+
+    # -- places of a row --------------------------------------------------------------------------
+
+    def row(self, scope: Scope, r: str) -> Row:
+        """The places of row `r`, as integers declared in the scope."""
+        record = scope.integer(r if self.units == 1 else f"{r} / {self.units}")
+        within = "0" if self.units == 1 else scope.integer(f"{r} % {self.units}")
+        many = math.prod(self.stack) > 1
+        matrix = scope.integer(f"{within} / {self.height}") if many else "0"
+        own = within if not many else scope.integer(f"{within} % {self.height}")
+        return Row(self, r, record, matrix, own)
+
+    def matrix_base(self, operand: Operand, record: str, matrix: str) -> list[str]:
+        """Terms of the offset at which a matrix of an operand begins, broadcast over stacks."""
+        own = 1 if self.stream_rows and operand is self.a else 2
+        shape = operand.spec.shape[: max(0, len(operand.spec.shape) - own)]
+        terms = [str(operand.lies.offset)] if operand.lies.offset else []
+        for back in range(1, len(shape) + 1):
+            stride = operand.lies.strides[len(shape) - back]
+            if shape[-back] != 1 and stride:
+                terms.append(f"{self._stack_index(matrix, back)} * {stride}")
+        if operand.lies.record:
+            terms.append(f"{record} * {operand.lies.record}")
+        return terms
+
+    def _stack_index(self, matrix: str, back: int) -> str:
+        below = math.prod(self.stack[len(self.stack) - back + 1 :])
+        return f"({matrix} / {below} % {self.stack[-back]})"
+
+    def stack_indices(self, matrix: str) -> list[str]:
+        """The index on each axis of the stack."""
+        return [self._stack_index(matrix, len(self.stack) - axis) for axis in range(len(self.stack))]
+
+    # -- values -----------------------------------------------------------------------------------
+
+    def zero(self) -> Number:
+        """What a sum begins with: the number that changes nothing, so that one product keeps its sign of zero."""
+        return Number(-0.0 if is_float(self.dtype) and self.inner else 0)
+
+    def factor(self, scope: Scope, load: Load) -> Var:
+        """Numbers of an operand, in the dtype of the sums."""
+        var = loaded(scope, load)
+        if var.dtype == self.dtype:
+            return var
+        return scope.let(Convert(var, var.dtype, self.dtype), self.dtype, var.lanes)
+
+    def store(self, scope: Scope, row: Row, column: str, count: str | None, total: Var) -> None:
+        """Store what follows from `total`, the product at columns `column` to `column + lanes` of a row."""
+        point = AfterPoint(self, scope.beside(), row, column, count)
+        made = self.node.spec.dtype
+        if made != self.dtype:
+            total = point.scope.let(Convert(total, self.dtype, made), made)
+        point.scope.known[self.node.id] = total
+        for output in self.region.outputs:
+            point.store(output, *point.place(c_strides(self.region.domain), self.node.spec.item_numbers))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the result: integers in the scope that declared them."""
+
+    contraction: Contraction
+    number: str
+    record: str
+    matrix: str
+    own: str
+
+    def of_a(self, scope: Scope) -> str:
+        """Offset of the row in A."""
+        one = self.contraction
+        terms = one.matrix_base(one.a, self.record, self.matrix)
+        if not one.stream_rows and one.a.row:
+            terms.append(f"{self.own} * {one.a.row}")
+        return scope.integer(" + ".join(terms) or "0")
+
+    def of_b(self, scope: Scope) -> str:
+        """Offset of the matrix that the row multiplies."""
+        one = self.contraction
+        return scope.integer(" + ".join(one.matrix_base(one.b, self.record, self.matrix)) or "0")
+
+
+class AfterPoint(Point):
+    """Columns `column` to `column + lanes` of a row of the product, of which `count` exist, in registers."""
+
+    def __init__(self, contraction: Contraction, scope: Scope, row: Row, column: str, count: str | None) -> None:
+        super().__init__(contraction.graph, contraction.region, contraction.arguments, scope)
+        self.contraction = contraction
+        self.row = row
+        self.column = column
+        self.count = count
+
+    def load(self, access: Access) -> Var:
+        """Load what is used beside the product."""
+        lies = storage(self.graph, access.value)
+        spec = self.graph.nodes[access.value].spec
+        argument = self.arguments.get("input", spec.dtype, lies.base)
+        strides = [0] * len(self.region.domain)
+        for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
+            if axis is not None and size != 1:
+                strides[axis] = stride
+        index, stride, count = self.place(strides, lies.record, lies.offset)
+        return loaded(self.scope, Load(argument, index, stride, count if stride else None))
+
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """The positions of these columns, counted from the first record of the stream."""
+        index, stride, _ = self.place(c_strides(self.region.domain), node.spec.item_numbers)
+        return f"first * {node.spec.item_numbers} + {index}", stride, None
+
+    def place(self, strides: Sequence[int], record: int, offset: int = 0) -> tuple[str, int, str | None]:
+        """Index, stride and count of these columns in what has these strides along the domain."""
+        one = self.contraction
+        rows = one.stack_indices(self.row.matrix)
+        rows += [self.row.own] if len(self.region.domain) > len(rows) + 1 else []
+        terms = [str(offset)] if offset else []
+        terms += [f"{self.row.record} * {record}"] if record else []
+        terms += [f"{index} * {stride}" for index, stride in zip(rows, strides[:-1], strict=True) if stride]
+        if strides[-1]:
+            terms.append(self.column if strides[-1] == 1 else f"({self.column}) * {strides[-1]}")
+        return " + ".join(terms) or "0", strides[-1], self.count

@@ -1,0 +1,288 @@
+"""Products of matrices on GPUs: a work-group makes a tile of the result from tiles of its operands in local memory.
+
+Each work-item keeps a small block of sums in registers (rows by vectors of four columns). While
+one pair of operand tiles is multiplied the next is on its way from global memory. What follows
+the product is computed from the registers before anything is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flowcompute.graph.graph import Graph
+from flowcompute.planner.contraction import PANEL, Contraction, Operand
+from flowcompute.planner.emit import Scope
+from flowcompute.planner.kernel import (
+    Array,
+    Assign,
+    Barrier,
+    Combine,
+    For,
+    If,
+    Item,
+    Kernel,
+    Lane,
+    Load,
+    MultiplyAdd,
+    Number,
+    Put,
+    Splat,
+    Stmt,
+    Var,
+)
+from flowcompute.planner.region import Region
+
+LANES = 4
+DEPTH = 16
+"""Columns of A and rows of B in a tile of theirs; divides `PANEL`."""
+BAND = 8
+"""Rows of tiles that neighbouring work-groups take column by column, so that they find both operands in cache."""
+PAD = 4
+"""Numbers between the rows of a local tile, so that work-items which write a column of it use different banks."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows and columns of the result that a work-group makes, and those that a work-item makes."""
+
+    rows: int
+    columns: int
+    item_rows: int
+    item_columns: int
+
+    @property
+    def group(self) -> int:
+        """Work-items in a work-group."""
+        return self.across * (self.rows // self.item_rows)
+
+    @property
+    def across(self) -> int:
+        """Work-items side by side."""
+        return self.columns // self.item_columns
+
+
+def choose_tile(rows: int | None, columns: int, itemsize: int) -> Tile:
+    """A tile not much larger than the matrix; its local memory stays below 40 KiB."""
+    largest = 128 if itemsize <= 4 else 64
+    height, width = (
+        next((size for size in (16, 32, 64) if side <= size), largest)
+        for side in (largest if rows is None else rows, columns)
+    )
+    height, width = min(height, largest), min(width, largest)
+    return Tile(height, width, height // 16 if height == 128 else 4, width // 16 if width == 128 else 4)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """An operand's way into local memory.
+
+    Attributes:
+        array: its two tiles, one after the other; `length` numbers each, rows `pitch` apart.
+        slots: for each number that a work-item brings its place in a tile and its k in it.
+        indices: where these numbers lie, without their k.
+        step: between neighbouring k.
+        brought: the numbers of the next tile, on their way.
+    """
+
+    operand: Operand
+    array: str
+    length: int
+    pitch: int
+    slots: list[tuple[str, str]]
+    indices: list[str]
+    step: int
+    brought: list[Var]
+
+
+class TiledMatmulLowering:
+    """Lowers one region with a product for a GPU."""
+
+    def __init__(self, graph: Graph, region: Region) -> None:
+        self.region = region
+        self.contraction = one = Contraction(graph, region)
+        rows = None if one.shared and region.stream else one.units if one.shared else one.height
+        self.tile = choose_tile(rows, one.columns, one.dtype.itemsize)
+        self.wide_rows = range(self.tile.item_rows // 4)
+        self.wide_columns = range(self.tile.item_columns // LANES)
+        self.arrays: list[Stmt] = []
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts rows of the result."""
+        one, tile = self.contraction, self.tile
+        down = -(-one.columns // tile.columns)
+        scope = Scope(one.names, lanes=LANES)
+        row, until, column = self._place(scope, down)
+        self._product(scope, row, until, column)
+        tall = f"((n + {tile.rows - 1}) / {tile.rows})"
+        many = tall if one.shared else f"n / {one.height} * {-(-one.height // tile.rows)}"
+        body = For("t", "gid", f"{many} * {down}", "gsize", tuple(scope.statements))
+        return Kernel(
+            name,
+            self.region.name,
+            one.arguments.ordered(),
+            (*self.arrays, body),
+            work="matmul",
+            work_group=tile.group,
+            units=one.units,
+            lanes=LANES,
+            tile=(tile.rows, down),
+        )
+
+    def _place(self, scope: Scope, down: int) -> tuple[str, str, str]:
+        """First row of tile `t`, the end of the rows it may hold, and its first column."""
+        one, tile = self.contraction, self.tile
+        if one.shared:
+            within, first, until = "t", "0", "n"
+            tall = scope.integer(f"(n + {tile.rows - 1}) / {tile.rows}")
+        else:
+            high = -(-one.height // tile.rows)
+            within = scope.integer(f"t % {high * down}")
+            first = scope.integer(f"t / {high * down} * {one.height}")
+            until = scope.integer(f"{first} + {one.height}")
+            tall = str(high)
+        band = scope.integer(f"{within} / {BAND * down}")
+        inside = scope.integer(f"{within} % {BAND * down}")
+        rows = scope.integer(f"min((long){BAND}, {tall} - {band} * {BAND})")
+        row = scope.integer(f"{first} + ({band} * {BAND} + {inside} % {rows}) * {tile.rows}")
+        return row, until, scope.integer(f"{inside} / {rows} * {tile.columns}")
+
+    # -- operands into local memory -----------------------------------------------------------------
+
+    def _sides(self, scope: Scope, row: str, until: str, column: str) -> tuple[_Side, _Side]:
+        """Both operands; numbers beyond the last row or column repeat it and are never stored."""
+        one, tile = self.contraction, self.tile
+
+        def of_a(inside: str) -> str:
+            r = scope.integer(f"min({row} + {inside}, {until} - 1)")
+            return one.row(scope, r).of_a(scope)
+
+        at_b = one.row(scope, row).of_b(scope)
+
+        def of_b(inside: str) -> str:
+            c = f"min({column} + {inside}, (long){one.columns - 1})"
+            return scope.integer(f"{at_b} + {c} * {one.b.column}")
+
+        a = self._side(scope, one.a, tile.rows, one.a.column, of_a, by_depth=one.a.column <= max(one.a.row, 1))
+        b = self._side(scope, one.b, tile.columns, one.b.row, of_b, by_depth=one.b.column > one.b.row)
+        return a, b
+
+    def _side(
+        self, scope: Scope, operand: Operand, width: int, step: int, place: Callable[[str], str], *, by_depth: bool
+    ) -> _Side:
+        """Neighbouring work-items bring neighbours in memory: along k `by_depth`, else along rows or columns."""
+        dtype = self.contraction.dtype
+        pitch = width + PAD
+        array = f"l{next(scope.names)}"
+        self.arrays.append(Array(array, dtype, 1, 2 * DEPTH * pitch, local=True))
+        slots, indices, brought = [], [], []
+        for turn in range(-(-DEPTH * width // self.tile.group)):
+            number = scope.integer(f"lid + {turn * self.tile.group}" if turn else "lid")
+            k = scope.integer(f"{number} % {DEPTH}" if by_depth else f"{number} / {width}")
+            inside = scope.integer(f"{number} / {DEPTH}" if by_depth else f"{number} % {width}")
+            slots.append((scope.integer(f"{k} * {pitch} + {inside}"), k))
+            indices.append(place(inside))
+            brought.append(scope.let(self.contraction.zero(), dtype, 1))
+        return _Side(operand, array, DEPTH * pitch, pitch, slots, indices, step, brought)
+
+    def _bring(self, side: _Side, start: str, *, nothing: Number) -> list[Stmt]:
+        """Read the tile that begins at k = `start`; beyond the last k stands what adds nothing."""
+        one = self.contraction
+        scope = Scope(one.names, lanes=1)
+        for (_, k), index, var in zip(side.slots, side.indices, side.brought, strict=True):
+            at = scope.integer(f"{start} + {k}")
+            reading = scope.inner(1)
+            step = at if side.step == 1 else f"{at} * {side.step}"
+            number = one.factor(reading, Load(side.operand.argument, f"{index} + {step}"))
+            reading.add(Assign(var, Splat(number)))
+            if one.inner % DEPTH:
+                scope.add(If(f"{at} < {one.inner}", tuple(reading.statements), (Assign(var, nothing),)))
+            else:
+                scope.add(*reading.statements)
+        return scope.statements
+
+    @staticmethod
+    def _put(side: _Side, half: str) -> list[Stmt]:
+        """Write what was brought into one of the two local tiles."""
+        return [
+            Put(side.array, f"({half}) * {side.length} + {place}", var)
+            for (place, _), var in zip(side.slots, side.brought, strict=True)
+        ]
+
+    # -- sums ---------------------------------------------------------------------------------------
+
+    def _product(self, scope: Scope, row: str, until: str, column: str) -> None:
+        one, tile = self.contraction, self.tile
+        a, b = self._sides(scope, row, until, column)
+        # -0.0 * 0.0 is -0.0, which changes no sum, not even the sign of a zero.
+        nothing = {id(a): Number(one.zero().value), id(b): Number(0)}
+        sums = self._zeros(scope)
+        panels = one.inner > PANEL
+        totals = self._zeros(scope) if panels else sums
+        steps = -(-one.inner // DEPTH)
+        for side in (a, b):
+            scope.add(*self._bring(side, "0", nothing=nothing[id(side)]), *self._put(side, "0"))
+        scope.add(Barrier())
+        body = Scope(one.names, scope)
+        more = f"s + 1 < {steps}"
+        ahead = body.integer(f"(s + 1) * {DEPTH}")
+        body.add(If(more, tuple(s for side in (a, b) for s in self._bring(side, ahead, nothing=nothing[id(side)]))))
+        self._multiply(body, a, b, sums)
+        if panels:
+            per = PANEL // DEPTH
+            body.add(If(f"s % {per} == {per - 1} || s == {steps - 1}", tuple(self._end_panel(body, totals, sums))))
+        body.add(If(more, tuple(s for side in (a, b) for s in self._put(side, "(s + 1) % 2"))), Barrier())
+        scope.add(For("s", "0", str(steps), "1", tuple(body.statements)))
+        y, x = (scope.integer(text) for text in (f"lid / {tile.across}", f"lid % {tile.across}"))
+        for i, line in enumerate(totals):
+            r = scope.integer(f"{row} + {self._offset(y, i // 4, tile.rows)} + {i % 4}")
+            for h, total in enumerate(line):
+                self._store(scope, r, until, f"{column} + {self._offset(x, h, tile.columns)}", total)
+
+    @staticmethod
+    def _offset(item: str, part: int, size: int) -> str:
+        """Where the work-item's `part`-th four rows or columns begin in the tile."""
+        return f"{item} * 4" + (f" + {part * size // 2}" if part else "")
+
+    def _zeros(self, scope: Scope) -> list[list[Var]]:
+        zero, dtype = self.contraction.zero(), self.contraction.dtype
+        return [[scope.let(zero, dtype, LANES) for _ in self.wide_columns] for _ in range(self.tile.item_rows)]
+
+    def _multiply(self, scope: Scope, a: _Side, b: _Side, sums: list[list[Var]]) -> None:
+        """Add the products of the two local tiles, in order of k."""
+        tile, dtype = self.tile, self.contraction.dtype
+        halves = [scope.integer(f"s % 2 * {side.length}") for side in (a, b)]
+        y, x = (scope.integer(text) for text in (f"lid / {tile.across}", f"lid % {tile.across}"))
+        inner = scope.inner(LANES)
+
+        def vector(side: _Side, half: str, item: str, part: int, size: int) -> Var:
+            index = f"{half} + k * {side.pitch} + {self._offset(item, part, size)}"
+            return inner.let(Item(side.array, index, vector=True), dtype, LANES)
+
+        left = [vector(a, halves[0], y, part, tile.rows) for part in self.wide_rows]
+        right = [vector(b, halves[1], x, part, tile.columns) for part in self.wide_columns]
+        for i, line in enumerate(sums):
+            factor = inner.let(Lane(left[i // 4], i % 4), dtype, LANES)
+            for total, other in zip(line, right, strict=True):
+                inner.add(Assign(total, Splat(inner.let(MultiplyAdd(factor, other, total), dtype, LANES))))
+        scope.add(For("k", "0", str(DEPTH), "1", tuple(inner.statements), unroll=True))
+
+    def _end_panel(self, scope: Scope, totals: list[list[Var]], sums: list[list[Var]]) -> list[Stmt]:
+        inner = scope.inner(LANES)
+        for line, own in zip(totals, sums, strict=True):
+            for total, panel in zip(line, own, strict=True):
+                added = inner.let(Combine("sum", (total,), (panel,), 0), total.dtype)
+                inner.add(Assign(total, Splat(added)), Assign(panel, self.contraction.zero()))
+        return inner.statements
+
+    # -- results ------------------------------------------------------------------------------------
+
+    def _store(self, scope: Scope, r: str, until: str, column: str, total: Var) -> None:
+        one = self.contraction
+        inner = scope.inner(LANES)
+        j = inner.integer(column)
+        count = None if one.columns % LANES == 0 else inner.integer(f"min((long){LANES}, {one.columns} - {j})")
+        storing = inner.inner(LANES)
+        one.store(storing, one.row(storing, r), j, count, total)
+        inner.add(If(f"{j} < {one.columns}", tuple(storing.statements)))
+        scope.add(If(f"{r} < {until}", tuple(inner.statements)))
