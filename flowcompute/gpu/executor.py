@@ -270,6 +270,8 @@ class OpenCLExecutor(StepExecutor):
                 # Compiled once more for keeping, which would be felt after a short run; those are kept at exit.
                 save_new_programs()
         self._memory = None
+        # On host devices a buffer keeps the array alive that it lies in.
+        self._written = []
         self._kernels.clear()
         self._partials.clear()
         self._carries.clear()

@@ -173,7 +173,7 @@ class StepExecutor(Executor):
 
     def close(self) -> None:
         """Drop the arrays of this pass; resident values belong to the run."""
-        self.values, self._scratch = {}, {}
+        self.values, self.bases, self._scratch = {}, {}, {}
 
     # -- steps ------------------------------------------------------------------------------------
 

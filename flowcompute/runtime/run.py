@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -35,8 +36,11 @@ _FAREWELL_S = 5.0
 _begun: weakref.WeakSet[Run] = weakref.WeakSet()
 """Runs that this process started, to be put away if it exits before they end."""
 
-_working_for: ContextVar[Run | None] = ContextVar("flowcompute_run", default=None)
-"""The run that the current worker thread works for; trio hands it on to the threads of its tasks."""
+_working_for: ContextVar[weakref.ref[Run] | None] = ContextVar("flowcompute_run", default=None)
+"""The run that the current worker thread works for; trio hands it on to the threads of its tasks.
+
+Weakly, as trio's tasks are garbage in cycles when they have ended, and results are too large to wait for it.
+"""
 
 
 def start(
@@ -143,8 +147,8 @@ class Run:
         lengths = [each.length for each in plan.passes]
         total = None if None in lengths else sum(length for length in lengths if length is not None)
         self._record = RunRecord(total, max(plan.memory.budget_bytes - plan.memory.host_bytes, 0))
-        after_batch = None if on_batch is None else partial(on_batch, self)
-        self._conduct = Conduct(throttle_s, after_batch, stall_timeout_s, self._give_up_waiting)
+        self._conduct = Conduct(throttle_s, stall_timeout_s=stall_timeout_s)
+        self._on_batch = on_batch
         self._draw = draw
         self._aliases = aliases
         self._pid = os.getpid()
@@ -194,7 +198,7 @@ class Run:
         """
         self._check_usable("wait for a run")
         refuse_in_trio_task("wait for a run")
-        if _working_for.get() is self:
+        if (working_for := _working_for.get()) is not None and working_for() is self:
             raise RunError("a run cannot wait for itself", hint="in on_batch= and the like only call run.stop()")
         try:
             with Interrupts(self.stop) as interrupts:
@@ -335,7 +339,7 @@ class Run:
     def _main(self) -> None:
         """The run's thread."""
         try:
-            self._values = trio.run(self._drive)
+            trio.run(self._drive)
         except FlowError as error:
             self._error = error
         except Exception as error:  # noqa: BLE001 - told to whoever waits
@@ -350,9 +354,12 @@ class Run:
             self._display.stop()
         self._settled.set()
 
-    async def _drive(self) -> tuple[Any, ...]:
-        driver = Driver(self.plan, self._record, self._conduct)
-        _working_for.set(self)
+    async def _drive(self) -> None:
+        after_batch = None if self._on_batch is None else partial(self._on_batch, self)
+        # Made here, as it refers to the run: what the run refers to must not, or results outlive their last user.
+        conduct = replace(self._conduct, after_batch=after_batch, on_stuck_thread=self._give_up_waiting)
+        driver = Driver(self.plan, self._record, conduct)
+        _working_for.set(weakref.ref(self))
         self._token = trio.lowlevel.current_trio_token()
         values: tuple[Any, ...] | None = None
         try:
@@ -367,7 +374,7 @@ class Run:
             for note in driver.notes:
                 error.add_note(note)
             raise
-        return values
+        self._values = values
 
     def _give_up_waiting(self, error: RunError) -> None:
         """Let those that wait have the error of a stall although a thread still holds up the end."""
