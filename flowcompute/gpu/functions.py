@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowcompute.gpu.error_function import ERF32, ERF64
 from flowcompute.spec import FLOAT32, FLOAT64
 
 # Fused where the processor can: contraction is off everywhere else.
@@ -102,6 +103,8 @@ CPU_FUNCTIONS: dict[tuple[str, np.dtype], str] = {
     ("exp", FLOAT32): _EXP32,
     ("tanh", FLOAT32): _TANH32,
     ("exp", FLOAT64): _EXP64,
+    ("erf", FLOAT32): ERF32,
+    ("erf", FLOAT64): ERF64,
     ("sigmoid", FLOAT32): _SIGMOID.replace("SIZE", "0x7fffffff"),
     ("sigmoid", FLOAT64): _SIGMOID.replace("SIZE", "0x7fffffffffffffffL"),
 }

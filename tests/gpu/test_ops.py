@@ -25,7 +25,7 @@ OPS: dict[str, Callable[..., Any]] = {
     **{name: function for name, function in FUNCTIONS.items() if isinstance(function, Function)},
     "pow": fc.pow,
     "bitwise_right_shift": fc.bitwise_right_shift,
-    "sigmoid": nn.sigmoid,
+    **{name: function for name, function in vars(nn).items() if isinstance(function, Function)},
 }
 """The table itself: what is added to it is tested here without a line of test."""
 

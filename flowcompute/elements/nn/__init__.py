@@ -1,0 +1,45 @@
+"""Functions of neural networks, public as `fc.nn`.
+
+Axes are counted as everywhere, the stream being axis 0. Half formats are computed in float32
+and rounded once, at the end; integers become the float in which NumPy takes their `exp`.
+"""
+
+from flowcompute.elements.nn.activations import (
+    elu,
+    erf,
+    gelu,
+    hardswish,
+    leaky_relu,
+    mish,
+    relu,
+    sigmoid,
+    silu,
+    softplus,
+)
+from flowcompute.elements.nn.losses import binary_cross_entropy, cross_entropy, huber, mse
+from flowcompute.elements.nn.norms import group_norm, instance_norm, layer_norm, rms_norm
+from flowcompute.elements.nn.softmax import log_softmax, logsumexp, softmax
+
+__all__ = [
+    "binary_cross_entropy",
+    "cross_entropy",
+    "elu",
+    "erf",
+    "gelu",
+    "group_norm",
+    "hardswish",
+    "huber",
+    "instance_norm",
+    "layer_norm",
+    "leaky_relu",
+    "log_softmax",
+    "logsumexp",
+    "mish",
+    "mse",
+    "relu",
+    "rms_norm",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+]

@@ -1,0 +1,114 @@
+"""Losses: how far predictions are from what was to be predicted; one kernel each, and folds where they are reduced."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from flowcompute.elements import reduce
+from flowcompute.elements.arithmetic import abs, maximum, square, subtract
+from flowcompute.elements.compute import Compute, Operand, as_element, cast
+from flowcompute.elements.logic import equal, greater_equal, less, logical_and, where
+from flowcompute.elements.nn.floating import as_floats, checked_axes
+from flowcompute.elements.nn.softmax import below_largest
+from flowcompute.elements.shape import broadcast_to, expand_dims
+from flowcompute.elements.site import user_site
+from flowcompute.elements.transcendental import exp, log, log1p
+from flowcompute.errors import SpecError
+from flowcompute.spec import INT64, format_shape
+
+Reduction = Literal["mean", "sum"] | None
+"""What becomes of losses: None leaves them, "mean" and "sum" take all of them together, the stream too."""
+
+
+def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: Reduction = None) -> Compute:
+    """-log(softmax(logits))[label], computed as log(sum(exp(y))) - y[label] with y = logits - max(logits).
+
+    Args:
+        logits: scores of the classes along `axis`, of any float or integer dtype.
+        labels: which class is right: integers from 0, of the shape of `logits` without `axis`.
+        axis: of the classes; not the stream.
+        reduction: see `Reduction`; the mean of nothing is NaN.
+
+    Returns:
+        Losses of the shape of `labels`, or one resident number; dtypes as for `softmax`. The loss
+        of a label that is no class is NaN, as is that of scores with NaN or plus infinity, or of
+        nothing but minus infinity.
+
+    Raises:
+        SpecError: if labels are no integers or of another shape, or `axis` is the stream or empty.
+    """
+    (value,), result = as_floats("cross_entropy", logits)
+    right = as_element(labels, "cross_entropy")
+    axes = checked_axes("cross_entropy", value, axis)
+    if value.spec.is_stream and axes == (0,):
+        raise SpecError("classes lie inside items", element="cross_entropy", site=user_site(), got="axis 0, the stream")
+    rest = tuple(size for at, size in enumerate(value.shape) if at != axes[0])
+    # Lengths of streams are compared where they meet: one may be unknown.
+    inner = slice(1 if value.spec.is_stream else 0, None)
+    alike = right.spec.is_stream == value.spec.is_stream and right.ndim == len(rest)
+    if right.dtype.kind not in "iu" or not alike or right.shape[inner] != rest[inner]:
+        raise SpecError(
+            "labels are integers, one for each row of scores",
+            element="cross_entropy",
+            site=user_site(),
+            expected=f"int64{format_shape(rest)}",
+            got=str(right.spec),
+        )
+    count = value.shape[axes[0]]
+    places = np.arange(count).reshape(-1, *(1,) * (value.ndim - axes[0] - 1))
+    # Spread by strides of 0 first: labels of fewer numbers than the scores would be computed in a kernel of their own.
+    lead = -1 if value.spec.is_stream else value.shape[0]
+    label = cast(broadcast_to(expand_dims(right, axes[0]), (lead, *value.shape[1:])), INT64)
+    known = logical_and(greater_equal(label, 0), less(label, count))
+    y = below_largest(value, axes)
+    chosen = where(known, where(equal(label, places), y, 0), math.nan)
+    loss = subtract(log(reduce.sum(exp(y), axes)), reduce.sum(chosen, axes))
+    return _reduced("cross_entropy", loss, reduction, result)
+
+
+def binary_cross_entropy(logits: Operand, labels: Operand, reduction: Reduction = None) -> Compute:
+    """-(p log sigmoid(x) + (1 - p) log(1 - sigmoid(x))) for scores x and labels p in [0, 1], element by element.
+
+    Computed as max(x, 0) - x p + log(1 + exp(-|x|)), which does not overflow; infinite scores
+    give NaN or infinity. Operands broadcast and promote.
+
+    Args:
+        logits: scores before the sigmoid.
+        labels: 0, 1, or probabilities between.
+        reduction: see `Reduction`.
+    """
+    (x, p), result = as_floats("binary_cross_entropy", logits, labels)
+    return _reduced("binary_cross_entropy", maximum(x, 0) - x * p + log1p(exp(-abs(x))), reduction, result)
+
+
+def mse(x: Operand, target: Operand, reduction: Reduction = None) -> Compute:
+    """(x - target)^2, element by element; "mean" of it is the mean squared error. Operands broadcast and promote."""
+    (value, wanted), result = as_floats("mse", x, target)
+    return _reduced("mse", square(subtract(value, wanted)), reduction, result)
+
+
+def huber(x: Operand, target: Operand, delta: float = 1.0, reduction: Reduction = None) -> Compute:
+    """d^2 / 2 where d = |x - target| is at most delta, else delta (d - delta / 2). Operands broadcast and promote.
+
+    Huber, "Robust estimation of a location parameter" (1964).
+    """
+    (value, wanted), result = as_floats("huber", x, target)
+    d = abs(subtract(value, wanted))
+    loss = where(d <= delta, square(d) * 0.5, (d - delta * 0.5) * delta)
+    return _reduced("huber", loss, reduction, result)
+
+
+def _reduced(name: str, loss: Any, reduction: Reduction, result: np.dtype) -> Compute:
+    if reduction not in (None, "mean", "sum"):
+        raise SpecError(
+            "reduction= names what becomes of losses",
+            element=name,
+            site=user_site(),
+            expected='None, "mean" or "sum"',
+            got=repr(reduction),
+        )
+    over = {"mean": reduce.mean, "sum": reduce.sum}
+    return cast(loss if reduction is None else over[reduction](loss), result)  # type: ignore[return-value]

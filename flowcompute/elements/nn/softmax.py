@@ -1,0 +1,68 @@
+"""Softmax and its logarithms: rows, or any axes, as shares of their sum.
+
+Nothing overflows: the largest number is subtracted first. Where that cannot be, the answer is
+PyTorch's: of rows with NaN or plus infinity, and of rows of nothing but minus infinity,
+`softmax` and `log_softmax` are NaN throughout; `logsumexp` gives NaN, plus infinity and minus
+infinity. One kernel each over item axes; over the stream (axis 0) as many readings as there are
+folds before the result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowcompute.elements.arithmetic import divide, subtract
+from flowcompute.elements.compute import Compute, Operand, cast
+from flowcompute.elements.logic import isfinite, where
+from flowcompute.elements.nn.floating import as_floats, checked_axes
+from flowcompute.elements.reduce import Axis, max, sum
+from flowcompute.elements.transcendental import exp, log
+
+
+def softmax(x: Operand, axis: Axis = -1) -> Compute:
+    """exp(x) / sum(exp(x)) over `axis`, one or several; other axes apart.
+
+    Computed as e / sum(e) with e = exp(x - max(x)). Of the shape of `x`, in a float dtype:
+    half formats are computed in float32, integers in the float of NumPy's `exp`.
+
+    Raises:
+        SpecError: for an axis out of range or without numbers.
+    """
+    (value,), result = as_floats("softmax", x)
+    axes = checked_axes("softmax", value, axis)
+    e = exp(below_largest(value, axes))
+    return cast(divide(e, sum(e, axes, keepdims=True)), result)  # type: ignore[return-value]
+
+
+def below_largest(value: Any, axes: tuple[int, ...]) -> Compute:
+    """X - max(x): what can be exponentiated without overflow."""
+    return subtract(value, max(value, axes, keepdims=True))
+
+
+def log_softmax(x: Operand, axis: Axis = -1) -> Compute:
+    """log(softmax(x)) over `axis`, accurate also for small shares.
+
+    Computed as y - log(sum(exp(y))) with y = x - max(x); shape, dtypes and errors as for `softmax`.
+    """
+    (value,), result = as_floats("log_softmax", x)
+    axes = checked_axes("log_softmax", value, axis)
+    y = below_largest(value, axes)
+    return cast(subtract(y, log(sum(exp(y), axes, keepdims=True))), result)  # type: ignore[return-value]
+
+
+def logsumexp(x: Operand, axis: Axis = -1, *, keepdims: bool = False) -> Compute:
+    """log(sum(exp(x))) over `axis`.
+
+    Computed as m + log(sum(exp(x - m))) with m = max(x), or 0 where that is infinite or NaN.
+    Dtypes and errors as for `softmax`.
+    """
+    (value,), result = as_floats("logsumexp", x)
+    axes = checked_axes("logsumexp", value, axis)
+    # Kept and dropped axes are two reductions of one sweep, so that what follows fuses in either form.
+    total = log(sum(exp(subtract(value, _finite_max(value, axes, True))), axes, keepdims=keepdims))
+    return cast(total + _finite_max(value, axes, keepdims), result)  # type: ignore[return-value]
+
+
+def _finite_max(value: Any, axes: tuple[int, ...], keepdims: bool) -> Compute:
+    largest = max(value, axes, keepdims=keepdims)
+    return where(isfinite(largest), largest, 0)
