@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure, check, print tables; see README.md."""
+"""`python -m benchmarks` and `python -m benchmarks streams`: measure, check, print tables; see README.md."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 
+from benchmarks import streams
 from benchmarks.harness import ROOT, Measured, Setup, measure
 from benchmarks.peers import MODULES, YARDSTICK
 from benchmarks.report import environment, limits_table, save_json, save_plot, table
@@ -74,4 +75,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(streams.main(sys.argv[2:]) if sys.argv[1:2] == ["streams"] else main())

@@ -38,7 +38,7 @@ class Checker:
         if found.shape != self._job.output_shape or found.dtype != np.float32:
             return float("inf")
         self._reference = self._reference or [(rows, self._rows(rows)) for rows in self._blocks()]
-        return max(_largest(found[rows], wanted) for rows, wanted in self._reference)
+        return max(largest(found[rows], wanted) for rows, wanted in self._reference)
 
     def _small_error(self, result: np.ndarray | None) -> float:
         if self._reference is None:
@@ -49,7 +49,7 @@ class Checker:
             value, magnitude = self._reference
             error = abs(float(result) - value) / magnitude
             return error if error == error else float("inf")
-        return _largest(result, self._reference)
+        return largest(result, self._reference)
 
     def _blocks(self) -> list[slice]:
         x = self._inputs[0]
@@ -86,7 +86,8 @@ class Checker:
         return np.stack([mean, squares / len(x)])
 
 
-def _largest(found: np.ndarray, wanted: np.ndarray) -> float:
+def largest(found: np.ndarray, wanted: np.ndarray) -> float:
+    """The largest error relative to the largest value; inf where shapes differ or a number is missing."""
     if found.shape != wanted.shape:
         return float("inf")
     error = float(np.abs(found - wanted).max() / np.abs(wanted).max())

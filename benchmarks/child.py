@@ -32,7 +32,7 @@ def main() -> None:
 
     job, small = (Job.from_json(task[key]) for key in ("job", "small"))
     try:
-        run = peers.load(task["peer"])(small)
+        run = peers.load(task["peer"], job.workload)(small)
         if run is not None:
             run(small)
             run(small)

@@ -34,6 +34,12 @@ def aligned(numbers: int) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=1)
+def loaded(path: str) -> np.ndarray:
+    """An input in memory, for workloads that time no file; read once."""
+    return np.load(path)
+
+
+@functools.lru_cache(maxsize=1)
 def tiny_batches(job: Job) -> np.ndarray:
     """The batches of W6 in memory, an array of shape (batches, 16); read once, since W6 times no file."""
     return np.load(job.inputs[0])[: job.moved_bytes]
@@ -71,6 +77,11 @@ def map_file(job: Job, compute: Callable[[np.ndarray], np.ndarray]) -> None:
                 raise OSError("short write")
     finally:
         out.close()
+
+
+def new_output(job: Job) -> np.ndarray:
+    """The output as a new file, mapped; its numbers take no space before they are written."""
+    return np.lib.format.open_memmap(job.output, "w+", np.float32, job.output_shape)
 
 
 def column_moments(

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class Measured:
         seconds: of each repetition.
         error: largest error against float64.
         base_bytes, peak_bytes: private memory before the first repetition and at most; 0 where unknown.
+        resident_bytes: the most that ever was resident (VmHWM), with mapped pages of files.
     """
 
     peer: str
@@ -45,6 +46,22 @@ class Measured:
     error: float = 0.0
     base_bytes: int = 0
     peak_bytes: int = 0
+    resident_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Task:
+    """A peer's work: the files that are measured, and small ones to warm up with.
+
+    Attributes:
+        anew: the peer makes its output file; what is there is removed before, since freeing it is not its work.
+            Otherwise it overwrites one that exists.
+    """
+
+    peer: str
+    job: Job
+    small: Job
+    anew: bool
 
 
 @dataclass(frozen=True)
@@ -63,37 +80,64 @@ def measure(workload: Workload, peers: list[str], setup: Setup, say: Callable[[s
     small_folder = os.path.join(setup.folder, "small")
     make_inputs(workload, setup.folder, setup.mib, setup.batches)
     make_inputs(workload, small_folder, SMALL_MIB, SMALL_BATCHES)
+    tasks = []
+    for peer in peers:
+        job = make_job(workload, peer, setup.folder, setup.mib, setup.batches)
+        small = make_job(workload, peer, small_folder, SMALL_MIB, SMALL_BATCHES)
+        if workload.name == "W6" and peer in W6_FRACTION:
+            job = replace(job, moved_bytes=max(1, int(setup.batches * W6_FRACTION[peer])))
+        tasks.append(Task(peer, job, small, peer.partition(":")[0] in REPLACES))
+    return compare(workload, tasks, setup, say, Checker)
+
+
+def compare(
+    workload: Workload,
+    tasks: list[Task],
+    setup: Setup,
+    say: Callable[[str], None],
+    checker: Callable[[Job], Reference],
+    untimed: int = 0,
+) -> list[Measured]:
+    """All tasks on one workload, repetition by repetition, after `untimed` ones of each that do not count."""
     children: list[Child] = []
     with contextlib.ExitStack() as stack:
-        for peer in peers:
-            job = make_job(workload, peer, setup.folder, setup.mib, setup.batches)
-            small = make_job(workload, peer, small_folder, SMALL_MIB, SMALL_BATCHES)
-            if workload.name == "W6" and peer in W6_FRACTION:
-                job = replace(job, moved_bytes=max(1, int(setup.batches * W6_FRACTION[peer])))
-            for each in (job, small):
-                prepare_output(each)
+        for task in tasks:
+            for each in (task.job, task.small):
+                if not task.anew:
+                    prepare_output(each)
                 stack.callback(_remove, each.output)
-            children.append(stack.enter_context(Child(peer, job, small, setup.folder)))
-        for repetition in range(setup.repetitions):
+            children.append(stack.enter_context(Child(task, setup.folder)))
+        for repetition in range(-untimed, setup.repetitions):
             for child in children:
                 child.repeat(setup.cold)
+                if repetition < 0:
+                    child.measured.seconds.clear()
             say(f"{workload.name} {repetition + 1}/{setup.repetitions}")
-        checkers: dict[int, Checker] = {}
+        references: dict[int, Reference] = {}
         for child in children:
             if workload.tolerance or workload.name == "W6":
-                child.check(workload, checkers.setdefault(child.job.moved_bytes, Checker(child.job)))
+                child.check(workload, references.setdefault(child.job.moved_bytes, checker(child.job)))
     return [child.measured for child in children]
+
+
+class Reference(Protocol):
+    """What knows the right answer."""
+
+    def error(self, result: np.ndarray | None, output: str) -> float:
+        """How far an answer is from it."""
+        ...
 
 
 class Child:
     """One peer's process."""
 
-    def __init__(self, peer: str, job: Job, small: Job, folder: str) -> None:
-        self.job = job
-        self.measured = Measured(peer, moved=job.moved_bytes)
+    def __init__(self, work: Task, folder: str) -> None:
+        self.job = job = work.job
+        self._anew = work.anew
+        self.measured = Measured(work.peer, moved=job.moved_bytes)
         self._result = os.path.join(folder, "result.npy")
         self._log = os.path.join(folder, f"log-{os.path.basename(job.output)}-{job.workload}.txt")
-        task = json.dumps({"peer": peer, "job": asdict(job), "small": asdict(small)})
+        task = json.dumps(asdict(work))
         # Mapped pages of a file on tmpfs count as shared memory of the process, and are not the peer's doing.
         self._shared_counts = not _on_tmpfs(folder)
         cores = str(len(os.sched_getaffinity(0)))
@@ -131,7 +175,7 @@ class Child:
         """One timed repetition; what it wrote is made durable before anybody else's begins."""
         if self.measured.state != "right":
             return
-        if self.measured.peer.partition(":")[0] in REPLACES:
+        if self._anew:
             _remove(self.job.output)
         elif cold and self.job.output_shape is not None:
             _drop(self.job.output)
@@ -146,12 +190,13 @@ class Child:
         watcher.join()
         if "seconds" in answer:
             self.measured.seconds.append(answer["seconds"])
+            self.measured.resident_bytes = self._status("VmHWM:")
             if self.job.output_shape is not None:
                 _sync(self.job.output)
         else:
             self._note({"state": "failed", "text": answer["text"]})
 
-    def check(self, workload: Workload, checker: Checker) -> None:
+    def check(self, workload: Workload, checker: Reference) -> None:
         """Compare the answer of the last repetition with the reference."""
         if self.measured.state != "right":
             return
@@ -192,7 +237,9 @@ class Child:
             self.measured.peak_bytes = max(self.measured.peak_bytes, self._memory())
 
     def _memory(self) -> int:
-        wanted = ("RssAnon:", "RssShmem:") if self._shared_counts else ("RssAnon:",)
+        return self._status("RssAnon:", "RssShmem:") if self._shared_counts else self._status("RssAnon:")
+
+    def _status(self, *wanted: str) -> int:
         try:
             with open(f"/proc/{self._process.pid}/status", encoding="ascii") as file:
                 return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(wanted))

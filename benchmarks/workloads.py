@@ -131,7 +131,7 @@ def make_inputs(workload: Workload, folder: str, mib: int, batches: int) -> None
     for seed, name in enumerate(("a", "b", f"rows{ROW}", f"rows{COLUMNS}", "tiny")):
         path = os.path.join(folder, f"{name}.npy")
         shape = input_shape(name, mib, batches)
-        if name in workload.inputs and not _has_shape(path, shape):
+        if name in workload.inputs and not has_shape(path, shape):
             rng = np.random.default_rng(seed)
             out = np.lib.format.open_memmap(path + ".tmp", "w+", np.float32, shape)
             flat = out.reshape(-1)
@@ -146,13 +146,14 @@ def make_inputs(workload: Workload, folder: str, mib: int, batches: int) -> None
 
 def prepare_output(job: Job) -> None:
     """Make the output file whole, so that every repetition overwrites pages that exist."""
-    if job.output_shape is not None and not _has_shape(job.output, job.output_shape):
+    if job.output_shape is not None and not has_shape(job.output, job.output_shape):
         out = np.lib.format.open_memmap(job.output, "w+", np.float32, job.output_shape)
         out[:] = np.nan
         out.flush()
 
 
-def _has_shape(path: str, shape: tuple[int, ...]) -> bool:
+def has_shape(path: str, shape: tuple[int, ...]) -> bool:
+    """Whether there is a .npy file of this shape."""
     try:
         return np.load(path, mmap_mode="r").shape == shape
     except (OSError, ValueError):
