@@ -30,6 +30,7 @@ from flowcompute.elements.arithmetic import (
 )
 from flowcompute.elements.compute import Constant
 from flowcompute.elements.compute import Constant as constant  # noqa: N813 - the function that makes one
+from flowcompute.elements.functions.kernel import kernel
 from flowcompute.elements.generate import range
 from flowcompute.elements.items import Matrix, Number, Vector
 from flowcompute.elements.linalg import matmul, vecdot
@@ -212,6 +213,7 @@ __all__ = [
     "isinf",
     "isnan",
     "iterate",
+    "kernel",
     "last",
     "less",
     "less_equal",

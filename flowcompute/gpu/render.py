@@ -9,6 +9,7 @@ import numpy as np
 from flowcompute.gpu.expressions import Expressions, write_text
 from flowcompute.gpu.spaced import loose_vector, store_every, store_first
 from flowcompute.gpu.types import mask_type, memory_type, scalar_type, type_of, var_type
+from flowcompute.gpu.user_functions import call_lines
 from flowcompute.planner import kernel as ir
 from flowcompute.planner.kernel import Argument, Kernel, Stmt, Var
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16
@@ -82,6 +83,9 @@ class _Renderer:
         match statement:
             case ir.Let(var, expr):
                 self._line(f"{var_type(var)} {var.name} = {self.expressions.expression(expr, var)};")
+            case ir.CallFunction():
+                for line in call_lines(statement, self.expressions):
+                    self._line(line)
             case ir.Assign(var, expr):
                 self._line(f"{var.name} = {self.expressions.expression(expr, var)};")
             case ir.SetInteger(name, text, new):

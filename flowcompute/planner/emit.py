@@ -9,6 +9,8 @@ import numpy as np
 
 from flowcompute.elements import Constant
 from flowcompute.elements.compute import CAST
+from flowcompute.elements.functions.ir import stored
+from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node, is_literal
@@ -16,6 +18,7 @@ from flowcompute.planner.kernel import (
     Apply,
     Argument,
     ArgumentKind,
+    CallFunction,
     Convert,
     Expr,
     Generate,
@@ -177,6 +180,8 @@ class Point:
     def _generated(self, node: Node, op: Generator) -> Var:
         # Also numbers that are literals elsewhere are arguments here: one text serves every seed.
         operands = (self.arguments.get("scalar", self.graph.nodes[i].spec.dtype, i) for i in node.inputs)
+        if isinstance(node.op, UserOp):
+            return self._user_result(node, node.op, operands)
         return self.scope.let(Generate(op, *self.position(node), tuple(operands)), node.spec.dtype)
 
     def _apply(self, node: Node, operands: tuple[Var, ...]) -> Var:
@@ -190,6 +195,25 @@ class Point:
         if source != BOOL:
             mask_bytes = register_dtype(source).itemsize
         rounds = result if register_dtype(result) != result else None
+    def _user_result(self, node: Node, op: UserOp, operands: tuple[Var, ...]) -> Var:
+        """One result of a user's function, which gives all of them at once."""
+        given = self.scope.find(_results_key(node.id))
+        if given is not None:
+            return given
+        twins = {
+            twin.op.result: twin.id
+            for twin in map(self.graph.nodes.__getitem__, self.region.nodes)
+            if isinstance(twin.op, UserOp)
+            and twin.op.function == op.function
+            and self.region.reads[twin.id] == self.region.reads[node.id]
+        }
+        dtypes = [register_dtype(stored(name)) for name in op.function.results]
+        results = tuple(self.scope.fresh(dtype, self.scope.lanes, dtype.itemsize) for dtype in dtypes)
+        self.scope.add(CallFunction(results, op, operands, self.count))
+        for result, twin_id in twins.items():
+            self.scope.known[_results_key(twin_id)] = results[result]
+        return results[op.result]
+
         expr = Apply(node.op, operands, register_dtype(source), rounds)
         return self.scope.let(expr, register_dtype(result), mask_bytes=mask_bytes)
 
@@ -212,3 +236,8 @@ def _spread_key(key: Key) -> Access:
 def loaded(scope: Scope, load: Load) -> Var:
     """Emit a load; half formats arrive as float32, bools as masks of one byte."""
     return scope.let(load, register_dtype(load.argument.dtype), mask_bytes=1)
+def _results_key(value: int) -> Access:
+    """Where a result of a function of several is remembered until it is asked for."""
+    return Access(value, (-4,))
+
+

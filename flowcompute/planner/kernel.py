@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Op
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
@@ -311,7 +312,17 @@ class Barrier:
     """All work-items of a work-group meet; what they wrote is visible to each other after it."""
 
 
-Stmt = Let | Assign | SetInteger | Store | Array | Put | For | While | If | Barrier
+@dataclass(frozen=True, slots=True)
+class CallFunction:
+    """Declare all results of a user's function; only `count` lanes exist when given."""
+
+    vars: tuple[Var, ...]
+    op: UserOp
+    operands: tuple[Var, ...]
+    count: str | None = None
+
+
+Stmt = CallFunction | Let | Assign | SetInteger | Store | Array | Put | For | While | If | Barrier
 
 
 @dataclass(frozen=True)

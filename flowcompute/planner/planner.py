@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flowcompute.elements import Destination, Source
+from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph, Node
@@ -99,7 +100,8 @@ def _check_dtypes(graph: Graph, backend: Backend) -> None:
     if backend.traits.float64:
         return
     for node in graph.nodes:
-        if node.spec.dtype.name == "float64" and node.kind in FUSED:
+        inside = isinstance(node.op, UserOp) and node.op.float64
+        if (inside or node.spec.dtype.name == "float64") and node.kind in FUSED:
             raise PlanError(
                 f"is float64, which {backend.traits.name} does not have",
                 element=node.name,

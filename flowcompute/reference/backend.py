@@ -10,7 +10,8 @@ import numpy as np
 
 from flowcompute.elements.compute import CAST
 from flowcompute.elements.generate import Generator
-from flowcompute.elements.op import Kind
+from flowcompute.elements.functions.kernel import UserOp
+from flowcompute.elements.op import Kind, Op
 from flowcompute.graph.graph import Node
 from flowcompute.planner.backend import Backend, Executor, Traits
 from flowcompute.planner.canonical import canonical_nan, maximum, minimum, reduce_rows
@@ -19,6 +20,7 @@ from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.kernel import register_dtype
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.steps import RegionStep
+from flowcompute.reference.user_functions import evaluate
 from flowcompute.spec import is_float
 from flowcompute.strategy import default_memory_bytes
 
@@ -112,10 +114,11 @@ def _lined_up(node: Node, operands: list[Node], arrays: list[np.ndarray]) -> lis
     ]
 
 
-def _elementwise(node: Node, arrays: list[np.ndarray]) -> np.ndarray:
-    assert node.op is not None
-    name, dtype = node.op.name, node.spec.dtype
-    if name in ("maximum", "minimum"):
+def _elementwise(op: Op, dtype: np.dtype, arrays: list[np.ndarray]) -> np.ndarray:
+    name = op.name
+    if isinstance(op, UserOp):
+        result = evaluate(op.function, arrays, _elementwise, cast)[op.result]
+    elif name in ("maximum", "minimum"):
         result = (maximum if name == "maximum" else minimum)(*arrays)
     elif name == "pow" and dtype.kind in "iu":
         result = _integer_power(*arrays)

@@ -1,0 +1,166 @@
+"""Types of calls: Python's own functions of numbers, `math`, NumPy's, and other kernels."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flowcompute.elements.functions import ir
+from flowcompute.elements.functions.expressions import Expressions
+from flowcompute.elements.functions.promote import BOOLEAN, WHOLE, Type, Typed
+from flowcompute.elements.functions.read import Source
+from flowcompute.elements.functions.tables import FLOAT_CALLS, INTEGER_CALLS, OPERATIONS, UFUNC_CALLS
+from flowcompute.elements.op import by_ufunc
+from flowcompute.spec import is_float, parse_dtype
+
+if TYPE_CHECKING:
+    from flowcompute.elements.functions.kernel import KernelFunction
+
+_CALLABLE = "math.* and numpy functions of numbers, abs, min, max, round, int, float, bool, and other kernels"
+
+Nested = Callable[["KernelFunction", Sequence[Type]], "tuple[ir.Function, tuple[Type, ...]]"]
+"""A called kernel for arguments of these types, with the types of its results."""
+
+
+class Calls(Expressions):
+    """Types calls; `nested` gives the functions that are called."""
+
+    def __init__(self, source: Source, weak_float: np.dtype, nested: Nested) -> None:
+        super().__init__(source, weak_float)
+        self.nested = nested
+
+    def call(self, node: ast.Call) -> Typed:
+        """A call that gives one number."""
+        function = self.called(node)
+        name = self.source.text(node.func)
+        if function is len:
+            return self._length(node)
+        operands = [self.value(argument) for argument in node.args]
+        if hasattr(function, "specialised"):
+            call, kinds = self.user_call(node, function, operands)
+            if len(kinds) != 1:
+                raise self.source.error(
+                    node, f"{name} gives {len(kinds)} results", hint=f"unpack them: a, b = {self.source.text(node)}"
+                )
+            return Typed(call, kinds[0])
+        if function in (min, max):
+            return self._extreme(node, "less" if function is min else "greater", operands)
+        if function is builtins.pow and len(operands) == 2:
+            return self.binary(node, ast.Pow, *operands)
+        if function is math.log and len(operands) == 2:
+            quotient = [self._float_call(node, math.log, [operand]) for operand in operands]
+            return self.operation(node, "divide", *quotient)
+        arity = 1 if function in (abs, int, float, bool) else self._arity(function)
+        if arity is None and not (isinstance(function, type) and issubclass(function, np.generic)):
+            raise self.source.error(
+                node, f"calls {name}, which no kernel can", expected=_CALLABLE, hint="do it outside, or with fc.host"
+            )
+        if len(operands) != (arity or 1):
+            raise self.source.error(node, f"{name} takes {arity or 1} here", got=f"{len(operands)} arguments")
+        return self._simple_call(node, function, operands)
+
+    def _simple_call(self, node: ast.Call, function: Any, operands: list[Typed]) -> Typed:
+        if function is abs:
+            return self.operation(node, "abs", self.counted(operands[0]))
+        if function in FLOAT_CALLS:
+            return self._float_call(node, function, operands)
+        if function in INTEGER_CALLS:
+            return self._integer_call(node, function, operands[0])
+        if function in UFUNC_CALLS:
+            return self.operation(node, UFUNC_CALLS[function], *operands)
+        return self.converted(node, function, operands[0])
+
+    def called(self, node: ast.Call) -> Any:
+        """What a call calls."""
+        if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
+            raise self.source.error(node, "calls take plain arguments", got=self.source.text(node))
+        if isinstance(node.func, ast.Name) and (node.func.id in self.locals or node.func.id in self.parameters):
+            raise self.source.error(node, f"{node.func.id!r} is a number and cannot be called")
+        return self.source.outside(node.func)
+
+    @staticmethod
+    def _arity(function: Any) -> int | None:
+        try:
+            name = FLOAT_CALLS.get(function) or INTEGER_CALLS.get(function) or UFUNC_CALLS.get(function)
+        except TypeError:
+            return None
+        return None if name is None else OPERATIONS[name].arity
+
+    def _length(self, node: ast.Call) -> Typed:
+        match node.args:
+            case [ast.Name(id=name)] if name in self.arrays:
+                return self.number(node, self.arrays[name][1])
+        raise self.source.error(node, "len() is that of a local array", got=self.source.text(node))
+
+    def user_call(
+        self, node: ast.AST, function: KernelFunction, operands: Sequence[Typed]
+    ) -> tuple[ir.Call, tuple[Type, ...]]:
+        """A call of another kernel with the types of its results."""
+        if len(operands) != function.arity:
+            raise self.source.error(
+                node, f"{function.__name__} takes {function.arity} arguments", got=str(len(operands))
+            )
+        inner, kinds = self.nested(function, [operand.type for operand in operands])
+        cast = tuple(self.cast(node, operand, operand.type) for operand in operands)
+        return ir.Call(inner, cast, kinds[0].computed), kinds
+
+    def _extreme(self, node: ast.AST, test: str, operands: list[Typed]) -> Typed:
+        """Python's own min and max: a later operand wins only where it is strictly better, so NaN seldom does."""
+        if len(operands) < 2:
+            raise self.source.error(node, "min and max take two numbers or more", got=self.source.text(node))
+        symbol = ast.Lt if test == "less" else ast.Gt
+        best = operands[0]
+        for other in operands[1:]:
+            best = self.chosen(node, self.compared(node, symbol, other, best).expr, other, best)
+        return best
+
+    def _float_call(self, node: ast.AST, function: Any, operands: list[Typed]) -> Typed:
+        known = [operand.known for operand in operands]
+        if all(value is not None for value in known):
+            return self.folded(node, function, known)
+        return self.operation(node, FLOAT_CALLS[function], *(self._as_float(operand) for operand in operands))
+
+    def _as_float(self, value: Typed) -> Typed:
+        if is_float(value.type.dtype):
+            return value
+        weak = value.type.weak or value.type == BOOLEAN
+        kind = Type(self.weak_float, weak=True) if weak else Type(by_ufunc(np.sqrt)(value.type.dtype)[-1])
+        known = value.known
+        return Typed(
+            ir.Number(float(known), kind.computed) if known is not None else ir.Cast(value.expr, kind.computed), kind
+        )
+
+    def _integer_call(self, node: ast.AST, function: Any, value: Typed) -> Typed:
+        """math.floor and its like give a Python int."""
+        if value.known is not None:
+            return self.folded(node, function, [value.known])
+        if not is_float(value.type.dtype):
+            return self.counted(value)
+        whole = self.operation(node, INTEGER_CALLS[function], value)
+        return Typed(ir.Cast(whole.expr, "int64"), WHOLE)
+
+    def converted(self, node: ast.AST, to: Any, value: Typed) -> Typed:
+        """int(), float(), bool() and NumPy's dtypes."""
+        if to is bool:
+            return Typed(self.truth(node, value), BOOLEAN)
+        if to is int:
+            if not is_float(value.type.dtype):
+                return self.counted(value)
+            if value.known is not None:
+                return self.folded(node, int, [value.known])
+            return Typed(ir.Cast(value.expr, "int64"), WHOLE)
+        if to is float:
+            if is_float(value.type.dtype):
+                return value
+            kind = Type(self.weak_float, weak=True)
+            return Typed(self.cast(node, self.counted(value), kind), kind)
+        try:
+            kind = Type(parse_dtype(to))
+        except TypeError as error:
+            raise self.source.error(node, str(error)) from None
+        return Typed(self.cast(node, value, kind), kind)

@@ -1,0 +1,240 @@
+"""Functions of users after typing: plain data that says everything a backend needs to know.
+
+Dtypes are names ("float32"). Expressions are in dtypes that are computed in: half formats are
+float32 inside a function and rounded where its results are stored. Every variable has one
+dtype in the whole function. A division of integers by zero, shifts and casts mean what
+flowcompute's own operations mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from flowcompute.spec import BFLOAT16
+
+# -- expressions ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that is known."""
+
+    value: bool | int | float
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What the function was called with."""
+
+    index: int
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The present value of a variable."""
+
+    name: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An element-wise operation of the tables, by name; its operands are of one dtype."""
+
+    op: str
+    operands: tuple[Expr, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A number in another dtype; floats to integers saturate, and NaN gives 0."""
+
+    operand: Expr
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """`yes` where the condition holds, else `no`."""
+
+    condition: Expr
+    yes: Expr
+    no: Expr
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A number of an array. A negative index counts from the end, one outside is the nearest inside."""
+
+    array: str
+    index: Expr
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Another function, of which one result is wanted here (all of them in `SetAll`)."""
+
+    function: Function
+    operands: tuple[Expr, ...]
+    dtype: str
+
+
+Expr = Number | Parameter | Local | Operation | Cast | Choose | Item | Call
+
+
+# -- statements -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Give a variable a value."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class SetAll:
+    """Give variables the results of a function, one each."""
+
+    names: tuple[str, ...]
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Make all numbers of an array one value."""
+
+    array: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Set a number of an array; see `Item` for the index."""
+
+    array: str
+    index: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """`if`."""
+
+    condition: Expr
+    body: tuple[Stmt, ...]
+    otherwise: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Repeat while the condition holds; `step` also runs after `Next`."""
+
+    condition: Expr
+    body: tuple[Stmt, ...]
+    step: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """Repeat with `counter` at known numbers: start, start + step, ... up to but without stop."""
+
+    counter: str
+    start: int
+    stop: int
+    step: int
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """`break`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """`continue`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """End with these results."""
+
+    values: tuple[Expr, ...]
+
+
+Stmt = Set | SetAll | Fill | Put | Branch | While | For | Leave | Next | Return
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A local variable; `size` is 0, or how many numbers an array holds. `counter`: of a `For`, set by nothing else."""
+
+    name: str
+    dtype: str
+    size: int = 0
+    counter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function for arguments of known dtypes.
+
+    Attributes:
+        name: its name in Python.
+        parameters: dtypes of the arguments, as stored.
+        variables: what its statements set.
+        body: its statements; each way through them ends with a `Return`.
+        results: dtypes of the results, as stored.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    variables: tuple[Variable, ...]
+    body: tuple[Stmt, ...]
+    results: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """Equal for functions that compute the same by the same steps."""
+        return hashlib.blake2b(repr(self).encode(), digest_size=8).hexdigest()
+
+
+Part = Expr | Stmt | Function
+
+
+def parts(node: Part) -> Iterator[Part]:
+    """A node and everything in it, called functions included."""
+    todo: list[object] = [node]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, tuple):
+            todo.extend(part)
+        elif isinstance(part, Part):
+            yield part
+            todo.extend(getattr(part, field.name) for field in fields(part))
+
+
+def loops(function: Function) -> bool:
+    """Whether numbers may take different numbers of steps, and so perhaps never end."""
+    return any(isinstance(part, While) for part in parts(function))
+
+
+def stored(name: str) -> np.dtype:
+    """The dtype of this name."""
+    return BFLOAT16 if name == "bfloat16" else np.dtype(name)
+
+
+def dtypes_inside(function: Function) -> set[str]:
+    """Every dtype that is computed in."""
+    return {part.dtype for part in parts(function) if isinstance(part, Expr)} | set(function.results)

@@ -1,0 +1,190 @@
+"""`fc.kernel`: Python functions as element-wise operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, broadcast, is_weak
+from flowcompute.elements.element import Element
+from flowcompute.elements.functions import ir
+from flowcompute.elements.functions.promote import BOOLEAN, WHOLE, Type, own_float
+from flowcompute.elements.functions.read import check_parameters, read_source
+from flowcompute.elements.functions.statements import typed
+from flowcompute.elements.functions.tables import OPERATIONS
+from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.site import user_site
+from flowcompute.errors import KernelError, SpecError
+from flowcompute.spec import Spec
+
+_LOOP_COST = 100
+
+
+def _never_called(*_: object) -> tuple[np.dtype, ...]:
+    raise AssertionError("a kernel's dtypes are found by typing it")
+
+
+def _evaluated(*_: object) -> np.ndarray:
+    raise AssertionError("backends evaluate a kernel's typed function")
+
+
+@dataclass(frozen=True, repr=False)
+class UserOp(Op):
+    """One result of a user's function as an element-wise operation.
+
+    Attributes:
+        function: what it computes, for arguments of known dtypes.
+        result: which of its results.
+    """
+
+    function: ir.Function = field(default_factory=lambda: ir.Function("", (), (), (), ()), hash=False)
+    result: int = 0
+
+    @property
+    def float64(self) -> bool:
+        """Whether anything in it is computed in float64."""
+        return "float64" in ir.dtypes_inside(self.function)
+
+
+class KernelFunction:
+    """A Python function that runs on elements; made by `fc.kernel`.
+
+    Attributes:
+        python: the function itself, which still runs on numbers: the oracle.
+        arity: number of its arguments.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.source = read_source(function)
+        self.names = check_parameters(self.source)
+        self.python = function
+        self.arity = len(self.names)
+        self.__name__ = self.source.name
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self.__module__ = function.__module__
+        if self.source.tree.args.kwonlyargs:
+            raise self.source.error(self.source.tree, "has parameters that are given by name only")
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__name__}>"
+
+    def __call__(self, *operands: Operand) -> Any:
+        """The function of elements, NumPy arrays and Python numbers, number by number: lazy, like a built-in.
+
+        Raises:
+            KernelError: where the function holds what a kernel cannot do, with its line.
+            SpecError: if operands do not fit.
+        """
+        if len(operands) != self.arity:
+            raise SpecError(
+                f"takes {self.arity} operand{'s' if self.arity != 1 else ''}",
+                element=self.__name__,
+                site=user_site(),
+                expected=", ".join(self.names),
+                got=str(len(operands)),
+            )
+        if not operands:
+            raise SpecError("a kernel without operands has no shape", element=self.__name__, site=user_site())
+        elements, types = self._typed_operands(operands)
+        function, kinds = self.specialised(types, None, ())
+        aligned, shape, stream = broadcast(self.__name__, elements)
+        op_values = [user_op(function, i, self.__doc__ or "") for i in range(len(kinds))]
+        attrs = {"function": function.digest}
+        results = tuple(
+            Compute(op, tuple(aligned), Spec(kind.dtype, shape, stream), {**attrs, "result": op.result})
+            for op, kind in zip(op_values, kinds, strict=True)
+        )
+        return results[0] if len(results) == 1 else results
+
+    def _typed_operands(self, operands: Sequence[Operand]) -> tuple[list[Element], list[Type]]:
+        """Operands as elements; Python numbers are weak beside others."""
+        strong = [None if is_weak(operand) else as_element(operand, self.__name__) for operand in operands]
+        alone = all(element is None for element in strong)
+        weak_float = own_float([Type(element.dtype) for element in strong if element is not None])
+        elements, types = [], []
+        for operand, element in zip(operands, strong, strict=True):
+            if element is None and not alone:
+                kind = BOOLEAN if isinstance(operand, bool) else WHOLE
+                kind = Type(weak_float, weak=True) if isinstance(operand, float) else kind
+                try:
+                    element = Constant(np.asarray(operand, kind.dtype))
+                except OverflowError:
+                    raise SpecError(
+                        "a Python number beyond 64 bits", element=self.__name__, site=user_site(), got=repr(operand)
+                    ) from None
+            else:
+                element = as_element(operand, self.__name__) if element is None else element
+                kind = Type(element.dtype)
+            elements.append(element)
+            types.append(kind)
+        return elements, types
+
+    def specialised(
+        self, types: Sequence[Type], weak_float: np.dtype | None, callers: tuple[KernelFunction, ...]
+    ) -> tuple[ir.Function, tuple[Type, ...]]:
+        """The typed function for arguments of these types, with the types of its results."""
+        if self in callers:
+            raise self.source.error(
+                self.source.tree,
+                "calls itself, directly or through another kernel",
+                expected="functions that end with known depth",
+                hint="write it as a loop",
+            )
+        inner_float = weak_float or own_float(types)
+
+        def nested(function: KernelFunction, given: Sequence[Type]) -> tuple[ir.Function, tuple[Type, ...]]:
+            return function.specialised(given, inner_float, (*callers, self))
+
+        return typed(self.source, self.names, types, inner_float, nested)
+
+
+def user_op(function: ir.Function, result: int, doc: str) -> UserOp:
+    """The record of one result of a function."""
+    cost = sum(OPERATIONS[part.op].cost for part in ir.parts(function) if isinstance(part, ir.Operation))
+    looped = any(isinstance(part, ir.While | ir.For) for part in ir.parts(function))
+    return UserOp(
+        function.name,
+        len(function.parameters),
+        Kind.ELEMENTWISE,
+        _evaluated,
+        _never_called,
+        cost=max(cost, 1) * (_LOOP_COST if looped else 1),
+        doc=doc,
+        function=function,
+        result=result,
+    )
+
+
+def kernel(function: Callable[..., Any]) -> KernelFunction:
+    """A Python function as an element-wise operation: typed, written as OpenCL C, fused like a built-in.
+
+    The function is read, not run: its source is translated. It may hold arithmetic, comparisons,
+    `and`/`or`/`not`, conditional expressions, `if`, `while`, `for` over `range`, local variables,
+    local arrays of known size (`a = [0.0] * 4`), functions of `math` and NumPy's of numbers, `abs`,
+    `min`, `max`, `round`, `int`, `float`, `bool`, and calls of other kernels. It returns a number or
+    a tuple of them, which become several elements that share one kernel.
+
+    Meaning is Python's, with dtypes in place of Python's numbers: arguments keep theirs and promote
+    as in NumPy, and Python's own numbers are weak (literals, counters, what `int()` and `math.floor`
+    give), so float32 stays float32. `/` of integers gives float64. Half formats are computed in
+    float32 and rounded where they are returned. What would raise in Python has a value here: a
+    division by zero gives infinity, NaN, or 0 for integers; an index outside an array is the
+    nearest inside. `min` and `max` are Python's too: they keep the first of two that do not compare.
+
+    Numbers outside the function are captured by value whenever it is called with elements.
+
+    Returns:
+        A `KernelFunction`; call it with elements, arrays and Python numbers, which broadcast as for
+        a built-in. Its `.python` is the function itself.
+
+    Raises:
+        KernelError: with file and line, for source that is not to be had or cannot be translated;
+            what depends on the arguments is found where it is called.
+    """
+    if not callable(function):
+        raise KernelError("fc.kernel takes a function", site=user_site(), got=repr(function))
+    return KernelFunction(function)
