@@ -88,8 +88,9 @@ class _Renderer:
                     self._line(line)
             case ir.Assign(var, expr):
                 self._line(f"{var.name} = {self.expressions.expression(expr, var)};")
-            case ir.SetInteger(name, text, new):
-                self._line(f"{'long ' if new else ''}{name} = {text};")
+            case ir.SetInteger(name, text, new, narrow):
+                kind = "int " if narrow else "long "
+                self._line(f"{kind if new else ''}{name} = {f'(int)({text})' if narrow else text};")
             case ir.Store():
                 self._store(statement)
             case ir.Array(name, dtype, lanes, size, local, mask_bytes):

@@ -110,6 +110,14 @@ class Scope:
         self.statements.append(SetInteger(name, text))
         return name
 
+    def narrow(self, text: str) -> str:
+        """As `integer`, in 32 bits: half of the registers."""
+        if text.isidentifier() or text.isdigit():
+            return text
+        name = f"i{next(self.names)}"
+        self.statements.append(SetInteger(name, text, narrow=True))
+        return name
+
     def add(self, *statements: Stmt) -> None:
         """Append statements."""
         self.statements.extend(statements)
@@ -121,6 +129,9 @@ class Point:
     Subclasses know where an access lies in memory (`load`) and which scope a node belongs to
     (`home`); everything else is common.
     """
+
+    count: str | None = None
+    """How many lanes exist, where that may be fewer than all."""
 
     def __init__(self, graph: Graph, region: Region, arguments: Arguments, scope: Scope) -> None:
         self.graph = graph
@@ -169,6 +180,8 @@ class Point:
         if isinstance(node.op, Generator):
             return self._generated(node, node.op)
         operands = tuple(self.value(operand) for operand in self.region.reads[key])
+        if isinstance(node.op, UserOp):
+            return self._user_result(node, node.op, operands)
         return self._apply(node, operands)
 
     def _scalar(self, value: int, element: Constant) -> Var:
@@ -180,21 +193,8 @@ class Point:
     def _generated(self, node: Node, op: Generator) -> Var:
         # Also numbers that are literals elsewhere are arguments here: one text serves every seed.
         operands = (self.arguments.get("scalar", self.graph.nodes[i].spec.dtype, i) for i in node.inputs)
-        if isinstance(node.op, UserOp):
-            return self._user_result(node, node.op, operands)
         return self.scope.let(Generate(op, *self.position(node), tuple(operands)), node.spec.dtype)
 
-    def _apply(self, node: Node, operands: tuple[Var, ...]) -> Var:
-        result = node.spec.dtype
-        assert node.op is not None
-        source = self.graph.nodes[node.inputs[-1]].spec.dtype
-        mask_bytes = max([operand.mask_bytes for operand in operands] + [0])
-        if node.op is CAST:
-            mask_bytes = mask_bytes or register_dtype(source).itemsize
-            return self.scope.let(Convert(operands[0], source, result), register_dtype(result), mask_bytes=mask_bytes)
-        if source != BOOL:
-            mask_bytes = register_dtype(source).itemsize
-        rounds = result if register_dtype(result) != result else None
     def _user_result(self, node: Node, op: UserOp, operands: tuple[Var, ...]) -> Var:
         """One result of a user's function, which gives all of them at once."""
         given = self.scope.find(_results_key(node.id))
@@ -214,6 +214,17 @@ class Point:
             self.scope.known[_results_key(twin_id)] = results[result]
         return results[op.result]
 
+    def _apply(self, node: Node, operands: tuple[Var, ...]) -> Var:
+        result = node.spec.dtype
+        assert node.op is not None
+        source = self.graph.nodes[node.inputs[-1]].spec.dtype
+        mask_bytes = max([operand.mask_bytes for operand in operands] + [0])
+        if node.op is CAST:
+            mask_bytes = mask_bytes or register_dtype(source).itemsize
+            return self.scope.let(Convert(operands[0], source, result), register_dtype(result), mask_bytes=mask_bytes)
+        if source != BOOL:
+            mask_bytes = register_dtype(source).itemsize
+        rounds = result if register_dtype(result) != result else None
         expr = Apply(node.op, operands, register_dtype(source), rounds)
         return self.scope.let(expr, register_dtype(result), mask_bytes=mask_bytes)
 
@@ -228,6 +239,11 @@ class Point:
         self.scope.add(Store(argument, index, var, stride, count, canonical, each))
 
 
+def _results_key(value: int) -> Access:
+    """Where a result of a function of several is remembered until it is asked for."""
+    return Access(value, (-4,))
+
+
 def _spread_key(key: Key) -> Access:
     """Where the splat of an outer value is remembered."""
     return Access(key.value, (-1, *key.layout)) if isinstance(key, Access) else Access(key, (-2,))
@@ -236,8 +252,3 @@ def _spread_key(key: Key) -> Access:
 def loaded(scope: Scope, load: Load) -> Var:
     """Emit a load; half formats arrive as float32, bools as masks of one byte."""
     return scope.let(load, register_dtype(load.argument.dtype), mask_bytes=1)
-def _results_key(value: int) -> Access:
-    """Where a result of a function of several is remembered until it is asked for."""
-    return Access(value, (-4,))
-
-

@@ -234,11 +234,12 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class SetInteger:
-    """Declare (`new`) or assign an integer."""
+    """Declare (`new`) or assign an integer of 64 bits, or of 32 (`narrow`)."""
 
     name: str
     text: str
     new: bool = True
+    narrow: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def _check_dtypes(graph: Graph, backend: Backend) -> None:
         inside = isinstance(node.op, UserOp) and node.op.float64
         if (inside or node.spec.dtype.name == "float64") and node.kind in FUSED:
             raise PlanError(
-                f"is float64, which {backend.traits.name} does not have",
+                f"{'computes in' if inside else 'is'} float64, which {backend.traits.name} does not have",
                 element=node.name,
                 site=node.element.site,
                 hint='cast with .astype("float32"), or choose another device=',

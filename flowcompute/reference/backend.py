@@ -97,7 +97,7 @@ def _evaluate(node: Node, operands: list[Node], arrays: list[np.ndarray], stream
         return cast(arrays[0], node.spec.dtype)
     wide = [array.astype(register_dtype(array.dtype), copy=False) for array in arrays]
     if node.kind is Kind.ELEMENTWISE:
-        return _elementwise(node, _lined_up(node, operands, wide) if stream else wide)
+        return _elementwise(node.op, node.spec.dtype, _lined_up(node, operands, wide) if stream else wide)
     if node.kind is Kind.REDUCE:
         return _reduce(node, operands, wide, stream)
     return _matmul(node, operands, wide)
@@ -125,7 +125,7 @@ def _elementwise(op: Op, dtype: np.dtype, arrays: list[np.ndarray]) -> np.ndarra
     elif name == "reciprocal" and dtype.kind in "iu":
         result = np.where(arrays[0] == 0, 0, np.reciprocal(np.where(arrays[0] == 0, 1, arrays[0])))
     else:
-        result = node.op.numpy(*arrays)
+        result = op.numpy(*arrays)
     # Stored by rounding to the nearest; what was computed in float32 for a half format is rounded here.
     return np.asarray(result).astype(dtype, copy=False)
 
