@@ -27,6 +27,7 @@ both = [total, x.max(axis=0)]
 seen = []
 quiet = x >> fc.callback(seen.append)
 wrong = 3
+picky = fc.host(lambda batch: batch[batch < 9].reshape(len(batch), 3), x, name="picky", on_error="skip")
 mixed = (total, "text")
 nothing = ()
 
@@ -105,6 +106,12 @@ def test_run_calls_a_function_for_its_elements(say) -> None:
 def test_run_prints_nothing_for_a_root_without_value(say) -> None:
     assert say("run", "cli_jobs:quiet", "--no-progress") == Said(0, "", "")
     assert sum(map(len, sys.modules["cli_jobs"].seen)) == 4
+
+
+def test_run_says_which_records_were_dropped(say) -> None:
+    said = say("run", "cli_jobs:picky", "--no-progress")
+    assert "[6. 7. 8.]" in said.out
+    assert said.err.startswith("picky: 1 skipped, first record 3: ValueError: cannot reshape")
 
 
 def test_run_follows_a_dotted_name(say) -> None:

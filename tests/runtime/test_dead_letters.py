@@ -7,11 +7,16 @@ import os
 
 import numpy as np
 import pytest
+import trio
 
 import flowcompute as fc
 from flowcompute.errors import DestinationError, PlanError, RunError
+from flowcompute.runtime.driver import Driver
+from flowcompute.runtime.passes import Conduct
+from flowcompute.runtime.record import RunRecord
 from flowcompute.testing import FaultyFiles
 from tests.runtime.dropping import Function, batches, dead, fails_at, kept, letters, rows, run, with_files, written
+from tests.runtime.test_failure import CancelAt
 
 
 def test_each_record_has_a_line_that_any_reader_of_json_understands(tmp_path):
@@ -108,6 +113,31 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path, older):
     assert not older or path.read_text() == "of yesterday"
 
 
+def test_cancelled_at_every_await_it_is_whole_or_not_there(tmp_path):
+    path = tmp_path / "d.jsonl"
+    y = dead(path, {3, 14, 19}, 20)
+    job = fc.plan(y - y.mean(axis=0) >> fc.discard(), strategy=batches(10), device="numpy")
+    outcomes = set()
+    for k in range(1, 1000):
+        path.write_text("of yesterday")
+        instrument = CancelAt(k, trio.CancelScope())
+
+        async def main(scope=instrument.scope):
+            with scope:
+                await Driver(job, RunRecord(None, 1 << 20), Conduct()).run()
+                return True
+            return False
+
+        complete = trio.run(main, instruments=[instrument])
+        outcomes.add(complete)
+        assert os.listdir(tmp_path) == ["d.jsonl"]
+        assert written(path) == [3, 14, 19] if complete else path.read_text() == "of yesterday"
+        if instrument.left > 0:
+            break
+    assert instrument.left > 0, "not every await was reached"
+    assert outcomes == {True, False}
+
+
 def test_a_run_that_fails_before_it_computes_leaves_an_empty_one(tmp_path):
     (tmp_path / "d.jsonl").write_text("of yesterday")
     with pytest.raises(DestinationError, match="ENOENT"):
@@ -153,13 +183,13 @@ def test_a_file_of_another_element_is_refused(tmp_path):
     x = fc.open(tmp_path / "x.npy", name="x")
     twice = fails_at({})
 
-    def y(path):
+    def y(path, x=x):
         return fc.host(twice, x, on_error="dead_letter", dead_letter=path)
 
     os.symlink(tmp_path, tmp_path / "link")
     cases = [
         ([y(tmp_path / "x.npy")], "which x reads"),
-        ([y(tmp_path / "link" / "x.npy")[2:5]], "which x reads"),
+        ([y(tmp_path / "link" / "x.npy", x[2:5])], "reads"),
         ([y(tmp_path / "link" / "y.npy") >> fc.save(tmp_path / "y.npy", name="out")], "which out writes"),
         ([y(tmp_path / "d.jsonl"), y(tmp_path / "link" / "d.jsonl")], "which twice writes"),
     ]

@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
+from flowcompute.batch import Batch
 from flowcompute.errors import DestinationError, RunError
+from flowcompute.metrics import Skipped
+from flowcompute.runtime.progress import describe
 from flowcompute.testing import FaultyFiles
 from tests.runtime.dropping import Function, fails_at, kept, letters, rows, run, with_files, written
 
@@ -96,6 +99,15 @@ def test_a_function_may_use_its_result_again():
     np.testing.assert_array_equal(
         run(fc.host(reusing, fc.source(numbers), on_error="skip"), items=64).value, kept(numbers, {5, 40})
     )
+
+
+def test_a_run_says_how_many_were_dropped_wherever_it_says_what_it_did():
+    done = run(fc.host(fails_at(range(1200)), fc.source(rows(1203)), on_error="skip"), items=1203)
+    assert "1200 skipped" in str(done)
+    assert "1,200 skipped" in describe(done.progress, None)
+    none = run(fc.host(fails_at([]), fc.source(rows(3)), on_error="skip"))
+    assert "skipped" not in str(none) + describe(none.progress, None)
+    assert none.skipped == {"twice": Skipped()}
 
 
 def test_raise_is_the_default_and_names_the_batch():
@@ -268,3 +280,29 @@ def test_a_flow_that_fails_completes_its_file(tmp_path):
         flow.send(rows(3))
     assert written(path) == [1]
     assert os.listdir(tmp_path) == ["d.jsonl"]
+
+
+# -- state ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cut", [0, 10, 50])
+def test_an_executor_goes_on_counting_from_a_snapshot(cut):
+    numbers = rows(60)
+    y = fc.host(fails_at({3, 12, 13, 55}), fc.source(numbers), on_error="skip")
+    plan = fc.plan(y.sum(axis=0), device="numpy", strategy=fc.Strategy(batch_bytes=160))
+    (stage,) = plan.passes[0].sources
+    state = None
+    for start, stop in ((0, cut), (cut, 60)):
+        executor = plan.backend.executor(plan, 0, {})
+        executor.open()
+        if state is not None:
+            executor.restore(state)
+        for seq, begin in enumerate(range(start, stop, 10)):
+            executor.process(Batch(seq, begin, begin + 10, {stage.value: numbers[begin : begin + 10]}, 0), {})
+        state = executor.snapshot()
+    executor.end(0, {})
+    (value,) = executor.finish().values()
+    np.testing.assert_array_equal(value, run(y.sum(axis=0)).value)
+    (tally,) = executor.tallies
+    assert tally.skipped == run(y).skipped["twice"]
+    assert [one.record for one in tally.skipped.first] == [3, 12, 13, 55]

@@ -88,6 +88,22 @@ def test_the_file_shows_what_was_yielded(tmp_path: Path) -> None:
     assert "shape (2,)" in lines[0]["text"]
 
 
+def test_what_was_dropped_can_be_looked_at_while_the_run_goes_on(tmp_path: Path) -> None:
+    seen = []
+
+    def looking() -> Iterator[Any]:
+        for _ in range(3):
+            yield "bad"
+            yield np.zeros((10, 3), "f4")
+            # Asked for more, after a buffer was full.
+            (path,) = tmp_path.iterdir()
+            seen.append(len(path.read_text().splitlines()))
+
+    path = tmp_path / "d.jsonl"
+    run(fc.iterate(looking(), shape=(3,), dtype="f4", on_error="dead_letter", dead_letter=path), items=10)
+    assert seen == [1, 2, 3]
+
+
 @pytest.mark.parametrize("given_as", [generated, awaited])
 def test_what_the_iterable_raises_fails_the_run_and_leaves_the_file(tmp_path: Path, given_as: Any) -> None:
     async def awaited_until() -> AsyncIterator[Any]:
