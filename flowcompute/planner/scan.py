@@ -55,14 +55,15 @@ class TiledScan(Scan):
         ufunc: the operation inside a run.
         combine: the same operation where results of runs and tiles are put together.
         node: the scan.
+        tile: records in a tile; that of items of so many numbers as come by default.
     """
 
-    def __init__(self, ufunc: np.ufunc, combine: Combine, node: Node) -> None:
+    def __init__(self, ufunc: np.ufunc, combine: Combine, node: Node, tile: int | None = None) -> None:
+        self._tile_items = tile
         self._ufunc = ufunc
         self._combine = combine
         self._dtype = register_dtype(node.spec.dtype)
         self._wide = merge_dtype(self._dtype)
-        self._item: tuple[int, ...] = ()
         self._carry: np.ndarray | None = None
         self._runs: np.ndarray | None = None
         self._run: np.ndarray | None = None
@@ -70,7 +71,7 @@ class TiledScan(Scan):
     def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
         """Tile by tile; see `Scan.advance`."""
         (array,) = arrays
-        tile = scan_tile(math.prod(array.shape[1:]))
+        tile = self._tile_items or scan_tile(math.prod(array.shape[1:]))
         done = 0
         with np.errstate(all="ignore"):
             while done < len(array):
@@ -109,7 +110,9 @@ class TiledScan(Scan):
             self._end_runs(self._run.astype(self._wide)[None])
 
     def _whole_runs(self, piece: np.ndarray, out: np.ndarray) -> None:
-        local = self._ufunc.accumulate(piece.reshape(-1, RUN, *piece.shape[1:]), axis=1, dtype=self._dtype)
+        local = self._ufunc.accumulate(
+            piece.reshape(len(piece) // RUN, RUN, *piece.shape[1:]), axis=1, dtype=self._dtype
+        )
         before = self._end_runs(local[:, -1].astype(self._wide))
         wide = local.astype(self._wide)
         # Nothing comes before the first run of a tile.
@@ -255,11 +258,11 @@ class ItemScan(Scan):
         del start
         axis = self._axis + 1 if self._node.spec.is_stream else self._axis
         moved = np.moveaxis(arrays[0], axis, 0)
-        # The order is that of one item's axis: other axes do not count as its numbers.
-        lead = moved.reshape(moved.shape[0], -1)
+        lead = moved.reshape(moved.shape[0], math.prod(moved.shape[1:]))
         result = np.empty(lead.shape, out.dtype)
-        for column in range(lead.shape[1]):
-            _stream_scan(self._node).advance([np.ascontiguousarray(lead[:, column])], 0, result[:, column])
+        assert self._node.op is not None
+        # The order is that of one item's axis: other axes, and records, do not count as its numbers.
+        TiledScan(*_UFUNCS[self._node.op.name], self._node, tile=scan_tile(1)).advance([lead], 0, result)
         out[...] = np.moveaxis(result.reshape(moved.shape), 0, axis)
 
     def snapshot(self) -> dict[str, Any]:
