@@ -84,6 +84,19 @@ class Contraction:
         return Operand(argument, spec, lies, row, lies.strides[-1])
 
     @property
+    def row_stride(self) -> int | None:
+        """From one row of A to the next as the result counts them (in one matrix if not `shared`); None if it varies."""
+        if not self.shared:
+            return self.a.row
+        if self.units == 1:
+            return self.a.lies.record
+        many = math.prod(self.stack)
+        matrices = self.a.lies.strides[:-2] == c_strides((*self.stack, self.height * self.a.row))[:-1]
+        if many > 1 and not matrices:
+            return None
+        return self.a.row if self.a.lies.record in (0, self.units * self.a.row) else None
+
+    @property
     def units(self) -> int:
         """Rows in one record."""
         return math.prod(self.stack) * self.height

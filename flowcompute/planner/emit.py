@@ -11,6 +11,7 @@ from flowcompute.elements import Constant
 from flowcompute.elements.compute import CAST
 from flowcompute.elements.functions.ir import stored
 from flowcompute.elements.functions.kernel import UserOp
+from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node, is_literal
@@ -182,6 +183,8 @@ class Point:
         operands = tuple(self.value(operand) for operand in self.region.reads[key])
         if isinstance(node.op, UserOp):
             return self._user_result(node, node.op, operands)
+        if isinstance(node.op, SourceOp):
+            return self._hand_written(node, node.op, operands)
         return self._apply(node, operands)
 
     def _scalar(self, value: int, element: Constant) -> Var:
@@ -213,6 +216,14 @@ class Point:
         for result, twin_id in twins.items():
             self.scope.known[_results_key(twin_id)] = results[result]
         return results[op.result]
+
+    def _hand_written(self, node: Node, op: SourceOp, operands: tuple[Var, ...]) -> Var:
+        stored_dtype = node.spec.dtype
+        dtype = register_dtype(stored_dtype)
+        var = self.scope.fresh(dtype, self.scope.lanes, dtype.itemsize)
+        rounds = stored_dtype if dtype != stored_dtype else None
+        self.scope.add(CallFunction((var,), op, operands, self.count, rounds))
+        return var
 
     def _apply(self, node: Node, operands: tuple[Var, ...]) -> Var:
         result = node.spec.dtype

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from flowcompute.elements.functions.kernel import UserOp
+from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Op
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
@@ -315,12 +316,16 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class CallFunction:
-    """Declare all results of a user's function; only `count` lanes exist when given."""
+    """Declare all results of a user's function; only `count` lanes exist when given.
+
+    What is written by hand `rounds` to a half format if given; other functions know their results.
+    """
 
     vars: tuple[Var, ...]
-    op: UserOp
+    op: UserOp | SourceOp
     operands: tuple[Var, ...]
     count: str | None = None
+    rounds: np.dtype | None = None
 
 
 Stmt = CallFunction | Let | Assign | SetInteger | Store | Array | Put | For | While | If | Barrier

@@ -41,6 +41,9 @@ BAND = 8
 PAD = 4
 """Numbers between the rows of a local tile, so that work-items which write a column of it use different banks."""
 
+NEAR = 1 << 23
+"""Strides below it keep what lies in one tile within 32 bits."""
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -80,8 +83,9 @@ class _Side:
     Attributes:
         array: its two tiles, one after the other; `length` numbers each, rows `pitch` apart.
         slots: for each number that a work-item brings its place in a tile and its k in it.
-        indices: where these numbers lie, without their k.
+        indices: where these numbers lie, from `origin`; without their k where there is none.
         step: between neighbouring k.
+        origin: of the tile, so that 32 bits are enough for the indices.
         brought: the numbers of the next tile, on their way.
     """
 
@@ -92,6 +96,7 @@ class _Side:
     slots: list[tuple[str, str]]
     indices: list[str]
     step: int
+    origin: str | None
     brought: list[Var]
 
 
@@ -106,6 +111,7 @@ class TiledMatmulLowering:
         self.wide_rows = range(self.tile.item_rows // 4)
         self.wide_columns = range(self.tile.item_columns // LANES)
         self.arrays: list[Stmt] = []
+        self.hidden = ""
 
     def lower(self, name: str) -> Kernel:
         """The kernel; its work counts rows of the result."""
@@ -152,51 +158,69 @@ class TiledMatmulLowering:
     def _sides(self, scope: Scope, row: str, until: str, column: str) -> tuple[_Side, _Side]:
         """Both operands; numbers beyond the last row or column repeat it and are never stored."""
         one, tile = self.contraction, self.tile
-
-        def of_a(inside: str) -> str:
-            r = scope.integer(f"min({row} + {inside}, {until} - 1)")
-            return one.row(scope, r).of_a(scope)
-
-        at_b = one.row(scope, row).of_b(scope)
+        last = scope.narrow(f"min((long){tile.rows}, {until} - {row}) - 1")
+        right = scope.narrow(f"min((long){tile.columns}, {one.columns} - {column}) - 1")
+        origin = scope.integer(f"{one.row(scope, row).of_b(scope)} + {column} * {one.b.column}")
 
         def of_b(inside: str) -> str:
-            c = f"min({column} + {inside}, (long){one.columns - 1})"
-            return scope.integer(f"{at_b} + {c} * {one.b.column}")
+            return _times(f"min({inside}, {right})", one.b.column)
 
-        a = self._side(scope, one.a, tile.rows, one.a.column, of_a, by_depth=one.a.column <= max(one.a.row, 1))
-        b = self._side(scope, one.b, tile.columns, one.b.row, of_b, by_depth=one.b.column > one.b.row)
-        return a, b
+        def far(inside: str) -> str:
+            return one.row(scope, scope.integer(f"{row} + min({inside}, {last})")).of_a(scope)
+
+        def near(inside: str) -> str:
+            assert one.row_stride is not None
+            return _times(f"min({inside}, {last})", one.row_stride)
+
+        by_depth = one.a.column <= max(one.a.row, 1)
+        if one.row_stride is not None and max(one.row_stride, one.a.column) < NEAR:
+            first = one.row(scope, row).of_a(scope)
+            a = self._side(scope, one.a, tile.rows, one.a.column, near, first, by_depth=by_depth)
+        else:
+            a = self._side(scope, one.a, tile.rows, one.a.column, far, None, by_depth=by_depth)
+        by_depth = one.b.column > one.b.row
+        return a, self._side(scope, one.b, tile.columns, one.b.row, of_b, origin, by_depth=by_depth)
 
     def _side(
-        self, scope: Scope, operand: Operand, width: int, step: int, place: Callable[[str], str], *, by_depth: bool
+        self,
+        scope: Scope,
+        operand: Operand,
+        width: int,
+        step: int,
+        place: Callable[[str], str],
+        origin: str | None,
+        *,
+        by_depth: bool,
     ) -> _Side:
         """Neighbouring work-items bring neighbours in memory: along k `by_depth`, else along rows or columns."""
-        dtype = self.contraction.dtype
+        dtype, group = self.contraction.dtype, self.tile.group
         pitch = width + PAD
         array = f"l{next(scope.names)}"
         self.arrays.append(Array(array, dtype, 1, 2 * DEPTH * pitch, local=True))
+        run = DEPTH if by_depth else width
         slots, indices, brought = [], [], []
-        for turn in range(-(-DEPTH * width // self.tile.group)):
-            number = scope.integer(f"lid + {turn * self.tile.group}" if turn else "lid")
-            k = scope.integer(f"{number} % {DEPTH}" if by_depth else f"{number} / {width}")
-            inside = scope.integer(f"{number} / {DEPTH}" if by_depth else f"{number} % {width}")
-            slots.append((scope.integer(f"{k} * {pitch} + {inside}"), k))
-            indices.append(place(inside))
+        for turn in range(-(-DEPTH * width // group)):
+            # Divided here where work-items are whole runs: one register and a constant then hold all turns.
+            whole, begin = group % run == 0, turn * group
+            across = f"lid % {run}" if whole else f"(lid + {begin}) % {run}"
+            along = f"lid / {run}" + (f" + {begin // run}" if begin else "") if whole else f"(lid + {begin}) / {run}"
+            k, inside = (scope.narrow(text) for text in ((across, along) if by_depth else (along, across)))
+            slots.append((scope.narrow(f"{k} * {pitch} + {inside}"), k))
+            indices.append(place(inside) if origin is None else scope.narrow(f"{place(inside)} + {_times(k, step)}"))
             brought.append(scope.let(self.contraction.zero(), dtype, 1))
-        return _Side(operand, array, DEPTH * pitch, pitch, slots, indices, step, brought)
+        return _Side(operand, array, DEPTH * pitch, pitch, slots, indices, step, origin, brought)
 
     def _bring(self, side: _Side, start: str, *, nothing: Number) -> list[Stmt]:
         """Read the tile that begins at k = `start`; beyond the last k stands what adds nothing."""
         one = self.contraction
         scope = Scope(one.names, lanes=1)
+        moved = "" if side.origin is None else scope.integer(f"{side.origin} + {_times(start, side.step)}")
         for (_, k), index, var in zip(side.slots, side.indices, side.brought, strict=True):
-            at = scope.integer(f"{start} + {k}")
             reading = scope.inner(1)
-            step = at if side.step == 1 else f"{at} * {side.step}"
-            number = one.factor(reading, Load(side.operand.argument, f"{index} + {step}"))
-            reading.add(Assign(var, Splat(number)))
+            at = f"{moved} + {index}" if moved else f"{index} + {_times(f'({start} + {k})', side.step)}"
+            reading.add(Assign(var, Splat(one.factor(reading, Load(side.operand.argument, at)))))
             if one.inner % DEPTH:
-                scope.add(If(f"{at} < {one.inner}", tuple(reading.statements), (Assign(var, nothing),)))
+                scope.add(If(f"{start} + {k} < {one.inner}", tuple(reading.statements), (Assign(var, nothing),)))
             else:
                 scope.add(*reading.statements)
         return scope.statements
@@ -218,7 +242,13 @@ class TiledMatmulLowering:
         nothing = {id(a): Number(one.zero().value), id(b): Number(0)}
         sums = self._zeros(scope)
         panels = one.inner > PANEL
-        totals = self._zeros(scope) if panels else sums
+        if panels:
+            self.arrays.append(Array("totals", one.dtype, LANES, len(sums) * len(sums[0])))
+            # What only the end of a panel needs would take half of the registers; a place that the
+            # compiler does not know, for n >> 62 is zero, keeps it in memory.
+            self.hidden = scope.integer("n >> 62")
+            for slot in range(len(sums) * len(sums[0])):
+                scope.add(Put("totals", f"{self.hidden} + {slot}", sums[0][0]))
         steps = -(-one.inner // DEPTH)
         for side in (a, b):
             scope.add(*self._bring(side, "0", nothing=nothing[id(side)]), *self._put(side, "0"))
@@ -230,14 +260,19 @@ class TiledMatmulLowering:
         self._multiply(body, a, b, sums)
         if panels:
             per = PANEL // DEPTH
-            body.add(If(f"s % {per} == {per - 1} || s == {steps - 1}", tuple(self._end_panel(body, totals, sums))))
+            body.add(If(f"s % {per} == {per - 1} || s == {steps - 1}", tuple(self._end_panel(body, sums))))
         body.add(If(more, tuple(s for side in (a, b) for s in self._put(side, "(s + 1) % 2"))), Barrier())
         scope.add(For("s", "0", str(steps), "1", tuple(body.statements)))
         y, x = (scope.integer(text) for text in (f"lid / {tile.across}", f"lid % {tile.across}"))
-        for i, line in enumerate(totals):
+        for i, line in enumerate(sums):
             r = scope.integer(f"{row} + {self._offset(y, i // 4, tile.rows)} + {i % 4}")
             for h, total in enumerate(line):
+                if panels:
+                    total = scope.let(Item("totals", self._slot(i, h)), one.dtype, LANES)
                 self._store(scope, r, until, f"{column} + {self._offset(x, h, tile.columns)}", total)
+
+    def _slot(self, i: int, h: int) -> str:
+        return f"{self.hidden} + {i * len(self.wide_columns) + h}"
 
     @staticmethod
     def _offset(item: str, part: int, size: int) -> str:
@@ -267,12 +302,14 @@ class TiledMatmulLowering:
                 inner.add(Assign(total, Splat(inner.let(MultiplyAdd(factor, other, total), dtype, LANES))))
         scope.add(For("k", "0", str(DEPTH), "1", tuple(inner.statements), unroll=True))
 
-    def _end_panel(self, scope: Scope, totals: list[list[Var]], sums: list[list[Var]]) -> list[Stmt]:
+    def _end_panel(self, scope: Scope, sums: list[list[Var]]) -> list[Stmt]:
+        """Add a panel's sums to those before it; the first finds -0.0, which changes no bit."""
         inner = scope.inner(LANES)
-        for line, own in zip(totals, sums, strict=True):
-            for total, panel in zip(line, own, strict=True):
-                added = inner.let(Combine("sum", (total,), (panel,), 0), total.dtype)
-                inner.add(Assign(total, Splat(added)), Assign(panel, self.contraction.zero()))
+        for i, line in enumerate(sums):
+            for h, panel in enumerate(line):
+                before = inner.let(Item("totals", self._slot(i, h)), panel.dtype)
+                added = inner.let(Combine("sum", (before,), (panel,), 0), panel.dtype)
+                inner.add(Put("totals", self._slot(i, h), added), Assign(panel, self.contraction.zero()))
         return inner.statements
 
     # -- results ------------------------------------------------------------------------------------
@@ -286,3 +323,7 @@ class TiledMatmulLowering:
         one.store(storing, one.row(storing, r), j, count, total)
         inner.add(If(f"{j} < {one.columns}", tuple(storing.statements)))
         scope.add(If(f"{r} < {until}", tuple(inner.statements)))
+
+
+def _times(text: str, factor: int) -> str:
+    return text if factor == 1 else f"{text} * {factor}"

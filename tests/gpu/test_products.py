@@ -97,6 +97,12 @@ def layouts() -> dict[str, Callable[[], tuple[Element, np.ndarray]]]:
         "a part of each": lambda: (x[:, 2:9, ::2] @ y[:, ::2, 5:], a[:, 2:9, ::2] @ b[:, ::2, 5:]),
         "backwards": lambda: (fc.flip(x, axis=2) @ fc.constant(b[0]), a[:, :, ::-1] @ b[0]),
         "stacks that are broadcast": lambda: (fc.source(stacks[0]) @ fc.source(stacks[1]), stacks[0] @ stacks[1]),
+        "matrices of one row": lambda: (x[:, 3:4] @ fc.constant(b[0]), a[:, 3:4] @ b[0]),
+        "stacks beside one matrix": lambda: (fc.source(stacks[0]) @ fc.constant(b[0, :6]), stacks[0] @ b[0, :6]),
+        "parts of stacks beside one matrix": lambda: (
+            fc.source(stacks[0])[:, 0, :, 1:] @ fc.constant(b[0, :6]),
+            stacks[0][:, 0, :, 1:] @ b[0, :6],
+        ),
         "residents": lambda: (fc.constant(a[0]) @ fc.constant(b[0]), a[0] @ b[0]),
         "a resident row": lambda: (fc.constant(a[0, 0]) @ fc.constant(b[0]), a[0, 0] @ b[0]),
         "rows that are views": lambda: (flat[:, ::-1] @ fc.constant(b[0]), a[:, 0, ::-1] @ b[0]),
