@@ -11,14 +11,14 @@ from tests.properties.programs import Value
 from tests.properties.stream_bounds import known, moved, single
 from tests.properties.stream_leaves import LeafBuilder
 
+STATISTICS = ("count", "histogram", "bins", "segments", "segments", "top", "end", "cov", "gram", "quantile")
+
 
 class FoldBuilder(LeafBuilder):
     """Draws folds."""
 
     def _statistic(self, value: Value) -> None:
-        form = self.pick(
-            ["count", "histogram", "bins", "segments", "segments", "top", "end", "cov", "gram", "quantile"]
-        )
+        form = self.pick(STATISTICS)
         getattr(self, f"_{form}")(value)
 
     def _count(self, value: Value) -> None:

@@ -90,11 +90,32 @@ class LeafBuilder(Builder):
         self, item: tuple[int, ...] | None = None, dtype: np.dtype | None = None, length: int | None = None
     ) -> Value:
         item = self.pick([self.item, self.item, *ITEMS]) if item is None else item
-        array = self.data((self.length if length is None else length, *item), dtype)
-        form = self.pick(["array", "array", "strided", "iterate", "file"])
-        line, element = getattr(self, f"_{form}")(array)
+        records = self.length if length is None else length
+        form = self.pick(["array", "array", "strided", "iterate", "file", "generated"])
+        if form == "generated" and dtype is None:
+            line, element, array = self._generated((records, *item))
+        else:
+            array = self.data((records, *item), dtype)
+            line, element = getattr(self, f"_{'array' if form == 'generated' else form}")(array)
         self.program.add(line, element, bounds.exactly(array), True)
         return self.program.values[-1]
+
+    def _generated(self, shape: tuple[int, ...]) -> tuple[str, Element, np.ndarray]:
+        """A stream that is made, not read; what its numbers are is tested elsewhere."""
+        length, *item = shape
+        seed, wide = self.whole(0, 9), {"shape": tuple(item), "seed": self.whole(0, 9)}
+        form = self.pick(["uniform", "normal", "integers", "range"] if not item else ["uniform", "normal", "integers"])
+        if form == "range":
+            element: Element = fc.range(seed - 5, seed - 5 + length, dtype=self.pick([None, "float32"]))
+            array = np.arange(seed - 5, seed - 5 + length).astype(element.dtype)
+            return f"fc.range({seed - 5}, {seed - 5 + length}, dtype={element.dtype.name!r})", element, array
+        if form == "integers":
+            wide |= {"low": -5, "high": 6, "dtype": self.pick(["int64", "int8"])}
+        else:
+            wide["dtype"] = self.pick(["float32", "float64", "bfloat16"])
+        element = getattr(fc.random, form)(length, **wide)
+        array = element.resolve(device="numpy", progress=False)
+        return f"fc.random.{form}({length}, {', '.join(f'{k}={v!r}' for k, v in wide.items())})", element, array
 
     def _array(self, array: np.ndarray) -> tuple[str, Element]:
         return f"fc.source({array.dtype.name}{array.shape})", fc.source(array)

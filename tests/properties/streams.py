@@ -14,20 +14,23 @@ from flowcompute.spec import BOOL, FLOAT64, INT64, is_float
 from tests.properties import bounds, stream_bounds
 from tests.properties.programs import ROW_STEPS, Value
 from tests.properties.stream_bounds import known, moved, single
-from tests.properties.stream_leaves import MOST_NUMBERS, LeafBuilder, StreamProgram
+from tests.properties.stream_folds import STATISTICS, FoldBuilder
+from tests.properties.stream_leaves import MOST_NUMBERS, StreamProgram
 
 LENGTHS = (0, 1, 2, 3, 5, 8, 13, 31, 64, 65, 100, 129, 300, 1023, 1024, 1025, 2049, 3000)
 
 
 @st.composite
-def stream_programs(draw: st.DrawFn, folder: Path, steps: int = 7) -> StreamProgram:
-    """A program of one to three sources, its files in `folder`, with one to three roots."""
+def stream_programs(draw: st.DrawFn, folder: Path, steps: int = 7, first: str | None = None) -> StreamProgram:
+    """A program of one to three sources, its files in `folder`, with one to three roots; `first` forces an operation."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="data"))
     program = StreamProgram()
     builder = StreamBuilder(draw, rng, program, draw(st.sampled_from(LENGTHS), label="length"), folder)
     for _ in range(draw(st.integers(1, 3), label="sources")):
         builder.source()
     with np.errstate(all="ignore"):
+        if first is not None:
+            builder.apply(first)
         for _ in range(draw(st.integers(1, steps), label="steps")):
             builder.step()
     last = len(program.values) - 1
@@ -36,21 +39,31 @@ def stream_programs(draw: st.DrawFn, folder: Path, steps: int = 7) -> StreamProg
     return program
 
 
-ON_ITEMS = ("unary", "binary", "binary", "scalar", "where", "cast", "reduce", "fold", "product", "view", "view")
+ON_ITEMS = (
+    "unary", "binary", "binary", "scalar", "where", "cast", "reduce", "fold", "product", "view", "view", "function",
+)  # fmt: skip
 ALONG = (
     "section", "window", "window", "moving", "diff", "convolve", "select", "select", "cut", "cut", "emit", "flatten",
     "repeat", "end_to_end", "end_to_end", "together", "scan", "scan", "statistic", "statistic", "fold",
+    "spool",
 )  # fmt: skip
 MEETING = ("lag", "lag", "detrend", "masked", "centred", "halves", "spread_again", "rejoined")
 
 
-class StreamBuilder(LeafBuilder):
+FORMS = sorted({*ON_ITEMS, *ALONG, *MEETING} - {"statistic"} | set(STATISTICS))
+"""Every kind of operation."""
+
+
+class StreamBuilder(FoldBuilder):
     """Draws operations along the stream beside those on items."""
 
     def step(self) -> None:
         value = self.pick(self.program.values[-4:])
-        form = self.pick((*ON_ITEMS, *ALONG, *MEETING) if value.stream else ON_ITEMS)
-        getattr(self, f"_{form}")(value)
+        self.apply(self.pick((*ON_ITEMS, *ALONG, *MEETING) if value.stream else ON_ITEMS), value)
+
+    def apply(self, form: str, value: Value | None = None) -> None:
+        """Draw an operation of a kind, on the latest source where none is given."""
+        getattr(self, f"_{form}")(self.program.values[-1] if value is None else value)
 
     # -- items seen in another way --------------------------------------------------------------
 
@@ -67,10 +80,7 @@ class StreamBuilder(LeafBuilder):
             size = value.bound.shape[axis]
             if not size:
                 return
-            where = np.array(self.draw(st.lists(st.integers(-size, size - 1), max_size=4)), np.int64)
-            element = fc.take(value.element, where, axis=axis)
-            self.put(f"fc.take({{0}}, {where.tolist()}, axis={axis})", element,
-                     moved(value.bound, lambda a: np.take(a, where, axis=axis)), True, value)  # fmt: skip
+            self._take(value, axis)
         elif form == "reshape":
             shape = self.pick([(-1,), (1, -1), (-1, 1)])
             if 0 in value.bound.shape[lead:]:
@@ -90,6 +100,39 @@ class StreamBuilder(LeafBuilder):
             axis = self.pick(axes)
             self.put(f"fc.flip({{0}}, {axis})", fc.flip(value.element, axis),
                      moved(value.bound, lambda a: np.flip(a, axis)), True, value)  # fmt: skip
+
+    def _take(self, value: Value, axis: int) -> None:
+        """What stands at given places of an axis, or at places that a fold has found."""
+        size = value.bound.shape[axis]
+        folded = [
+            v
+            for v in self.program.values
+            if not v.stream
+            and v.element.ndim == 1
+            and v.dtype.kind in "iu"
+            and known(v.bound)
+            and v.bound.shape[0] < 20
+        ]
+        if folded and self.pick([True, False]):
+            of = self.pick(folded)
+            self._apply_binary(
+                "remainder", of.element, size, (of,), (of.bound, bounds.exactly(np.asarray(size, of.dtype)))
+            )
+            places = self.program.values[-1]
+            where, element, name = places.bound.value.astype(np.int64), places.element, self.name(places)
+        else:
+            where = np.array(self.draw(st.lists(st.integers(-size, size - 1), max_size=4)), np.int64)
+            element, name = where, f"{where.tolist()}"
+        self.put(f"fc.take({{0}}, {name}, axis={axis})", fc.take(value.element, element, axis=axis),
+                 moved(value.bound, lambda a: np.take(a, where, axis=axis)), True, value)  # fmt: skip
+
+    def _function(self, value: Value) -> None:
+        """A host function: it sees batches as they come."""
+        lead = int(value.stream)
+        shape = (*value.bound.shape[lead:], 2)
+        element = fc.host(lambda a: np.stack([a, a], axis=-1)[..., ::-1], value.element, shape=shape, dtype=value.dtype)
+        bound = moved(value.bound, lambda a: np.stack([a, a], axis=-1))
+        self.put("fc.host(twice, {0})", element, bound, True, value)
 
     def _basic(self, value: Value, lead: int) -> None:
         keys: list[Any] = [slice(None)] * lead
@@ -214,6 +257,9 @@ class StreamBuilder(LeafBuilder):
     def _flatten(self, value: Value) -> None:
         self.put("fc.flatten({0})", fc.flatten(value.element), moved(value.bound, lambda a: a.reshape(-1)), True, value)
 
+    def _spool(self, value: Value) -> None:
+        self.put("fc.spool({0})", fc.spool(value.element), value.bound, True, value)
+
     def _repeat(self, value: Value) -> None:
         self.repeat(value, self.whole(0, 4))
 
@@ -286,110 +332,6 @@ class StreamBuilder(LeafBuilder):
             states.append(np.asarray(state)[None])
         element = fc.scan(_mix, value.element, init=np.zeros(item, np.int64))
         self.put("fc.scan(_mix, {0}, init=0)", element, bounds.exactly(np.concatenate(states)), True, value)
-
-    # -- folds ----------------------------------------------------------------------------------
-
-    def _statistic(self, value: Value) -> None:
-        form = self.pick(["count", "histogram", "segments", "segments", "top", "end", "cov", "gram", "quantile"])
-        getattr(self, f"_{form}")(value)
-
-    def _count(self, value: Value) -> None:
-        axis = self.pick([None, 0])
-        bound = bounds.reduced("sum", bounds.cast(bounds.cast(value.bound, BOOL), INT64),
-                               (0,) if axis == 0 else tuple(range(value.bound.value.ndim)), False, INT64, 0)  # fmt: skip
-        self.put(f"fc.count_nonzero({{0}}, {axis})", fc.count_nonzero(value.element, axis), bound, True, value)
-
-    def _histogram(self, value: Value) -> None:
-        if not known(value.bound):
-            return
-        edges = np.array(self.pick([[-1, 0, 1], [0.0, 0.5, 0.5, 2.0], [-9.0, -2.5, 0.0, 2.0, 9.0, 1e30]]))
-        with np.errstate(invalid="ignore"):
-            wanted = np.histogram(value.bound.value.astype(np.float64), edges)[0].astype(np.int64)
-        counts, _ = fc.histogram(value.element, edges)
-        self.put(f"fc.histogram({{0}}, {edges.tolist()})[0]", counts, bounds.exactly(wanted), True, value)
-
-    def _segments(self, value: Value) -> None:
-        length, count = value.bound.shape[0], self.pick([1, 3, 10])
-        fitting = [
-            v
-            for v in self.program.values
-            if v.stream and v.bound.shape == (length,) and v.dtype.kind in "iu" and known(v.bound)
-        ]
-        if fitting and self.pick([True, True, False]):
-            of = self.pick(fitting)
-            modulus = bounds.exactly(np.asarray(count, of.dtype))
-            self._apply_binary("remainder", of.element, count, (of,), (of.bound, modulus))
-            keys = self.program.values[-1]
-        else:
-            array = self.rng.integers(0, count, length)
-            made = self.pick([fc.source, fc.constant])(array)
-            new = self.put(f"keys({count})[{length}] as {made.label}", made, bounds.exactly(array), True)
-            if new is None:
-                return
-            keys = new
-        name = self.pick(["segment_sum", "segment_mean", "segment_min", "segment_max"])
-        wide = single(value.dtype)
-        bound = stream_bounds.segments(name, bounds.cast(value.bound, wide), keys.bound.value.astype(np.int64), count)
-        element = getattr(fc, name)(value.element, keys.element, count)
-        self.put(f"fc.{name}({{0}}, {{1}}, {count})", element, bounds.cast(bound, element.dtype), True, value, keys)
-
-    def _top(self, value: Value) -> None:
-        length = value.bound.shape[0]
-        if value.element.ndim != 1 or not length or not known(value.bound):
-            return
-        k = self.whole(1, min(length, 20))
-        for part, element, bound in zip(
-            (0, 1), fc.top_k(value.element, k), stream_bounds.largest(value.bound, k), strict=True
-        ):
-            self.put(f"fc.top_k({{0}}, {k})[{part}]", element, bound, True, value)
-
-    def _end(self, value: Value) -> None:
-        length = value.bound.shape[0]
-        if not length:
-            return
-        place = self.pick([0, -1, self.whole(0, length - 1)])
-        self.put(f"{{0}}[{place}]", value.element[place], moved(value.bound, lambda a: a[place]), True, value)
-
-    def _cov(self, value: Value) -> None:
-        if value.element.ndim > 2:
-            return
-        correction = self.pick([0, 1])
-        bound = stream_bounds.covariance(value.bound, correction)
-        self.put(
-            f"fc.cov({{0}}, correction={correction})", fc.cov(value.element, correction=correction), bound, False, value
-        )
-
-    def _gram(self, value: Value) -> None:
-        if value.element.ndim != 2 or value.dtype == BOOL:
-            return
-        alike = [
-            v
-            for v in self.program.values
-            if v.stream and v.element.ndim == 2 and (v.dtype, v.bound.shape[0]) == (value.dtype, value.bound.shape[0])
-        ]
-        other = self.pick([value, *alike])
-        inner = single(value.dtype)
-        pair = [bounds.cast(one.bound, inner) for one in (value, other)]
-        bound = bounds.products(*pair, lambda a, b: a.T @ b, inner, value.bound.shape[0] + 64)
-        element = value.element.T @ other.element
-        self.put("{0}.T @ {1}", element, bounds.cast(bound, element.dtype), not is_float(inner), value, other)
-
-    def _quantile(self, value: Value) -> None:
-        if (
-            value.element.ndim != 1
-            or not known(value.bound)
-            or not np.isfinite(value.bound.value.astype(np.float64)).all()
-        ):
-            return
-        q = self.pick([0.5, 0, 1, 0.3])
-        element = fc.quantile(value.element, q)
-        wide = value.bound.value.astype(np.float64)
-        number = np.quantile(wide, q) if len(wide) else np.array(np.nan)
-        reach = np.max(np.abs(wide), initial=0.0)
-        bound = bounds.rounded(
-            np.asarray(number), np.asarray(8 * bounds.roundoff(element.dtype) * reach), element.dtype
-        )
-        self.put(f"fc.quantile({{0}}, {q})", element, bound, False, value)
 
     # -- streams that part and meet again ---------------------------------------------------------
 

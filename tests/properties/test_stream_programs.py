@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from tests.gpu.shapes import resolve_on_gpu
 from tests.properties.cases import cases
 from tests.properties.checks import check_against_numpy, check_equal, check_same_bits, resolve
 from tests.properties.stream_leaves import StreamProgram
-from tests.properties.streams import stream_programs
+from tests.properties.streams import FORMS, stream_programs
 
 MEMORY = st.sampled_from([1 << 14, 1 << 17, 1 << 20])
 
@@ -45,7 +46,18 @@ def check_within_budget(program: StreamProgram, memory: int, device: str, result
     check_same_bits(program, again, results)
 
 
-@cases(250)
+@pytest.mark.parametrize("form", FORMS)
+@cases(5)
+@given(st.data())
+def test_every_kind_of_operation(form: str, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        program = data.draw(stream_programs(Path(folder), steps=2, first=form))
+        results = resolve(program, device="numpy")
+        check_against_numpy(program, results)
+        check_same_bits(program, resolve(program, device="numpy", strategy=data.draw(strategies(program))), results)
+
+
+@cases(120)
 @given(st.data())
 def test_the_reference_gives_what_numpy_gives(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +70,7 @@ def test_the_reference_gives_what_numpy_gives(data: st.DataObject) -> None:
         check_within_budget(program, data.draw(MEMORY), "numpy", results)
 
 
-@cases(60)
+@cases(45)
 @given(st.data())
 def test_kernels_give_what_the_reference_gives(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +84,7 @@ def test_kernels_give_what_the_reference_gives(data: st.DataObject) -> None:
         check_within_budget(program, data.draw(MEMORY), "cpu", results)
 
 
-@cases(20)
+@cases(12)
 @given(st.data())
 def test_code_for_gpus(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
