@@ -57,6 +57,7 @@ from flowcompute.elements.logic import (
     signbit,
     where,
 )
+from flowcompute.elements.pad import pad
 from flowcompute.elements.reduce import all, any, argmax, argmin, max, mean, min, prod, std, sum, var
 from flowcompute.elements.scan import cumulative_max, cumulative_min, cumulative_prod, cumulative_sum, ema, scan
 from flowcompute.elements.shape import (
@@ -240,6 +241,7 @@ __all__ = [
     "not_equal",
     "open",
     "open_flow",
+    "pad",
     "permute_dims",
     "plan",
     "positive",

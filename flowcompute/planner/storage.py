@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flowcompute.elements.nn.windows import windows_of
 from flowcompute.elements.op import Kind
+from flowcompute.elements.pad import padded
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Graph, Node
 
@@ -85,6 +87,8 @@ def _seen(node: Node, inner: Storage, shape: tuple[int, ...]) -> Storage | None:
         return Storage(inner.base, inner.offset, inner.record, (*[0] * new, *strides))
     if name == "index":
         return _indexed(node, inner)
+    if name == "windows":
+        return _windowed(node, inner)
     if name == "reshape":
         reshaped = _reshaped(inner.strides, shape, made)
         return None if reshaped is None else Storage(inner.base, inner.offset, inner.record, reshaped)
@@ -118,6 +122,14 @@ def _indexed(node: Node, inner: Storage) -> Storage:
     return Storage(inner.base, offset, inner.record, tuple(strides))
 
 
+def _windowed(node: Node, inner: Storage) -> Storage:
+    places, inside = list(inner.strides), []
+    for axis, _, step, dilation in node.attrs["windows"]:
+        inside.append(inner.strides[axis] * dilation)
+        places[axis] = inner.strides[axis] * step
+    return Storage(inner.base, inner.offset, inner.record, (*places, *inside))
+
+
 def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool) -> np.ndarray:
     """A view on arrays: of batches `(records, *item)` when `stream`, else of whole values. Often not contiguous."""
     assert node.op is not None
@@ -137,6 +149,10 @@ def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool) -> np.
             *array.shape[:lead], *(1,) * (len(node.spec.shape) + lead - array.ndim), *array.shape[lead:]
         )
         return np.broadcast_to(spread, (*array.shape[:lead], *node.spec.shape))
+    if name == "windows":
+        return windows_of(array, attrs["windows"], lead)
+    if name == "pad":
+        return padded(array, (*[(0, 0)] * lead, *attrs["widths"]), attrs["mode"], attrs["fill"])
     if name == "take":
         return _taken(node, array, arrays[1], attrs["axis"] + lead)
     joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(arrays, axis=attrs["axis"] + lead)
