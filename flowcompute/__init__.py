@@ -31,6 +31,7 @@ from flowcompute.elements.arithmetic import (
 from flowcompute.elements.compute import Constant
 from flowcompute.elements.compute import Constant as constant  # noqa: N813 - the function that makes one
 from flowcompute.elements.functions.kernel import kernel
+from flowcompute.elements.functions.opencl import opencl
 from flowcompute.elements.generate import range
 from flowcompute.elements.items import Matrix, Number, Vector
 from flowcompute.elements.linalg import matmul, vecdot
@@ -241,6 +242,7 @@ __all__ = [
     "not_equal",
     "open",
     "open_flow",
+    "opencl",
     "pad",
     "permute_dims",
     "plan",

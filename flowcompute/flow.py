@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from flowcompute.elements import Destination, Element, VerbSlot
 from flowcompute.elements.functions.kernel import UserOp
+from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.errors import PlanError, SpecError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.graph.draw import draw_tree
@@ -183,7 +184,7 @@ def _backend(device: str, graph: Graph) -> Backend:
         raise PlanError("device= is text", element="device", got=repr(device))
     if device == "numpy":
         return NumpyBackend()
-    inside = any(isinstance(node.op, UserOp) and node.op.float64 for node in graph.nodes)
+    inside = any(isinstance(node.op, UserOp | SourceOp) and node.op.float64 for node in graph.nodes)
     return OpenCLBackend.select(device, inside or any(node.spec.dtype == FLOAT64 for node in graph.nodes))
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flowcompute.elements.functions import ir as user
+from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.gpu.expressions import Expressions, literal
+from flowcompute.gpu.hand_written import hand_written_call
 from flowcompute.gpu.types import var_type
 from flowcompute.gpu.user_vectors import Vector
 from flowcompute.gpu.user_writer import Writer, mask_bytes
@@ -16,6 +18,12 @@ from flowcompute.spec import BOOL
 
 def call_lines(statement: ir.CallFunction, expressions: Expressions) -> list[str]:
     """The statements that declare and compute all results of a function in a kernel."""
+    if isinstance(statement.op, SourceOp):
+        var = statement.vars[0]
+        value = hand_written_call(statement, statement.op, expressions)
+        if statement.rounds is not None:
+            value = f"{expressions.helper('round', statement.rounds, var.lanes)}({value})"
+        return [f"{var_type(var)} {var.name} = {value};"]
     function, lanes = statement.op.function, statement.vars[0].lanes
     name = _defined(function, lanes, expressions)
     width = mask_bytes(function)

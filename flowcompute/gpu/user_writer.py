@@ -23,6 +23,9 @@ Mask = Var | None
 Defined = Callable[[user.Function, int, Expressions], str]
 """The name of a function for so many lanes, defined on first use."""
 
+_LONG = 300
+"""Parts of a function from which it is called, not copied, on CPUs."""
+
 _SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*"}
 
 
@@ -30,6 +33,12 @@ def mask_bytes(function: user.Function) -> int:
     """How wide bools are inside a function: as its arguments."""
     named = (register_dtype(user.stored(name)) for name in function.parameters)
     return max((dtype.itemsize for dtype in named if dtype != BOOL), default=4)
+
+
+def _is_long(function: user.Function) -> bool:
+    """Whether a call of it costs little beside what it does."""
+    inside = list(user.parts(function))
+    return len(inside) > _LONG or any(isinstance(part, user.While | user.For) for part in inside)
 
 
 class Writer:
@@ -64,7 +73,10 @@ class Writer:
             if not variable.counter:
                 self._declare(variable)
         self.body()
-        head = f"static inline {var_type(self.results[0])} {name}({', '.join(parameters)}) {{"
+        # Folds call it many times in one kernel: copies of a loop would take long to compile, and a call costs little.
+        outlined = self.expressions.cpu and _is_long(self.function)
+        kept = "static __attribute__((noinline))" if outlined else "static inline"
+        head = f"{kept} {var_type(self.results[0])} {name}({', '.join(parameters)}) {{"
         return "\n".join([head, *self.lines, "}"]) + "\n"
 
     def body(self) -> None:

@@ -20,6 +20,7 @@ from flowcompute.planner.canonical import row_lanes
 from flowcompute.planner.emit import Arguments, Key, Point, Scope, loaded
 from flowcompute.planner.kernel import (
     Apply,
+    CallFunction,
     Combine,
     For,
     Generate,
@@ -96,6 +97,8 @@ def _body(vectors: _ShortRows, rest: RowWalk) -> list[Stmt]:
 
 def _operations(statement: Stmt) -> int:
     """Roughly the operations on vectors of four-byte numbers that a statement becomes."""
+    if isinstance(statement, CallFunction):
+        return statement.op.cost
     if not isinstance(statement, Let):
         return 1
     expr, wide = statement.expr, 2 if statement.var.dtype.itemsize == 8 else 1

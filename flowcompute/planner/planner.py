@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flowcompute.elements import Destination, Source
 from flowcompute.elements.functions.kernel import UserOp
+from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph, Node
@@ -34,6 +35,7 @@ def make_plan(graph: Graph, config: Config, strategy: Strategy, backend: Backend
     every = [node for node in graph.nodes if node.kind is Kind.FOLD]
     folds = {node.id: _fold_spec(graph, node) for node in every if _is_canonical(node)}
     host_folds = {node.id: _host_fold(graph, node) for node in every if not _is_canonical(node)}
+    _check_hand_written(graph, backend)
     _check_dtypes(graph, backend)
     _check_cuts(graph)
     check_dead_letters(graph)
@@ -96,11 +98,26 @@ def _check_cuts(graph: Graph) -> None:
             )
 
 
+def _check_hand_written(graph: Graph, backend: Backend) -> None:
+    if backend.traits.code_shape != "numpy":
+        return
+    for node in graph.nodes:
+        if isinstance(node.op, SourceOp):
+            raise PlanError(
+                "is written in OpenCL C, which NumPy cannot run",
+                element=node.name,
+                site=node.element.site,
+                expected="an OpenCL device",
+                got='device="numpy"',
+                hint='leave device= to "auto", or write it in Python with @fc.kernel, which every backend runs',
+            )
+
+
 def _check_dtypes(graph: Graph, backend: Backend) -> None:
     if backend.traits.float64:
         return
     for node in graph.nodes:
-        inside = isinstance(node.op, UserOp) and node.op.float64
+        inside = isinstance(node.op, UserOp | SourceOp) and node.op.float64
         if (inside or node.spec.dtype.name == "float64") and node.kind in FUSED:
             raise PlanError(
                 f"{'computes in' if inside else 'is'} float64, which {backend.traits.name} does not have",

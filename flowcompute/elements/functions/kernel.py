@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,18 +51,36 @@ class UserOp(Op):
         return "float64" in ir.dtypes_inside(self.function)
 
 
+_IN_PYTHON = ContextVar("_IN_PYTHON", default=False)
+
+
+def _in_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, in which other kernels are the functions themselves too."""
+
+    @functools.wraps(function)
+    def python(*numbers: Any, **named: Any) -> Any:
+        before = _IN_PYTHON.set(True)
+        try:
+            return function(*numbers, **named)
+        finally:
+            _IN_PYTHON.reset(before)
+
+    return python
+
+
 class KernelFunction:
     """A Python function that runs on elements; made by `fc.kernel`.
 
     Attributes:
-        python: the function itself, which still runs on numbers: the oracle.
+        python: the function itself, run by Python on numbers: the oracle. Kernels that it calls are
+            run by Python too.
         arity: number of its arguments.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.source = read_source(function)
         self.names = check_parameters(self.source)
-        self.python = function
+        self.python = _in_python(function)
         self.arity = len(self.names)
         self.__name__ = self.source.name
         self.__doc__ = function.__doc__
@@ -79,6 +99,8 @@ class KernelFunction:
             KernelError: where the function holds what a kernel cannot do, with its line.
             SpecError: if operands do not fit.
         """
+        if _IN_PYTHON.get():
+            return self.__wrapped__(*operands)
         if len(operands) != self.arity:
             raise SpecError(
                 f"takes {self.arity} operand{'s' if self.arity != 1 else ''}",

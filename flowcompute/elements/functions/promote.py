@@ -111,6 +111,8 @@ def compared_types(left: Typed, right: Typed, weak_float: np.dtype) -> tuple[Typ
             info = np.iinfo(far.dtype)
             if info.min <= value <= info.max:
                 return far, far
+            if value > np.iinfo(INT64).max:
+                one, other = (Type(UINT64) if near is left else one), (Type(UINT64) if near is right else other)
     # A variable that holds a Python int may hold more than its partner's dtype does.
     floats = is_float(one.dtype) or is_float(other.dtype)
     one, other = (Type(INT64) if side == WHOLE and not floats else side for side in (one, other))

@@ -50,7 +50,9 @@ class Source:
             KernelError: if it means nothing.
         """
         if isinstance(node, ast.Attribute):
-            owner = self.outside(node.value)
+            names = self.function.__code__.co_varnames
+            local = isinstance(node.value, ast.Name) and node.value.id in names
+            owner = None if local else self.outside(node.value)
             if not inspect.ismodule(owner):
                 raise self.error(
                     node,
@@ -88,6 +90,8 @@ def read_source(function: Callable[..., Any]) -> Source:
         raise KernelError("only a plain Python function can be a kernel", element=name, got=repr(function))
     code = function.__code__
     site = Site(code.co_filename, code.co_firstlineno)
+    if code.co_name == "<lambda>":
+        raise KernelError("only a function written with `def` can be a kernel", element=name, site=site, got="a lambda")
     try:
         lines, first = inspect.getsourcelines(function)
         parsed = ast.parse(textwrap.dedent("".join(lines)))
@@ -105,7 +109,7 @@ def read_source(function: Callable[..., Any]) -> Source:
             "only a function written with `def` can be a kernel",
             element=name,
             site=site,
-            got="an async function" if isinstance(tree, ast.AsyncFunctionDef) else "a lambda",
+            got="an async function" if isinstance(tree, ast.AsyncFunctionDef) else type(tree).__name__,
         )
     return Source(function, tree.name, code.co_filename, max(first, 1), tree)
 
