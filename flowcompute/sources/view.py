@@ -8,6 +8,7 @@ import numpy as np
 
 from flowcompute.elements.source import Reader, Source
 from flowcompute.errors import SourceError
+from flowcompute.sources.stored import check_position
 from flowcompute.spec import Spec, Stream
 
 _CHUNK_BYTES = 1 << 20
@@ -56,10 +57,27 @@ class SourceView(Source):
         """Why the records are copied into buffers."""
         return self.inner.must_read() if self.dense else f"only one of {self.step} records is used"
 
+    def flattened(self) -> Source | None:
+        """The numbers of dense records, where those of what is read can be had."""
+        flat = self.inner.flattened() if self.dense else None
+        if flat is None:
+            return None
+        first, length = self.first * self.inner.spec.item_numbers, (self.spec.length or 0) * self.spec.item_numbers
+        return SourceView(flat, first=first, step=1, every=0, length=length)
+
     def open(self, *, position: int = 0, mapped: bool = True) -> SourceViewReader:
-        """Start reading at record `position` of the view."""
-        inner = self.inner.open(position=self.first + position * self.step, mapped=mapped)
-        return SourceViewReader(self, inner, position)
+        """Start reading at record `position` of the view.
+
+        Raises:
+            SourceError: if there is no such position, or what is read cannot be opened.
+        """
+        length = self.spec.length or 0
+        check_position(position, length, element=self.name or self.label, site=self.site)
+        start = self.first + position * self.step
+        if position == length:
+            # A whole step behind the last record there may be nothing to open.
+            start = self.first + ((length - 1) * self.step + max(1, self.every) if length else 0)
+        return SourceViewReader(self, self.inner.open(position=start, mapped=mapped), position)
 
 
 class SourceViewReader(Reader):
@@ -115,21 +133,37 @@ class SourceViewReader(Reader):
             raise self._too_short()
 
     def _pick(self, target: np.ndarray, items: int) -> None:
-        """Read everything in between too, a little at a time, and keep what is wanted."""
+        """Look at what lies in between too, or read it a little at a time, and keep what is wanted."""
         source = self._source
         size = max(1, source.every)
-        inner = source.inner.spec
-        chunk = max(1, _CHUNK_BYTES // max(1, inner.item_bytes * source.step))
-        room = np.empty((min(chunk, max(items, 1)) * source.step, *inner.shape), inner.dtype)
-        for first in range(0, items, chunk):
-            count = min(chunk, items - first)
+        at_once = max(1, _CHUNK_BYTES // max(1, source.inner.spec.item_bytes * source.step))
+        for first in range(0, items, at_once):
+            count = min(at_once, items - first)
             # Behind the last record of all there may be nothing more.
             last = first + count == items and self.position + items == self._length
             records = (count - 1) * source.step + size if last else count * source.step
-            self._fill(room[:records])
+            wanted = target[first * size : (first + count) * size]
+            seen = self._inner.view(records)
+            if seen is None and count == 1:
+                # The step alone may be more than should lie in memory.
+                self._fill(wanted)
+                self._skip(records - size)
+                continue
+            if seen is None:
+                seen = np.empty((records, *source.inner.spec.shape), source.inner.dtype)
+                self._fill(seen)
+            elif len(seen) != records:
+                raise self._too_short()
             for offset in range(size):
-                picked = room[offset : (count - 1) * source.step + offset + 1 : source.step]
-                target[first * size + offset : (first + count) * size : size] = picked
+                wanted[offset::size] = seen[offset : (count - 1) * source.step + offset + 1 : source.step]
+
+    def _skip(self, records: int) -> None:
+        """Read records that nobody wants."""
+        inner = self._source.inner.spec
+        most = max(1, _CHUNK_BYTES // max(1, inner.item_bytes))
+        room = np.empty((min(most, records), *inner.shape), inner.dtype)
+        for first in range(0, records, most):
+            self._fill(room[: min(most, records - first)])
 
     def check(self) -> None:
         """Raise SourceError if what is read has changed."""
