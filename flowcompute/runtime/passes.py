@@ -14,6 +14,7 @@ from flowcompute.elements.letters import DeadLetters
 from flowcompute.elements.policy import ErrorPolicy
 from flowcompute.elements.source import AsyncReader, Reader
 from flowcompute.errors import RunError
+from flowcompute.planner.demand import records_wanted
 from flowcompute.planner.plan import Plan, SinkStage
 from flowcompute.planner.policies import policies
 from flowcompute.runtime.buffers import Pool
@@ -75,6 +76,7 @@ class RunningPass:
         letters: Mapping[ErrorPolicy, DeadLetters],
     ) -> None:
         self._plan = plan
+        self._index = index
         self._pass = plan.passes[index]
         self._conduct = conduct
         self._ledger = record.ledger
@@ -186,9 +188,21 @@ class RunningPass:
         channels: dict[int, Channel] = {}
         for source, reader, live in zip(self._pass.sources, self._readers, record.sources, strict=True):
             channel = channels[source.value] = self._channel(live, record.compute)
-            items = self._pass.clock_of(source.value).batch_items
-            pool = self._pool(source.spec, items, source.spec.length)
-            sources.append(SourceTask(source, reader, live, channel, pool, workers=self._workers, batch_items=items))
+            clock = self._pass.clock_of(source.value)
+            wanted = records_wanted(self._plan, self._index, clock)
+            pool = self._pool(source.spec, clock.batch_items, source.spec.length)
+            sources.append(
+                SourceTask(
+                    source,
+                    reader,
+                    live,
+                    channel,
+                    pool,
+                    workers=self._workers,
+                    batch_items=clock.batch_items,
+                    wanted=wanted,
+                )
+            )
         by_value: dict[int, list[SinkTask]] = {}
         for (sink, writer), live in zip(self._writers[self._first_writer :], record.sinks, strict=True):
             if sink.spec.is_stream:

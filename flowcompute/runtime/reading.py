@@ -28,6 +28,7 @@ class SourceTask:
         pool: buffers to read into; not touched when the reader gives views.
         workers: threads to read in.
         batch_items: records in a batch.
+        wanted: of a stream of unknown length, the most records that are of use; None for all.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class SourceTask:
         *,
         workers: Workers,
         batch_items: int,
+        wanted: int | None = None,
     ) -> None:
         self._stage = stage
         self._reader = reader
@@ -48,6 +50,7 @@ class SourceTask:
         self._channel = channel
         self._workers = workers
         self._batch_items = batch_items
+        self._wanted = wanted
         self._gives_views = not isinstance(reader, AsyncReader)
         self._immediate = reader.immediate
 
@@ -60,14 +63,15 @@ class SourceTask:
 
     async def _read_all(self) -> None:
         start, length = 0, self._stage.spec.length
-        while length is None or start < length:
-            stop = start + self._batch_items if length is None else min(start + self._batch_items, length)
+        end = self._wanted if length is None else length
+        while end is None or start < end:
+            stop = start + self._batch_items if end is None else min(start + self._batch_items, end)
             parcel = await self._next(start, stop)
             items = 0 if parcel is None else parcel.stop - start
             if parcel is not None:
                 await self._send(parcel)
                 start = parcel.stop
-            if items < self._batch_items and start != length:
+            if items < self._batch_items and start != end:
                 if length is not None:
                     raise self._too_short(start, length)
                 break
