@@ -84,12 +84,37 @@ def _spread(draw: st.DrawFn, shape: tuple[int, ...]) -> View:
     return _made(f"broadcast_to({wide})", lambda x: _of(x).broadcast_to(x, (x.shape[0], *wide)), shape)
 
 
+@st.composite
+def _windows(draw: st.DrawFn, shape: tuple[int, ...]) -> View:
+    axes = tuple(draw(st.sets(st.sampled_from(range(1, len(shape) + 1)), max_size=2))) if all(shape) and shape else ()
+    size = tuple(draw(st.integers(1, shape[axis - 1])) for axis in axes)
+    step = tuple(draw(st.integers(1, 3)) for _ in axes)
+    spread = tuple(
+        draw(st.integers(1, max(1, (shape[axis - 1] - 1) // max(1, one - 1))))
+        for axis, one in zip(axes, size, strict=True)
+    )
+
+    def of(x: Any) -> Any:
+        if not isinstance(x, np.ndarray):
+            return fc.nn.unfold(x, size, axes, step, spread)
+        reach = tuple((one - 1) * wide + 1 for one, wide in zip(size, spread, strict=True))
+        seen = np.lib.stride_tricks.sliding_window_view(x, reach, axes)
+        keys = [slice(None)] * seen.ndim
+        for at, axis in enumerate(axes):
+            keys[axis] = slice(None, None, step[at])
+            keys[x.ndim + at] = slice(None, None, spread[at])
+        return seen[tuple(keys)]
+
+    return _made(f"unfold({size}, {axes}, {step}, {spread})", of, shape)
+
+
 _KINDS: dict[str, Callable[[tuple[int, ...]], st.SearchStrategy[View]]] = {
     "index": _index,
     "permute": _permuted,
     "reshape": _reshaped,
     "flip": _turned,
     "broadcast": _spread,
+    "windows": _windows,
 }
 
 

@@ -214,7 +214,7 @@ def test_softmax_where_the_largest_cannot_be_subtracted() -> None:
         np.testing.assert_allclose(total, [INF, -INF, NAN, 2 + math.log1p(math.exp(-1)), 5], rtol=1e-6)
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(st.data())
 def test_bits_do_not_depend_on_batches(data: st.DataObject) -> None:
     length = data.draw(st.sampled_from([0, 1, 1023, 1025]))

@@ -16,12 +16,19 @@ from flowcompute.elements.nn.activations import (
     silu,
     softplus,
 )
+from flowcompute.elements.nn.convolution import conv1d, conv2d
 from flowcompute.elements.nn.losses import binary_cross_entropy, cross_entropy, huber, mse
 from flowcompute.elements.nn.norms import group_norm, instance_norm, layer_norm, rms_norm
+from flowcompute.elements.nn.pooling import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
 from flowcompute.elements.nn.softmax import log_softmax, logsumexp, softmax
+from flowcompute.elements.nn.windows import unfold
 
 __all__ = [
+    "avg_pool1d",
+    "avg_pool2d",
     "binary_cross_entropy",
+    "conv1d",
+    "conv2d",
     "cross_entropy",
     "elu",
     "erf",
@@ -34,6 +41,8 @@ __all__ = [
     "leaky_relu",
     "log_softmax",
     "logsumexp",
+    "max_pool1d",
+    "max_pool2d",
     "mish",
     "mse",
     "relu",
@@ -42,4 +51,5 @@ __all__ = [
     "silu",
     "softmax",
     "softplus",
+    "unfold",
 ]

@@ -1,0 +1,184 @@
+"""Convolution of items with resident weights, as neural networks mean it: weights are not turned around."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from flowcompute.elements.arithmetic import multiply
+from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_dtype
+from flowcompute.elements.nn.windows import Sizes, slide, whole_numbers
+from flowcompute.elements.pad import pad
+from flowcompute.elements.reduce import sum
+from flowcompute.elements.shape import permute_dims, reshape
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, format_shape
+
+Padding = Literal["same", "valid"] | int | Sequence[int | Sequence[int]]
+"""Zeros on both sides of all axes, of each, or (before, after) of each; or what they are for."""
+
+
+def conv1d(
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
+    stride: Sizes = 1,
+    padding: Padding = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Compute:
+    """Convolution along the last axis of (N, C, L) with weights (O, C / groups, K) to (N, O, M).
+
+    result[n, o, i] = bias[o] + sum over c and k of x[n, c, i * stride + k * dilation] * weight[o, c, k],
+    where c runs over the channels of o's group and x is padded with zeros. Along L numbers stand
+    M = (L + zeros - dilation (K - 1) - 1) // stride + 1 of them. Padding copies items on the host first.
+
+    Args:
+        x: a stream of items (C, L), or a resident value (N, C, L).
+        weight: resident.
+        bias: resident, one number for each output channel.
+        stride: from one result to the next.
+        padding: zeros on both sides, `[(before, after)]`, "valid" for none, or "same" for as many
+            as keep the size, the odd one after (with a stride of 1 only).
+        dilation: from one number that is multiplied to the next.
+        groups: a divisor of C and O: output channels of a group see the input channels of theirs.
+            As many groups as channels is a depthwise convolution.
+
+    Returns:
+        An element of the dtype that `x`, `weight` and `bias` promote to. Half formats are
+        multiplied and added up in float32 and rounded once; integers wrap as in `matmul`.
+
+    Raises:
+        SpecError: if shapes do not fit each other or the groups, the weights do not fit into the items,
+            weights or bias are streams, or all are bool.
+    """
+    return _convolution("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
+    stride: Sizes = 1,
+    padding: Padding = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Compute:
+    """Convolution over the last two axes of (N, C, H, W) with weights (O, C / groups, K, L) to (N, O, P, Q).
+
+    As `conv1d`, along two axes: sizes are one number for both, or one for each.
+    """
+    return _convolution("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
+
+
+def _convolution(
+    name: str,
+    dims: int,
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None,
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+) -> Compute:
+    given = [as_element(one, name) for one in (x, weight, bias) if one is not None]
+    result = common_dtype(name, given)
+    if result == BOOL:
+        raise SpecError("is not defined for bool", element=name, site=user_site(), hint="cast to an integer dtype")
+    inner = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
+    items, weights, *rest = (cast(one, inner) for one in given)
+    _check(name, dims, items, weights, rest, groups)
+    strides = whole_numbers(name, "stride", stride, dims)
+    spreads = whole_numbers(name, "dilation", dilation, dims)
+    edges = _edges(name, padding, weights.spec.shape[2:], strides, spreads)
+    lead = [(0, 0)] * (len(items.spec.shape) - dims)
+    padded = pad(items, [*lead, *edges]) if any(map(any, edges)) else items
+    made = _naive_convolution(name, padded, weights, rest[0] if rest else None, strides, spreads, groups)
+    return cast(made, result)  # type: ignore[return-value]
+
+
+def _naive_convolution(
+    name: str,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Any:
+    """The convolution as a sum of products over windows, which are read where they lie: the oracle of faster ones.
+
+    Operands are of the dtype in which it is computed, items padded, weights (O, C / groups, *kernel).
+    """
+    dims, first = len(stride), int(x.spec.is_stream)
+    out, channels, *kernel = weight.spec.shape
+    length = -1 if first else x.shape[0]
+    grouped = reshape(x, (length, groups, channels, *x.shape[2:]))
+    at = 3 - first
+    windows = tuple((at + axis, kernel[axis], stride[axis], dilation[axis]) for axis in range(dims))
+    seen = slide(name, grouped, windows)
+    # (N, groups, 1, *places, channels, *kernel) beside (groups, O / groups, *ones, channels, *kernel).
+    places = tuple(range(3, 3 + dims))
+    seen = permute_dims(seen, (0, 1, *places, 2, *(axis + dims for axis in places)))
+    sizes = seen.shape[2 : 2 + dims]
+    seen = reshape(seen, (length, groups, 1, *seen.shape[2:]))
+    weights = reshape(weight, (groups, out // groups, *(1,) * dims, channels, *kernel))
+    made: Any = sum(multiply(seen, weights), tuple(range(-dims - 1, 0)), dtype=x.dtype)
+    if bias is not None:
+        made = made + reshape(bias, (groups, out // groups, *(1,) * dims))
+    return reshape(made, (length, out, *sizes))
+
+
+def _check(name: str, dims: int, x: Any, weight: Any, bias: Sequence[Any], groups: int) -> None:
+    """Refuse shapes that do not fit each other."""
+
+    def refuse(message: str, expected: str, got: str) -> SpecError:
+        return SpecError(message, element=name, site=user_site(), expected=expected, got=got)
+
+    letters = ("L",) if dims == 1 else ("H", "W")
+    if x.ndim != dims + 2:
+        raise refuse("convolves channels", f"(N, C, {', '.join(letters)})", str(x.spec))
+    if any(one.spec.is_stream for one in (weight, *bias)):
+        raise refuse("weights and bias are resident", "no stream", str(weight.spec))
+    count = operator.index(groups)
+    channels = x.shape[1]
+    if count < 1 or channels % count or (weight.ndim and weight.shape[0] % count):
+        raise refuse("groups= divides both channels", f"a divisor of {channels}", str(groups))
+    shape = weight.spec.shape
+    if len(shape) != dims + 2 or shape[1] != channels // count or 0 in shape:
+        raise refuse("weights do not fit", f"(O, {channels // count}, *sizes)", format_shape(shape))
+    if bias and bias[0].spec.shape != shape[:1]:
+        raise refuse("the bias does not fit", format_shape(shape[:1]), str(bias[0].spec))
+
+
+def _edges(
+    name: str, padding: Padding, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Zeros before and after each axis."""
+    dims = len(kernel)
+    if padding == "valid":
+        return [(0, 0)] * dims
+    if padding == "same":
+        if max(stride) > 1:
+            raise SpecError(
+                'padding="same" keeps the size with a stride of 1 only',
+                element=name,
+                site=user_site(),
+                got=f"stride {tuple(stride)}",
+            )
+        zeros = [(size - 1) * spread for size, spread in zip(kernel, dilation, strict=True)]
+        return [(whole // 2, whole - whole // 2) for whole in zeros]
+    pairs: list[Any] = [*padding] if isinstance(padding, Iterable) else [padding] * dims
+    if len(pairs) != dims:
+        raise SpecError(
+            "padding= is for all axes, or for each",
+            element=name,
+            site=user_site(),
+            expected=f'{dims} numbers or pairs, one number, "same" or "valid"',
+            got=repr(padding),
+        )
+    both = (whole_numbers(name, "padding", pair, 2, least=0) for pair in pairs)
+    return [(before, after) for before, after in both]
