@@ -6,13 +6,21 @@ import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, broadcast, is_weak
 from flowcompute.elements.element import Element
 from flowcompute.elements.functions import ir
+from flowcompute.elements.functions.calls import Nested
+from flowcompute.elements.functions.neighbours import (
+    Boundary,
+    Neighbours,
+    check_boundary,
+    neighbour_operands,
+    read_neighbours,
+)
 from flowcompute.elements.functions.promote import BOOLEAN, WHOLE, Type, own_float
 from flowcompute.elements.functions.read import check_parameters, read_source
 from flowcompute.elements.functions.statements import typed
@@ -77,17 +85,26 @@ class KernelFunction:
         arity: number of its arguments.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], boundary: Boundary | None = None) -> None:
         self.source = read_source(function)
         self.names = check_parameters(self.source)
+        check_boundary(boundary, self.source.name)
+        self.boundary = boundary
+        indexed = self.source.tree.args.kwonlyargs
+        self.neighbours = read_neighbours(self.source, self.names) if indexed else None
+        if boundary is not None and not indexed:
+            raise self.source.error(
+                self.source.tree,
+                "has a boundary and no index",
+                expected="index parameters after *",
+                hint=f"def {self.source.name}(x, *, i): ... x[i - 1]",
+            )
         self.python = _in_python(function)
         self.arity = len(self.names)
         self.__name__ = self.source.name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self.__module__ = function.__module__
-        if self.source.tree.args.kwonlyargs:
-            raise self.source.error(self.source.tree, "has parameters that are given by name only")
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__}>"
@@ -112,7 +129,10 @@ class KernelFunction:
         if not operands:
             raise SpecError("a kernel without operands has no shape", element=self.__name__, site=user_site())
         elements, types = self._typed_operands(operands)
-        function, kinds = self.specialised(types, None, ())
+        if self.neighbours is None:
+            function, kinds = self.specialised(types, None, ())
+        else:
+            elements, types, function, kinds = self._around(self.neighbours, elements, types)
         aligned, shape, stream = broadcast(self.__name__, elements)
         op_values = [user_op(function, i, self.__doc__ or "") for i in range(len(kinds))]
         attrs = {"function": function.digest}
@@ -121,6 +141,16 @@ class KernelFunction:
             for op, kind in zip(op_values, kinds, strict=True)
         )
         return results[0] if len(results) == 1 else results
+
+    def _around(
+        self, found: Neighbours, elements: Sequence[Element], types: Sequence[Type]
+    ) -> tuple[list[Element], list[Type], ir.Function, tuple[Type, ...]]:
+        """Operands and function of a kernel that reads neighbours."""
+        made, indices = neighbour_operands(found, self.__name__, elements, self.boundary)
+        kinds = [*(types[operand] for operand, _ in found.parameters), *(WHOLE for _ in indices)]
+        weak_float = own_float(types)
+        function, results = typed(found.source, found.names, kinds, weak_float, self._nested(weak_float, ()))
+        return [*made, *indices], kinds, function, results
 
     def _typed_operands(self, operands: Sequence[Operand]) -> tuple[list[Element], list[Type]]:
         """Operands as elements; Python numbers are weak beside others."""
@@ -156,12 +186,20 @@ class KernelFunction:
                 expected="functions that end with known depth",
                 hint="write it as a loop",
             )
+        if self.neighbours is not None:
+            raise self.source.error(
+                self.source.tree,
+                "reads neighbours and cannot be called by another kernel",
+                hint="call it on elements, and the other kernel on what it gives",
+            )
         inner_float = weak_float or own_float(types)
+        return typed(self.source, self.names, types, inner_float, self._nested(inner_float, callers))
 
+    def _nested(self, weak_float: np.dtype, callers: tuple[KernelFunction, ...]) -> Nested:
         def nested(function: KernelFunction, given: Sequence[Type]) -> tuple[ir.Function, tuple[Type, ...]]:
-            return function.specialised(given, inner_float, (*callers, self))
+            return function.specialised(given, weak_float, (*callers, self))
 
-        return typed(self.source, self.names, types, inner_float, nested)
+        return nested
 
 
 def user_op(function: ir.Function, result: int, doc: str) -> UserOp:
@@ -181,7 +219,11 @@ def user_op(function: ir.Function, result: int, doc: str) -> UserOp:
     )
 
 
-def kernel(function: Callable[..., Any]) -> KernelFunction:
+@overload
+def kernel(function: Callable[..., Any]) -> KernelFunction: ...
+@overload
+def kernel(*, boundary: Boundary | None = None) -> Callable[[Callable[..., Any]], KernelFunction]: ...
+def kernel(function: Callable[..., Any] | None = None, *, boundary: Boundary | None = None) -> Any:
     """A Python function as an element-wise operation: typed, written as OpenCL C, fused like a built-in.
 
     The function is read, not run: its source is translated. It may hold arithmetic, comparisons,
@@ -199,6 +241,18 @@ def kernel(function: Callable[..., Any]) -> KernelFunction:
 
     Numbers outside the function are captured by value whenever it is called with elements.
 
+    Parameters after `*` are indices, one for each item axis (or for the stream, where its items are
+    numbers). With them a kernel reads neighbours at known distances, and where it stands:
+
+        @fc.kernel(boundary="edge")
+        def blur(x, *, i, j):
+            return (x[i - 1, j] + 2 * x[i, j] + x[i + 1, j]) / 4
+
+    Args:
+        function: what is to run on elements.
+        boundary: what such a kernel reads beyond the edges: the last number ("edge"), what a mirror
+            on it shows ("reflect"), the other end ("wrap", not of a stream), or a number.
+
     Returns:
         A `KernelFunction`; call it with elements, arrays and Python numbers, which broadcast as for
         a built-in. Its `.python` is the function itself.
@@ -207,6 +261,8 @@ def kernel(function: Callable[..., Any]) -> KernelFunction:
         KernelError: with file and line, for source that is not to be had or cannot be translated;
             what depends on the arguments is found where it is called.
     """
+    if function is None:
+        return lambda given: kernel(given) if boundary is None else KernelFunction(given, boundary)
     if not callable(function):
         raise KernelError("fc.kernel takes a function", site=user_site(), got=repr(function))
     return KernelFunction(function)

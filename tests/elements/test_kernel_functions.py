@@ -1,0 +1,398 @@
+"""What a Python function may hold to be a kernel, which dtypes follow, and what is refused, where and why."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.spec import BFLOAT16
+
+TABLE = [1.0, 2.0]
+TEXT = "text"
+SCALE = 3
+HALF = np.float32(0.5)
+
+
+def stream(dtype: str, values: Any = (1, 2, 3)) -> fc.Element:
+    return fc.source(np.asarray(values).astype(BFLOAT16 if dtype == "bfloat16" else dtype))
+
+
+def mean(x, y):
+    return (x + y) / 2
+
+
+def halved(x):
+    return x * 0.5
+
+
+def counted(x):
+    total = 0
+    for i in range(3):
+        total += i
+    return total
+
+
+def scaled(x):
+    return x * SCALE * HALF
+
+
+def truncated(x):
+    return int(x) * 2, float(3), math.floor(x + 0.5), x > 1
+
+
+def weak_local(x):
+    s = 0.1
+    s = s * s
+    return x * s
+
+
+def widened(n):
+    if n > 1:
+        n = n * 0.5
+    return n
+
+
+@pytest.mark.parametrize(
+    ("function", "dtypes", "results"),
+    [
+        (mean, ["float32", "float32"], ["float32"]),
+        (mean, ["float32", "float64"], ["float64"]),
+        (mean, ["float16", "float16"], ["float16"]),
+        (mean, ["bfloat16", "bfloat16"], ["bfloat16"]),
+        (mean, ["float32", "float16"], ["float32"]),
+        (mean, ["int8", "int8"], ["float64"]),
+        (mean, ["bool", "bool"], ["float64"]),
+        (halved, ["int32"], ["float64"]),
+        (halved, ["float32"], ["float32"]),
+        (counted, ["float32"], ["int64"]),
+        (scaled, ["float32"], ["float32"]),
+        (scaled, ["float64"], ["float64"]),
+        (truncated, ["float32"], ["int64", "float32", "int64", "bool"]),
+        (truncated, ["int16"], ["int16", "float64", "int64", "bool"]),
+        (weak_local, ["float32"], ["float32"]),
+        (weak_local, ["float16"], ["float16"]),
+        (widened, ["int64"], ["float64"]),
+    ],
+)  # fmt: skip
+def test_dtypes_follow_numpy_and_python_numbers_are_weak(
+    function: Callable[..., Any], dtypes: list[str], results: list[str]
+) -> None:
+    made = fc.kernel(function)(*(stream(dtype) for dtype in dtypes))
+    made = made if isinstance(made, tuple) else (made,)
+    assert [one.dtype.name for one in made] == results
+    values = fc.resolve(*made, device="numpy")
+    values = values if isinstance(values, tuple) else (values,)
+    assert [value.dtype.name for value in values] == results
+
+
+def test_two_bools_add_up_as_in_python() -> None:
+    assert fc.kernel(mean)(stream("bool", [True, False]), True).resolve(device="numpy").tolist() == [1.0, 0.5]
+
+
+def test_operands_are_elements_arrays_and_numbers_and_broadcast() -> None:
+    average = fc.kernel(mean)
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    got = fc.resolve(
+        average(fc.source(x), 1),
+        average(fc.source(x), np.array([2.0, 4.0], np.float32)),
+        average(x, x),
+        average(1, 2.0),
+    )
+    np.testing.assert_array_equal(got[0], (x + 1) / 2)
+    np.testing.assert_array_equal(got[1], (x + np.float32([2, 4])) / 2)
+    np.testing.assert_array_equal(got[2], x)
+    assert got[3] == 1.5
+    assert got[3].dtype == np.float64
+    assert average(fc.source(x), 1).dtype == np.float32
+    with pytest.raises(fc.SpecError, match="broadcast"):
+        average(fc.source(x), np.ones(3))
+    with pytest.raises(fc.SpecError, match="takes 2 operands"):
+        average(x)
+
+
+def test_it_looks_like_the_function() -> None:
+    @fc.kernel
+    def named(x):
+        """What it does."""
+        return x
+
+    assert (named.__name__, named.__doc__, named.python(3)) == ("named", "What it does.", 3)
+    assert inspect.signature(named).parameters.keys() == {"x"}
+    assert "named" in str(named(stream("float32")))
+
+
+def test_captured_numbers_are_part_of_the_hash_and_are_those_of_the_call() -> None:
+    def make(factor: float) -> fc.Element:
+        @fc.kernel
+        def times(x):
+            return x * factor
+
+        return times(stream("float32"))
+
+    assert make(2.5).hash == make(2.5).hash != make(3.5).hash
+    both = fc.resolve(make(2.5), make(3.5), device="numpy")
+    assert [value.tolist() for value in both] == [[2.5, 5.0, 7.5], [3.5, 7.0, 10.5]]
+
+
+def test_numbers_that_are_known_are_computed_as_python_computes_them() -> None:
+    @fc.kernel
+    def third(x):
+        return x * (2 * math.pi / 3) + math.sqrt(2) ** 2
+
+    got = third(stream("float32")).resolve(device="numpy")
+    np.testing.assert_array_equal(
+        got, np.float32([1, 2, 3]) * np.float32(2 * math.pi / 3) + np.float32(math.sqrt(2) ** 2)
+    )
+
+
+def test_what_raises_in_python_has_a_value() -> None:
+    @fc.kernel
+    def by(n, m, x):
+        a = [10, 20, 30]
+        return n // m, n % m, x / (x - x), a[n - 5], a[-n]
+
+    got = fc.resolve(*by(stream("int64"), 0, stream("float64")), device="numpy")
+    assert [value.tolist() for value in got[:2]] == [[0, 0, 0]] * 2
+    assert np.isposinf(got[2]).all()
+    assert [value.tolist() for value in got[3:]] == [[10, 10, 20], [30, 20, 10]]
+
+
+def test_integers_compare_by_value_whatever_their_dtypes() -> None:
+    @fc.kernel
+    def compared(u, i):
+        return u < i, u >= i, i != u, u > 300, i < 2**63
+
+    u = np.array([0, 2**63, 2**64 - 1], np.uint64)
+    i = np.array([-1, 5, -(2**63)])
+    got = fc.resolve(*compared(fc.source(u), fc.source(i)), device="numpy")
+    pairs = list(zip(u.tolist(), i.tolist(), strict=True))
+    want = [[a < b for a, b in pairs], [a >= b for a, b in pairs], [a != b for a, b in pairs]]
+    assert [value.tolist() for value in got] == [*want, [a > 300 for a, _ in pairs], [True] * 3]
+
+
+@fc.kernel
+def even(x):
+    return odd(x - 1)
+
+
+@fc.kernel
+def odd(x):
+    return even(x - 1)
+
+
+@fc.kernel
+def two(x):
+    return x, x + 1
+
+
+def calls_open(x):
+    return open(x)
+
+
+def holds_text(x):
+    return x + "one"
+
+
+def reads_table(x):
+    return x * TABLE[0]
+
+
+def reads_text(x):
+    return x * TEXT
+
+
+def recursive(x):
+    return even(x)
+
+
+def many(*args):
+    return args
+
+
+def defaulted(x, y=1):
+    return x + y
+
+
+def tries(x):
+    try:
+        return 1 / x
+    except ZeroDivisionError:
+        return 0.0
+
+
+def has_lambda(x):
+    return (lambda y: y)(x)
+
+
+def unpaired(x):
+    if x > 0:
+        return x, x
+    return x
+
+
+def endless(x):
+    while x > 0:
+        x = x - 1
+
+
+def unset(x):
+    if x > 0:
+        y = 1.0
+    return x + y
+
+
+def over_list(x):
+    total = 0.0
+    for item in [1.0, 2.0]:
+        total += item
+    return total
+
+
+def undefined(x):
+    return x + nowhere  # noqa: F821
+
+
+def attribute(x):
+    return x.real
+
+
+def sliced(x):
+    a = [0.0] * 4
+    return a[1:2]
+
+
+def outside_array(x):
+    a = [0.0] * 4
+    return a[4] + x
+
+
+def fractional_index(x):
+    a = [0.0] * 4
+    return a[x]
+
+
+def sized_by_value(x):
+    a = [0.0] * x
+    return a[0]
+
+
+def resized(x):
+    a = [0.0] * 4
+    a = [0.0] * 5
+    return a[0]
+
+
+def shifted(x):
+    return x << 1
+
+
+def matrix(x):
+    return x @ x
+
+
+def keyword(x):
+    return max(x, 1, key=abs)
+
+
+def two_as_one(x):
+    return two(x) + 1
+
+
+def three_of_two(x):
+    a, b, c = two(x)
+    return a + b + c
+
+
+def nothing(x):
+    return
+
+
+def printing(x):
+    print(x)
+    return x
+
+
+def overflowing(x):
+    return x + 300
+
+
+def chained_names(x):
+    x.y = 1
+    return x
+
+
+def global_state(x):
+    global SCALE  # noqa: PLW0603 - refused
+    SCALE = 4
+    return x
+
+
+REFUSED: list[tuple[Callable[..., Any], str, str, str]] = [
+    (calls_open, "float32", "return open(x)", "calls open, which no kernel can"),
+    (holds_text, "float32", "return x +", "'one' is no number"),
+    (reads_table, "float32", "return x", "indexes what is no local array"),
+    (reads_text, "float32", "return x", "refers to TEXT, which is not a number"),
+    (recursive, "float32", "", "calls itself"),
+    (many, "float32", "", "takes *args"),
+    (defaulted, "float32", "", "default values"),
+    (tries, "float32", "try", "try has no place in a kernel"),
+    (has_lambda, "float32", "lambda", "cannot call"),
+    (unpaired, "float32", "return x\n", "returns differ in how many numbers"),
+    (endless, "float32", "def", "may end without a result"),
+    (unset, "float32", "return x + y", "'y' may be read before it is given a value"),
+    (over_list, "float32", "for item", "a for loop runs over range(...)"),
+    (undefined, "float32", "return", "'nowhere' is not defined"),
+    (attribute, "float32", "return", "is an attribute"),
+    (sliced, "float32", "a[1:2]", "cannot compute 1:2"),
+    (outside_array, "float32", "a[4]", "an index outside the array"),
+    (fractional_index, "float32", "a[x]", "an index is an integer"),
+    (sized_by_value, "int32", "* x", "size is known when the kernel is made"),
+    (resized, "float32", "* 5", "has 4 numbers and cannot have 5"),
+    (shifted, "float32", "<<", "bitwise_left_shift is not defined for these"),
+    (matrix, "float32", "@", "cannot compute x @ x"),
+    (keyword, "float32", "key", "calls take plain arguments"),
+    (two_as_one, "float32", "two(x)", "two gives 2 results"),
+    (three_of_two, "float32", "two(x)", "two gives 2 results"),
+    (nothing, "float32", "return", "returns nothing"),
+    (printing, "float32", "print", "an expression whose value goes nowhere"),
+    (overflowing, "int8", "300", "does not fit the dtype"),
+    (chained_names, "float32", "x.y", "cannot assign to x.y"),
+    (global_state, "float32", "global", "global has no place in a kernel"),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "line", "words"), REFUSED, ids=lambda one: getattr(one, "__name__", None)
+)
+def test_what_cannot_be_translated_is_refused_with_its_line(
+    function: Callable[..., Any], dtype: str, line: str, words: str
+) -> None:
+    with pytest.raises(fc.KernelError) as caught:
+        fc.kernel(function)(stream(dtype))
+    text = str(caught.value)
+    assert words in text
+    if function is not recursive:
+        assert text.startswith(f"{function.__name__}: ")
+    assert caught.value.site is not None
+    assert caught.value.site.file == __file__
+    lines, first = inspect.getsourcelines(function)
+    if line and function is not recursive:
+        assert line.strip() in lines[caught.value.site.line - first]
+
+
+def test_source_must_be_there() -> None:
+    space: dict[str, Any] = {}
+    exec("def unseen(x): return x", space)
+    with pytest.raises(fc.KernelError, match="source of this function cannot be read"):
+        fc.kernel(space["unseen"])
+    for thing in (lambda x: x, math.sqrt, print, np.add):
+        with pytest.raises(fc.KernelError, match="only a"):
+            fc.kernel(thing)
+    with pytest.raises(fc.KernelError, match="takes a function"):
+        fc.kernel(3)  # type: ignore[arg-type]
