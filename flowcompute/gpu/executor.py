@@ -18,7 +18,7 @@ from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
-from flowcompute.planner.lower_matmul import ROWS_PER_ITEM, TILE_ROWS
+from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 
@@ -241,8 +241,8 @@ class OpenCLExecutor(StepExecutor):
     def _chunk(self, kernel: Kernel, count: int) -> int:
         """Numbers or rows for one work-item: a fair share, but not much less than `CHUNK_BYTES`."""
         if kernel.work == "matmul":
-            share = -(-count // (2 * self.device.traits.units))
-            return min(ROWS_PER_ITEM, -(-share // TILE_ROWS) * TILE_ROWS)
+            share, together = -(-count // (2 * self.device.traits.units)), kernel.tile[0]
+            return min(ROWS_PER_ITEM // together, -(-share // together)) * together
         width = max([a.dtype.itemsize for a in kernel.arguments if a.kind in ("input", "output")], default=4)
         knob = self.plan.strategy.items_per_work_item
         if kernel.work == "flat":

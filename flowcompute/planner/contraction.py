@@ -1,7 +1,9 @@
 """The product of matrices in a region: where its operands and what follows it lie.
 
 The product is C[s, i, j] = sum over k of A[s, i, k] * B[s, k, j], with s over a stack that
-either operand may be broadcast along. A **row** is a row of C, numbered through all records.
+either operand may be broadcast along. Of B several axes may stand for k and several for j,
+counted as one: windows that slide over items are multiplied where they lie, as in a convolution.
+A **row** is a row of C, numbered through all records.
 
 Sums run over k in panels of `PANEL`, in order inside a panel and panel by panel, whatever the
 tile: that order belongs to the op. Element-wise operations on the product follow in registers.
@@ -37,14 +39,61 @@ def sum_dtype(dtype: np.dtype) -> np.dtype:
 
 
 @dataclass(frozen=True)
+class Axes:
+    """Axes that are counted as one: sizes and strides, in numbers, of as few as say the same."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], strides: Sequence[int]) -> Axes:
+        """Neighbours that one stride serves become one."""
+        merged: list[tuple[int, int]] = []
+        for size, stride in zip(sizes, strides, strict=True):
+            if size == 1:
+                continue
+            if merged and merged[-1][1] == size * stride:
+                size *= merged.pop()[0]
+            merged.append((size, stride))
+        merged = merged or [(1, 1)]
+        return cls(tuple(size for size, _ in merged), tuple(stride for _, stride in merged))
+
+    @property
+    def stride(self) -> int:
+        """Of the last axis."""
+        return self.strides[-1]
+
+    @property
+    def single(self) -> bool:
+        """Whether one stride serves all."""
+        return len(self.sizes) == 1
+
+    def offset(self, index: str) -> str:
+        """Where the number at this index of all axes lies; `index` is a name or in brackets."""
+        if self.single:
+            return times(index, self.stride)
+        terms = []
+        for axis, (size, stride) in enumerate(zip(self.sizes, self.strides, strict=True)):
+            below = math.prod(self.sizes[axis + 1 :])
+            whole = index if below == 1 else f"{index} / {below}"
+            terms.append(times(f"({whole})" if axis == 0 else f"({whole} % {size})", stride))
+        return " + ".join(terms)
+
+    def outer(self) -> Axes:
+        """All but the last axis."""
+        return Axes(self.sizes[:-1] or (1,), self.strides[:-1] or (0,))
+
+
+@dataclass(frozen=True)
 class Operand:
-    """A factor: its parameter, where it lies, and the strides of its rows and columns, in numbers."""
+    """A factor: its parameter, where it lies, its rows and columns, and how many axes of a stack stand before them."""
 
     argument: Argument
     spec: Spec
     lies: Storage
-    row: int
-    column: int
+    rows: Axes
+    columns: Axes
+    stack: int
 
 
 class Contraction:
@@ -54,6 +103,7 @@ class Contraction:
         node: the product.
         height: rows of one matrix; 1 where a record is a row.
         inner, columns: sizes of k and j.
+        column_axes: axes that j counts.
         stack: item axes of the result before its matrices.
         dtype: what sums are kept in.
         shared: whether all rows multiply the same matrix B.
@@ -69,32 +119,38 @@ class Contraction:
         left, right = (graph.nodes[i].spec for i in self.node.inputs)
         self.stream_rows = left.is_stream and left.ndim == 2
         vector = left.ndim == 1
+        depth, columns = self.node.attrs.get("depth", 1), self.node.attrs.get("columns", 1)
+        self.column_axes = columns
         self.height = 1 if vector or self.stream_rows else left.shape[-2]
-        self.inner, self.columns = left.shape[-1], right.shape[-1]
-        own = 1 if vector or self.stream_rows else 2
+        self.inner, self.columns = left.shape[-1], math.prod(right.shape[-columns:])
+        own = columns + (0 if vector or self.stream_rows else 1)
         self.stack = self.node.spec.shape[: len(self.node.spec.shape) - own]
         self.dtype = sum_dtype(self.node.spec.dtype)
-        self.a, self.b = (self._operand(i) for i in self.node.inputs)
-        self.shared = self.stream_rows or (not right.is_stream and math.prod(right.shape[:-2]) == 1)
+        self.a = self._operand(self.node.inputs[0], 0 if vector or self.stream_rows else 1, 1)
+        self.b = self._operand(self.node.inputs[1], depth, columns)
+        alike = math.prod(right.shape[: -depth - columns]) == 1
+        self.shared = self.stream_rows or (not right.is_stream and alike)
 
-    def _operand(self, value: int) -> Operand:
+    def _operand(self, value: int, rows: int, columns: int) -> Operand:
         spec, lies = self.graph.nodes[value].spec, storage(self.graph, value)
         argument = self.arguments.get("input", spec.dtype, lies.base)
-        row = lies.strides[-2] if len(lies.strides) > 1 else 0
-        return Operand(argument, spec, lies, row, lies.strides[-1])
+        split, end = len(spec.shape) - columns, len(spec.shape) - columns - rows
+        own = Axes.of(spec.shape[end:split], lies.strides[end:split])
+        return Operand(argument, spec, lies, own, Axes.of(spec.shape[split:], lies.strides[split:]), end)
 
     @property
     def row_stride(self) -> int | None:
-        """From one row of A to the next as the result counts them (in one matrix if not `shared`); None if it varies."""
+        """From one row of A to the next as the result counts them; None if it varies. In one matrix if not `shared`."""
+        row = self.a.rows.stride
         if not self.shared:
-            return self.a.row
+            return row
         if self.units == 1:
             return self.a.lies.record
         many = math.prod(self.stack)
-        matrices = self.a.lies.strides[:-2] == c_strides((*self.stack, self.height * self.a.row))[:-1]
+        matrices = self.a.lies.strides[: self.a.stack] == c_strides((*self.stack, self.height * row))[:-1]
         if many > 1 and not matrices:
             return None
-        return self.a.row if self.a.lies.record in (0, self.units * self.a.row) else None
+        return row if self.a.lies.record in (0, self.units * row) else None
 
     @property
     def units(self) -> int:
@@ -114,8 +170,7 @@ class Contraction:
 
     def matrix_base(self, operand: Operand, record: str, matrix: str) -> list[str]:
         """Terms of the offset at which a matrix of an operand begins, broadcast over stacks."""
-        own = 1 if self.stream_rows and operand is self.a else 2
-        shape = operand.spec.shape[: max(0, len(operand.spec.shape) - own)]
+        shape = operand.spec.shape[: operand.stack]
         terms = [str(operand.lies.offset)] if operand.lies.offset else []
         for back in range(1, len(shape) + 1):
             stride = operand.lies.strides[len(shape) - back]
@@ -171,8 +226,8 @@ class Row:
         """Offset of the row in A."""
         one = self.contraction
         terms = one.matrix_base(one.a, self.record, self.matrix)
-        if not one.stream_rows and one.a.row:
-            terms.append(f"{self.own} * {one.a.row}")
+        if one.height > 1:
+            terms.append(times(self.own, one.a.rows.stride))
         return scope.integer(" + ".join(terms) or "0")
 
     def of_b(self, scope: Scope) -> str:
@@ -200,22 +255,34 @@ class AfterPoint(Point):
         for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
             if axis is not None and size != 1:
                 strides[axis] = stride
-        index, stride, count = self.place(strides, lies.record, lies.offset)
-        return loaded(self.scope, Load(argument, index, stride, count if stride else None))
+        index, stride, count, each = self.place(strides, lies.record, lies.offset)
+        return loaded(self.scope, Load(argument, index, stride, count if stride or each else None, each))
 
     def position(self, node: Node) -> tuple[str, int, str | None]:
         """The positions of these columns, counted from the first record of the stream."""
-        index, stride, _ = self.place(c_strides(self.region.domain), node.spec.item_numbers)
+        index, stride, _, _ = self.place(c_strides(self.region.domain), node.spec.item_numbers)
         return f"first * {node.spec.item_numbers} + {index}", stride, None
 
-    def place(self, strides: Sequence[int], record: int, offset: int = 0) -> tuple[str, int, str | None]:
-        """Index, stride and count of these columns in what has these strides along the domain."""
+    def place(self, strides: Sequence[int], record: int, offset: int = 0) -> tuple[str, int, str | None, str | None]:
+        """Of these columns in what has these strides along the domain: index, stride, count, and index of each lane.
+
+        The last is given where no one stride serves all lanes.
+        """
         one = self.contraction
         rows = one.stack_indices(self.row.matrix)
-        rows += [self.row.own] if len(self.region.domain) > len(rows) + 1 else []
+        rows += [self.row.own] if len(self.region.domain) > len(rows) + one.column_axes else []
+        split = len(self.region.domain) - one.column_axes
         terms = [str(offset)] if offset else []
-        terms += [f"{self.row.record} * {record}"] if record else []
-        terms += [f"{index} * {stride}" for index, stride in zip(rows, strides[:-1], strict=True) if stride]
-        if strides[-1]:
-            terms.append(self.column if strides[-1] == 1 else f"({self.column}) * {strides[-1]}")
-        return " + ".join(terms) or "0", strides[-1], self.count
+        terms += [times(self.row.record, record)] if record else []
+        terms += [times(index, stride) for index, stride in zip(rows, strides[:split], strict=True) if stride]
+        columns = Axes.of(self.region.domain[split:], strides[split:])
+        if columns.single:
+            terms += [times(f"({self.column})", columns.stride)] if columns.stride else []
+            return " + ".join(terms) or "0", columns.stride, self.count, None
+        base = " + ".join(terms) or "0"
+        return base, 1, self.count, f"{base} + {columns.offset(f'({self.column} + {{lane}})')}"
+
+
+def times(text: str, factor: int) -> str:
+    """The product of an index and a stride."""
+    return text if factor == 1 else f"{text} * {factor}"

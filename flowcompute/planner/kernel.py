@@ -345,7 +345,8 @@ class Kernel:
         columns: for folds of columns, columns that one work-item takes (0: all).
         units: numbers or rows in one record, by which work is divided.
         lanes: numbers in a vector.
-        tile: for matrix products on GPUs, rows of a work-group's tile and how many tiles span the columns.
+        tile: for matrix products the rows that one work-group (GPU) or work-item takes together, and how
+            many work-groups span the columns.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
     """
 

@@ -7,11 +7,12 @@ cache while all its rows pass; what follows the product is computed before it is
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Traits
-from flowcompute.planner.contraction import PANEL, Contraction, Row
+from flowcompute.planner.contraction import PANEL, Contraction, Row, times
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
     Array,
@@ -51,32 +52,60 @@ class MatmulLowering:
         self.lanes = min(traits.lanes, max(8, STRIP_BYTES // itemsize))
         self.vectors = max(1, STRIP_BYTES // (self.lanes * itemsize))
         # Rows of B far apart, above all by powers of two, would push each other out of the cache.
-        self.packed = one.shared and (region.stream or one.units >= PACKED_ROWS)
+        many = region.stream or one.units >= PACKED_ROWS
+        self.packed = many if one.shared else one.height >= PACKED_ROWS
         self.panels = one.inner > PANEL
 
     def lower(self, name: str) -> Kernel:
         """The kernel; its work counts rows."""
         one = self.contraction
-        width = self.lanes * self.vectors
-        strips: list[Stmt] = []
-        column = 0
-        if whole := one.columns // width * width:
-            strips.append(For("j", "0", str(whole), str(width), tuple(self._strip(self.vectors, None))))
-            column = whole
-        while column < one.columns:
-            count = min(self.lanes, one.columns - column)
-            body = self._strip(1, str(count) if count < self.lanes else None)
-            strips.append(If("1", (SetInteger("j", str(column)), *body)))
-            column += count
+        body = self._columns() if one.b.columns.single else self._lines()
+        if one.shared:
+            rows: list[Stmt] = [SetInteger("begin", "start"), SetInteger("end", "stop"), *body]
+        else:
+            end = SetInteger("end", f"min(stop, (begin / {one.height} + 1) * {one.height})")
+            again = SetInteger("begin", "end", new=False)
+            rows = [SetInteger("begin", "start"), While("begin < stop", (end, *body, again))]
+        together = one.height if self.packed and not one.shared and one.height <= ROWS_PER_ITEM else TILE_ROWS
         return Kernel(
             name,
             self.region.name,
             one.arguments.ordered(),
-            (*self._arrays(), SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)"), *strips),
+            (*self._arrays(), SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)"), *rows),
             work="matmul",
             units=one.units,
             lanes=self.lanes,
+            tile=(together, 1),
         )
+
+    def _lines(self) -> list[Stmt]:
+        """Where several strides serve the columns: those of the last axis, for each index of the others."""
+        outer = self.contraction.b.columns.outer()
+        return [
+            For(
+                "y",
+                "0",
+                str(math.prod(outer.sizes)),
+                "1",
+                (SetInteger("at_y", outer.offset("y")), *self._columns()),
+            )
+        ]
+
+    def _columns(self) -> list[Stmt]:
+        """Strips of columns, as wide as they fit."""
+        size = self.contraction.b.columns.sizes[-1] if self.contraction.columns else 0
+        width = self.lanes * self.vectors
+        strips: list[Stmt] = []
+        column = 0
+        if whole := size // width * width:
+            strips.append(For("j", "0", str(whole), str(width), tuple(self._strip(self.vectors, None))))
+            column = whole
+        while column < size:
+            count = min(self.lanes, size - column)
+            body = self._strip(1, str(count) if count < self.lanes else None)
+            strips.append(If("1", (SetInteger("j", str(column)), *body)))
+            column += count
+        return strips
 
     def _arrays(self) -> list[Stmt]:
         if not self.packed:
@@ -93,7 +122,7 @@ class MatmulLowering:
             return self._rows(lambda rows: self._tile(rows, vectors, count))
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
-        at_b = one.row(scope, "start").of_b(scope)
+        at_b = one.row(scope, "begin").of_b(scope)
         if not self.panels:
             scope.add(*self._pack(at_b, "0", str(one.inner), vectors, count))
             scope.add(*self._rows(lambda rows: self._packed_tile(rows, vectors, count, "0", str(one.inner))))
@@ -110,18 +139,10 @@ class MatmulLowering:
 
     def _rows(self, tile: Callable[[int], list[Stmt]]) -> list[Stmt]:
         """All rows, tile by tile; the rows of a tile multiply one matrix."""
-        one = self.contraction
         whole, single = tuple(tile(TILE_ROWS)), tuple(tile(1))
-        if one.shared:
-            tiled = SetInteger("tiled", f"start + (stop - start) / {TILE_ROWS} * {TILE_ROWS}")
-            loops = (For("r", "start", "tiled", str(TILE_ROWS), whole), For("r", "tiled", "stop", "1", single))
-            return [If("1", (tiled, *loops))]
-        if one.height < TILE_ROWS:
-            return [For("r", "start", "stop", "1", single)]
-        fits = f"r % {one.height} <= {one.height - TILE_ROWS} && r + {TILE_ROWS} <= stop"
-        step, by_one = SetInteger("r", f"r + {TILE_ROWS}", new=False), SetInteger("r", "r + 1", new=False)
-        choice = If(fits, (*whole, step), (*single, by_one))
-        return [If("1", (SetInteger("r", "start"), While("r < stop", (choice,))))]
+        tiled = SetInteger("tiled", f"begin + (end - begin) / {TILE_ROWS} * {TILE_ROWS}")
+        loops = (For("r", "begin", "tiled", str(TILE_ROWS), whole), For("r", "tiled", "end", "1", single))
+        return [If("1", (tiled, *loops))]
 
     # -- tiles ----------------------------------------------------------------------------------------
 
@@ -129,7 +150,9 @@ class MatmulLowering:
         return [self.contraction.row(scope, scope.integer(f"r + {row}") if row else "r") for row in range(rows)]
 
     def _store(self, scope: Scope, row: Row, vector: int, count: str | None, total: Var) -> None:
-        self.contraction.store(scope, row, self._column(vector), count, total)
+        columns = self.contraction.b.columns
+        line = "" if columns.single else f"y * {columns.sizes[-1]} + "
+        self.contraction.store(scope, row, line + self._column(vector), count, total)
 
     def _column(self, vector: int) -> str:
         return f"j + {vector * self.lanes}" if vector else "j"
@@ -141,18 +164,26 @@ class MatmulLowering:
         places = self._places(scope, rows)
         at_a, at_b = [row.of_a(scope) for row in places], places[0].of_b(scope)
         totals = self._zeros(scope, rows, vectors)
+
+        def columns(inner: Scope) -> list[Var]:
+            return self._from_b(inner, at_b, "k", vectors, count)
+
         if self.panels:
             panel = scope.inner()
             sums = self._zeros(panel, rows, vectors)
             until = panel.integer(f"min((long){one.inner}, panel + {PANEL})")
-            self._accumulate(panel, sums, at_a, "panel", until, lambda inner: self._from_b(inner, at_b, vectors, count))
+            self._accumulate(
+                panel, sums, at_a, "panel", until, lambda inner: self._from_b(inner, at_b, "k", vectors, count)
+            )
             for own, before in zip(itertools.chain(*sums), itertools.chain(*totals), strict=True):
                 added = panel.let(Combine("sum", (before,), (own,), 0), before.dtype)
                 panel.add(Assign(before, Splat(added)))
             scope.add(For("panel", "0", str(one.inner), str(PANEL), tuple(panel.statements)))
         else:
             stop = str(one.inner)
-            self._accumulate(scope, totals, at_a, "0", stop, lambda inner: self._from_b(inner, at_b, vectors, count))
+            self._accumulate(
+                scope, totals, at_a, "0", stop, lambda inner: self._from_b(inner, at_b, "k", vectors, count)
+            )
         for row, line in zip(places, totals, strict=True):
             for vector, total in enumerate(line):
                 self._store(scope, row, vector, count, total)
@@ -164,7 +195,7 @@ class MatmulLowering:
         scope = Scope(one.names, lanes=self.lanes)
         places = self._places(scope, rows)
         sums = self._zeros(scope, rows, vectors)
-        at_a = [scope.integer(f"{row.of_a(scope)} + {start} * {one.a.column}") for row in places]
+        at_a = [scope.integer(f"{row.of_a(scope)} + {times(start, one.a.columns.stride)}") for row in places]
 
         def packed(inner: Scope) -> list[Var]:
             return [inner.let(Item("packed", f"k * {vectors} + {vector}"), one.dtype) for vector in range(vectors)]
@@ -175,7 +206,7 @@ class MatmulLowering:
                 if not self.panels:
                     self._store(scope, row, vector, count, own)
                     continue
-                slot = f"(r - start + {position}) * {vectors} + {vector}"
+                slot = f"(r - begin + {position}) * {vectors} + {vector}"
                 # Numbers that are not there yet, -0.0, change no bit of the first panel.
                 before = scope.let(Item("totals", slot), one.dtype)
                 added = scope.let(Combine("sum", (before,), (own,), 0), one.dtype)
@@ -192,16 +223,20 @@ class MatmulLowering:
         """Copy a panel of B, `length` rows from `start`, into `packed`."""
         one = self.contraction
         copy = Scope(one.names, lanes=self.lanes)
-        for vector, var in enumerate(self._from_b(copy, f"{at_b} + {start} * {one.b.row}", vectors, count)):
+        k = "k" if start == "0" else f"({start} + k)"
+        for vector, var in enumerate(self._from_b(copy, at_b, k, vectors, count)):
             copy.add(Put("packed", f"k * {vectors} + {vector}", var))
         return [For("k", "0", length, "1", tuple(copy.statements))]
 
-    def _from_b(self, scope: Scope, at_b: str, vectors: int, count: str | None) -> list[Var]:
+    def _from_b(self, scope: Scope, at_b: str, k: str, vectors: int, count: str | None) -> list[Var]:
         """Vectors of row `k` of B."""
-        factor, b = self.contraction.factor, self.contraction.b
-        columns = [self._column(vector) for vector in range(vectors)]
-        places = columns if b.column == 1 else [f"({column}) * {b.column}" for column in columns]
-        return [factor(scope, Load(b.argument, f"{at_b} + k * {b.row} + {at}", b.column, count)) for at in places]
+        one, b = self.contraction, self.contraction.b
+        at = f"{at_b} + {b.rows.offset(k)}"
+        if not b.columns.single:
+            at += " + at_y"
+        stride = b.columns.stride
+        places = [times(f"({self._column(vector)})", stride) for vector in range(vectors)]
+        return [one.factor(scope, Load(b.argument, f"{at} + {place}", stride, count)) for place in places]
 
     def _accumulate(
         self,
@@ -216,8 +251,7 @@ class MatmulLowering:
         inner = scope.inner()
         right = columns(inner)
         for at, line in zip(at_a, sums, strict=True):
-            index = f"{at} + k" if one.a.column == 1 else f"{at} + k * {one.a.column}"
-            a = one.factor(inner, Load(one.a.argument, index, 0))
+            a = one.factor(inner, Load(one.a.argument, f"{at} + {times('k', one.a.columns.stride)}", 0))
             for own, b in zip(line, right, strict=True):
                 inner.add(Assign(own, Splat(inner.let(MultiplyAdd(a, b, own), own.dtype))))
         scope.add(For("k", start, stop, "1", tuple(inner.statements)))

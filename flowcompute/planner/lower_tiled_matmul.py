@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flowcompute.graph.graph import Graph
-from flowcompute.planner.contraction import PANEL, Contraction, Operand
+from flowcompute.planner.contraction import PANEL, Axes, Contraction, Operand, times
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
     Array,
@@ -83,8 +83,9 @@ class _Side:
     Attributes:
         array: its two tiles, one after the other; `length` numbers each, rows `pitch` apart.
         slots: for each number that a work-item brings its place in a tile and its k in it.
-        indices: where these numbers lie, from `origin`; without their k where there is none.
-        step: between neighbouring k.
+        indices: where these numbers lie, from `origin`; without their k where there is none, or `depth` has
+            several axes.
+        depth: the axes of k.
         origin: of the tile, so that 32 bits are enough for the indices.
         brought: the numbers of the next tile, on their way.
     """
@@ -95,7 +96,7 @@ class _Side:
     pitch: int
     slots: list[tuple[str, str]]
     indices: list[str]
-    step: int
+    depth: Axes
     origin: str | None
     brought: list[Var]
 
@@ -160,33 +161,38 @@ class TiledMatmulLowering:
         one, tile = self.contraction, self.tile
         last = scope.narrow(f"min((long){tile.rows}, {until} - {row}) - 1")
         right = scope.narrow(f"min((long){tile.columns}, {one.columns} - {column}) - 1")
-        origin = scope.integer(f"{one.row(scope, row).of_b(scope)} + {column} * {one.b.column}")
+        of_b = one.row(scope, row).of_b(scope)
+        if one.b.columns.single:
+            of_b = scope.integer(f"{of_b} + {times(column, one.b.columns.stride)}")
 
-        def of_b(inside: str) -> str:
-            return _times(f"min({inside}, {right})", one.b.column)
+        def below(inside: str) -> str:
+            inside = f"min({inside}, {right})"
+            if one.b.columns.single:
+                return times(inside, one.b.columns.stride)
+            return one.b.columns.offset(scope.narrow(f"{column} + {inside}"))
 
         def far(inside: str) -> str:
             return one.row(scope, scope.integer(f"{row} + min({inside}, {last})")).of_a(scope)
 
         def near(inside: str) -> str:
             assert one.row_stride is not None
-            return _times(f"min({inside}, {last})", one.row_stride)
+            return times(f"min({inside}, {last})", one.row_stride)
 
-        by_depth = one.a.column <= max(one.a.row, 1)
-        if one.row_stride is not None and max(one.row_stride, one.a.column) < NEAR:
-            first = one.row(scope, row).of_a(scope)
-            a = self._side(scope, one.a, tile.rows, one.a.column, near, first, by_depth=by_depth)
-        else:
-            a = self._side(scope, one.a, tile.rows, one.a.column, far, None, by_depth=by_depth)
-        by_depth = one.b.column > one.b.row
-        return a, self._side(scope, one.b, tile.columns, one.b.row, of_b, origin, by_depth=by_depth)
+        step, rows = one.a.columns.stride, one.row_stride
+        is_near = rows is not None and max(rows, step) < NEAR
+        of_a = one.row(scope, row).of_a(scope) if is_near else None
+        a = self._side(
+            scope, one.a, tile.rows, one.a.columns, near if is_near else far, of_a, by_depth=step <= one.a.rows.stride
+        )
+        by_depth = one.b.columns.stride > one.b.rows.stride
+        return a, self._side(scope, one.b, tile.columns, one.b.rows, below, of_b, by_depth=by_depth)
 
     def _side(
         self,
         scope: Scope,
         operand: Operand,
         width: int,
-        step: int,
+        depth: Axes,
         place: Callable[[str], str],
         origin: str | None,
         *,
@@ -206,18 +212,24 @@ class TiledMatmulLowering:
             along = f"lid / {run}" + (f" + {begin // run}" if begin else "") if whole else f"(lid + {begin}) / {run}"
             k, inside = (scope.narrow(text) for text in ((across, along) if by_depth else (along, across)))
             slots.append((scope.narrow(f"{k} * {pitch} + {inside}"), k))
-            indices.append(place(inside) if origin is None else scope.narrow(f"{place(inside)} + {_times(k, step)}"))
+            whole_index = origin is None or not depth.single
+            along_k = "" if whole_index else f" + {times(k, depth.stride)}"
+            indices.append(place(inside) if origin is None else scope.narrow(f"{place(inside)}{along_k}"))
             brought.append(scope.let(self.contraction.zero(), dtype, 1))
-        return _Side(operand, array, DEPTH * pitch, pitch, slots, indices, step, origin, brought)
+        return _Side(operand, array, DEPTH * pitch, pitch, slots, indices, depth, origin, brought)
 
     def _bring(self, side: _Side, start: str, *, nothing: Number) -> list[Stmt]:
         """Read the tile that begins at k = `start`; beyond the last k stands what adds nothing."""
         one = self.contraction
         scope = Scope(one.names, lanes=1)
-        moved = "" if side.origin is None else scope.integer(f"{side.origin} + {_times(start, side.step)}")
+        origin, single = side.origin, side.depth.single
+        if origin is not None and single:
+            origin = scope.integer(f"{origin} + {times(start, side.depth.stride)}")
         for (_, k), index, var in zip(side.slots, side.indices, side.brought, strict=True):
             reading = scope.inner(1)
-            at = f"{moved} + {index}" if moved else f"{index} + {_times(f'({start} + {k})', side.step)}"
+            at = index if origin is None else f"{origin} + {index}"
+            if origin is None or not single:
+                at += f" + {side.depth.offset(reading.integer(f'{start} + {k}'))}"
             reading.add(Assign(var, Splat(one.factor(reading, Load(side.operand.argument, at)))))
             if one.inner % DEPTH:
                 scope.add(If(f"{start} + {k} < {one.inner}", tuple(reading.statements), (Assign(var, nothing),)))
@@ -323,7 +335,3 @@ class TiledMatmulLowering:
         one.store(storing, one.row(storing, r), j, count, total)
         inner.add(If(f"{j} < {one.columns}", tuple(storing.statements)))
         scope.add(If(f"{r} < {until}", tuple(inner.statements)))
-
-
-def _times(text: str, factor: int) -> str:
-    return text if factor == 1 else f"{text} * {factor}"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.compute import CAST
-from flowcompute.elements.generate import Generator
 from flowcompute.elements.functions.kernel import UserOp
+from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Kind, Op
 from flowcompute.graph.graph import Node
 from flowcompute.planner.backend import Backend, Executor, Traits
@@ -181,6 +181,10 @@ def _reduce(node: Node, operands: list[Node], arrays: list[np.ndarray], stream: 
 
 def _matmul(node: Node, operands: list[Node], arrays: list[np.ndarray]) -> np.ndarray:
     left, right = arrays
+    columns = node.attrs.get("columns", 1)
+    sizes = right.shape[right.ndim - columns :]
+    if node.attrs:
+        right = right.reshape(*right.shape[: -columns - node.attrs["depth"]], left.shape[-1], math.prod(sizes))
     if operands[0].spec.is_stream and operands[0].spec.ndim == 2:
         left = left[:, None]
     inner = left.shape[-1]
@@ -189,4 +193,5 @@ def _matmul(node: Node, operands: list[Node], arrays: list[np.ndarray]) -> np.nd
         total = total + left[..., start : start + PANEL] @ right[..., start : start + PANEL, :]
     if operands[0].spec.is_stream and operands[0].spec.ndim == 2:
         total = total[:, 0]
-    return np.asarray(total).astype(node.spec.dtype, copy=False)
+    total = np.asarray(total).astype(node.spec.dtype, copy=False)
+    return total.reshape(*total.shape[:-1], *sizes)

@@ -32,14 +32,16 @@ void k0(
     float16 packed[20];
     long start = gid * chunk;
     long stop = min(n, start + chunk);
+    long begin = start;
+    long end = stop;
     for (long j = 0; j < 16; j += 16) {
         for (long k = 0; k < 20; k++) {
-            float16 v0 = *(const __global fc_loose_float32_16 *)(in1 + (0 + 0 * 19 + k * 19 + j));
+            float16 v0 = *(const __global fc_loose_float32_16 *)(in1 + (0 + k * 19 + (j)));
             packed[k * 1 + 0] = v0;
         }
         {
-            long tiled = start + (stop - start) / 4 * 4;
-            for (long r = start; r < tiled; r += 4) {
+            long tiled = begin + (end - begin) / 4 * 4;
+            for (long r = begin; r < tiled; r += 4) {
                 long i1 = r + 1;
                 long i2 = r + 2;
                 long i3 = r + 3;
@@ -48,13 +50,13 @@ void k0(
                 float16 v6 = (float16)(-0x0.0p+0f);
                 float16 v7 = (float16)(-0x0.0p+0f);
                 long i8 = r * 20;
-                long i9 = i8 + 0 * 1;
+                long i9 = i8 + 0;
                 long i10 = i1 * 20;
-                long i11 = i10 + 0 * 1;
+                long i11 = i10 + 0;
                 long i12 = i2 * 20;
-                long i13 = i12 + 0 * 1;
+                long i13 = i12 + 0;
                 long i14 = i3 * 20;
-                long i15 = i14 + 0 * 1;
+                long i15 = i14 + 0;
                 for (long k = 0; k < 20; k++) {
                     float16 v16 = packed[k * 1 + 0];
                     float16 v17 = (float16)(in0[i9 + k]);
@@ -70,34 +72,34 @@ void k0(
                     float16 v24 = fc_fma_float16(v23, v16, v7);
                     v7 = v24;
                 }
-                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v4 == v4 ? v4 : (float16)(NAN));
-                *(__global fc_loose_float32_16 *)(out0 + (i1 * 19 + j)) = (v5 == v5 ? v5 : (float16)(NAN));
-                *(__global fc_loose_float32_16 *)(out0 + (i2 * 19 + j)) = (v6 == v6 ? v6 : (float16)(NAN));
-                *(__global fc_loose_float32_16 *)(out0 + (i3 * 19 + j)) = (v7 == v7 ? v7 : (float16)(NAN));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v4 == v4 ? v4 : (float16)(NAN));
+                *(__global fc_loose_float32_16 *)(out0 + (i1 * 19 + (j))) = (v5 == v5 ? v5 : (float16)(NAN));
+                *(__global fc_loose_float32_16 *)(out0 + (i2 * 19 + (j))) = (v6 == v6 ? v6 : (float16)(NAN));
+                *(__global fc_loose_float32_16 *)(out0 + (i3 * 19 + (j))) = (v7 == v7 ? v7 : (float16)(NAN));
             }
-            for (long r = tiled; r < stop; r++) {
+            for (long r = tiled; r < end; r++) {
                 float16 v25 = (float16)(-0x0.0p+0f);
                 long i26 = r * 20;
-                long i27 = i26 + 0 * 1;
+                long i27 = i26 + 0;
                 for (long k = 0; k < 20; k++) {
                     float16 v28 = packed[k * 1 + 0];
                     float16 v29 = (float16)(in0[i27 + k]);
                     float16 v30 = fc_fma_float16(v29, v28, v25);
                     v25 = v30;
                 }
-                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + j)) = (v25 == v25 ? v25 : (float16)(NAN));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v25 == v25 ? v25 : (float16)(NAN));
             }
         }
     }
     {
         long j = 16;
         for (long k = 0; k < 20; k++) {
-            float16 v31 = fc_load_first_3_float32_16(in1 + (0 + 0 * 19 + k * 19 + j));
+            float16 v31 = fc_load_first_3_float32_16(in1 + (0 + k * 19 + (j)));
             packed[k * 1 + 0] = v31;
         }
         {
-            long tiled = start + (stop - start) / 4 * 4;
-            for (long r = start; r < tiled; r += 4) {
+            long tiled = begin + (end - begin) / 4 * 4;
+            for (long r = begin; r < tiled; r += 4) {
                 long i32 = r + 1;
                 long i33 = r + 2;
                 long i34 = r + 3;
@@ -106,13 +108,13 @@ void k0(
                 float16 v37 = (float16)(-0x0.0p+0f);
                 float16 v38 = (float16)(-0x0.0p+0f);
                 long i39 = r * 20;
-                long i40 = i39 + 0 * 1;
+                long i40 = i39 + 0;
                 long i41 = i32 * 20;
-                long i42 = i41 + 0 * 1;
+                long i42 = i41 + 0;
                 long i43 = i33 * 20;
-                long i44 = i43 + 0 * 1;
+                long i44 = i43 + 0;
                 long i45 = i34 * 20;
-                long i46 = i45 + 0 * 1;
+                long i46 = i45 + 0;
                 for (long k = 0; k < 20; k++) {
                     float16 v47 = packed[k * 1 + 0];
                     float16 v48 = (float16)(in0[i40 + k]);
@@ -128,22 +130,22 @@ void k0(
                     float16 v55 = fc_fma_float16(v54, v47, v38);
                     v38 = v55;
                 }
-                fc_store_first_3_float32_16((v35 == v35 ? v35 : (float16)(NAN)), out0 + (r * 19 + j));
-                fc_store_first_3_float32_16((v36 == v36 ? v36 : (float16)(NAN)), out0 + (i32 * 19 + j));
-                fc_store_first_3_float32_16((v37 == v37 ? v37 : (float16)(NAN)), out0 + (i33 * 19 + j));
-                fc_store_first_3_float32_16((v38 == v38 ? v38 : (float16)(NAN)), out0 + (i34 * 19 + j));
+                fc_store_first_3_float32_16((v35 == v35 ? v35 : (float16)(NAN)), out0 + (r * 19 + (j)));
+                fc_store_first_3_float32_16((v36 == v36 ? v36 : (float16)(NAN)), out0 + (i32 * 19 + (j)));
+                fc_store_first_3_float32_16((v37 == v37 ? v37 : (float16)(NAN)), out0 + (i33 * 19 + (j)));
+                fc_store_first_3_float32_16((v38 == v38 ? v38 : (float16)(NAN)), out0 + (i34 * 19 + (j)));
             }
-            for (long r = tiled; r < stop; r++) {
+            for (long r = tiled; r < end; r++) {
                 float16 v56 = (float16)(-0x0.0p+0f);
                 long i57 = r * 20;
-                long i58 = i57 + 0 * 1;
+                long i58 = i57 + 0;
                 for (long k = 0; k < 20; k++) {
                     float16 v59 = packed[k * 1 + 0];
                     float16 v60 = (float16)(in0[i58 + k]);
                     float16 v61 = fc_fma_float16(v60, v59, v56);
                     v56 = v61;
                 }
-                fc_store_first_3_float32_16((v56 == v56 ? v56 : (float16)(NAN)), out0 + (r * 19 + j));
+                fc_store_first_3_float32_16((v56 == v56 ? v56 : (float16)(NAN)), out0 + (r * 19 + (j)));
             }
         }
     }

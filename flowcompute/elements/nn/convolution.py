@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from flowcompute.elements.arithmetic import multiply
 from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_dtype
+from flowcompute.elements.nn.implicit import implicit_convolution
 from flowcompute.elements.nn.windows import Sizes, slide, whole_numbers
 from flowcompute.elements.pad import pad
 from flowcompute.elements.reduce import sum
@@ -96,7 +97,7 @@ def _convolution(
     edges = _edges(name, padding, weights.spec.shape[2:], strides, spreads)
     lead = [(0, 0)] * (len(items.spec.shape) - dims)
     padded = pad(items, [*lead, *edges]) if any(map(any, edges)) else items
-    made = _naive_convolution(name, padded, weights, rest[0] if rest else None, strides, spreads, groups)
+    made = implicit_convolution(name, padded, weights, rest[0] if rest else None, strides, spreads, groups)
     return cast(made, result)  # type: ignore[return-value]
 
 
