@@ -13,6 +13,7 @@ import numpy as np
 from flowcompute.elements.functions import ir
 from flowcompute.elements.functions.tables import OPERATIONS
 from flowcompute.elements.op import Op
+from flowcompute.planner.stopping import check_stopped
 
 Mask = np.ndarray | None
 Apply = Callable[[Op, np.dtype, list[np.ndarray]], np.ndarray]
@@ -124,6 +125,7 @@ class _Evaluation:
         self.left.append(self._none())
         steps = iter(range(loop.start, loop.stop, loop.step)) if isinstance(loop, ir.For) else None
         while live.any():
+            check_stopped()
             if isinstance(loop, ir.While):
                 goes_on = self._value(loop.condition, live)
             else:

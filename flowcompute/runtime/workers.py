@@ -7,6 +7,8 @@ from typing import TypeVar, TypeVarTuple
 
 import trio
 
+from flowcompute.planner.stopping import CHECK
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -27,6 +29,8 @@ class Workers:
         """`function(*args)` in a thread.
 
         Cancelled before it starts, it never runs; once it runs it is waited for, whatever
-        happens, so that nothing it opened is lost.
+        happens, so that nothing it opened is lost. A loop that may never end asks `check_stopped`.
         """
+        # Threads inherit the context of the task that starts them.
+        CHECK.set(trio.from_thread.check_cancelled)
         return await trio.to_thread.run_sync(function, *args, thread_name=THREAD_NAME, limiter=self._limiter)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.reference import user_functions
 from flowcompute.spec import BFLOAT16
 
 TABLE = [1.0, 2.0]
@@ -396,3 +398,25 @@ def test_source_must_be_there() -> None:
             fc.kernel(thing)
     with pytest.raises(fc.KernelError, match="takes a function"):
         fc.kernel(3)  # type: ignore[arg-type]
+
+
+def test_a_loop_that_never_ends_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    @fc.kernel
+    def forever(x):
+        while x == x:
+            x = x + 0
+        return x
+
+    looping = threading.Event()
+    check = user_functions.check_stopped
+
+    def checked() -> None:
+        looping.set()
+        check()
+
+    monkeypatch.setattr(user_functions, "check_stopped", checked)
+    run = forever(stream("float32")).start(device="numpy", progress=False)
+    assert looping.wait(60)
+    run.stop()
+    with pytest.raises(fc.RunError, match="stopped"):
+        run.wait(60)

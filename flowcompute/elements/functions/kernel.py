@@ -239,6 +239,9 @@ def kernel(function: Callable[..., Any] | None = None, *, boundary: Boundary | N
     division by zero gives infinity, NaN, or 0 for integers; an index outside an array is the
     nearest inside. `min` and `max` are Python's too: they keep the first of two that do not compare.
 
+    A loop that does not end for some number is stopped with the run by the NumPy backend; a kernel on
+    a device cannot be stopped, so give such loops a limit.
+
     Numbers outside the function are captured by value whenever it is called with elements.
 
     Parameters after `*` are indices, one for each item axis (or for the stream, where its items are
