@@ -17,12 +17,17 @@ class Scratch:
     Args:
         folder: where its bytes lie; the system's folder for temporary files by default.
         limit_bytes: the most that it may take; half of what is free there by default.
+
+    Attributes:
+        size_bytes: bytes written.
+        records: records that these are; of items without numbers they tell all.
     """
 
     def __init__(self, folder: str | None, limit_bytes: int | None) -> None:
         self.folder = folder or tempfile.gettempdir()
         self.limit_bytes = limit_bytes
         self.size_bytes = 0
+        self.records = 0
         self._file: IO[bytes] | None = None
 
     def begin(self) -> None:
@@ -37,8 +42,8 @@ class Scratch:
             status = os.statvfs(self._file.fileno())
             self.limit_bytes = status.f_bavail * status.f_frsize // 2
 
-    def append(self, data: memoryview) -> None:
-        """Write at the end.
+    def append(self, data: memoryview, records: int) -> None:
+        """Write `records` records at the end.
 
         Raises:
             ScratchFullError: if that is beyond the limit.
@@ -52,6 +57,7 @@ class Scratch:
         while done < len(data):
             done += os.pwrite(self._file.fileno(), data[done:], self.size_bytes + done)
         self.size_bytes += len(data)
+        self.records += records
 
     def read_into(self, buffer: memoryview, offset: int) -> int:
         """Fill `buffer` from `offset`; returns how many bytes there were."""
@@ -67,6 +73,6 @@ class Scratch:
     def close(self) -> None:
         """Give the bytes back; harmless when called twice."""
         file, self._file = self._file, None
-        self.size_bytes = 0
+        self.size_bytes = self.records = 0
         if file is not None:
             file.close()

@@ -47,7 +47,7 @@ class SpoolWriter(Writer):
     def write(self, array: np.ndarray, start: int) -> None:
         """Append records; see `Writer.write`."""
         try:
-            self._scratch.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            self._scratch.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, len(array))
         except ScratchFullError:
             raise DestinationError(
                 "the temporary file would outgrow its limit",

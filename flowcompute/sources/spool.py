@@ -39,16 +39,16 @@ class SpoolReader(Reader):
 
     def read(self, out: np.ndarray) -> int:
         """Fill `out` with the next records; see `Reader.read`."""
-        item_bytes = self._source.spec.item_bytes
-        if not item_bytes or not len(out):
-            return 0
-        data = out.reshape(-1).view(np.uint8).data
+        scratch, item_bytes = self._source.scratch, self._source.spec.item_bytes
+        items = min(len(out), scratch.records - self.position)
+        data = out[:items].reshape(-1).view(np.uint8).data
         try:
-            count = self._source.scratch.read_into(data, self.position * item_bytes)
+            count = scratch.read_into(data, self.position * item_bytes)
         except OSError as error:
             text, hint = explain(error)
             raise SourceError(f"cannot read the temporary file: {text}", element=self.element, hint=hint) from error
-        items = count // item_bytes
+        if count < len(data):
+            raise SourceError("the temporary file ends before its records do", element=self.element)
         self.position += items
         return items
 
