@@ -17,7 +17,7 @@ ROWS = 4 * CHUNK_BYTES // (COLUMNS * 4)
 
 
 def prepare(job: Job) -> Callable[[Job], object]:
-    """Stores into a mapped .npy file: no slower than zarr or a stack of .npy files, and the very same bytes."""
+    """Stores into a mapped .npy file: no slower than a stack of .npy files, and the very same bytes as the others."""
     dask.config.set(scheduler="threads", num_workers=len(os.sched_getaffinity(0)))
 
     def standardise(job: Job) -> None:
