@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -62,6 +63,19 @@ def test_drawn_functions_compute_what_python_computes(tmp_path: Path, seed: int,
     if seed == 0:
         for got, right in zip(resolve_on_gpu(*outputs), want, strict=True):
             same_bits(got, right)
+        in_single_numbers(made, names, given, want)
+
+
+def in_single_numbers(made: Any, names: list[str], given: tuple[np.ndarray, ...], want: list[np.ndarray]) -> None:
+    """The same in rows on a GPU, where a work-item has one number at a time."""
+    rows = [fc.source(one.reshape(-1, 5)) for one in given]
+    wholes = [getattr(made, name)(*rows)[1] for name in names]
+    outputs = [whole - whole.max(axis=1, keepdims=True) for whole in wholes]
+    plan = plan_for_gpu(*outputs)
+    assert all("_1(" in kernel.source for kernel in plan.kernels)
+    for got, right in zip(resolve_on_gpu(*outputs), want[1::3], strict=True):
+        whole = right.reshape(-1, 5)
+        np.testing.assert_array_equal(got, whole - whole.max(axis=1, keepdims=True))
 
 
 @fc.kernel
@@ -77,7 +91,7 @@ def collatz(n):
 def guarded(n):
     """Ends only for the numbers that come to it."""
     small = n > 0 and collatz(n) < 20
-    return collatz(n) if n > 0 else -1, small
+    return (collatz(n) if n > 0 else -1) + (0 if n <= 0 else collatz(n)), small and (n < 1 or collatz(n) < 9)
 
 
 @fc.kernel
@@ -271,3 +285,38 @@ def test_opencl_c_that_does_not_fit_is_refused() -> None:
         fc.opencl("float f(float x) { return x; }", x).resolve(device="numpy")
     with pytest.raises(fc.SpecError, match="complex64 is not supported"):
         fc.opencl("float f(float x) { return x; }", x, dtype="complex64")
+
+
+@fc.kernel
+def indexed(n, x):
+    """Every way to index: known, by a counter and by value, below 0 and outside."""
+    a = [10.0, 20.0, 30.0, 40.0]
+    a[n % 4 - 4] = x
+    a[n] += 1.0
+    total = 0.0
+    for i in range(-3, 6):
+        total = 2 * total + a[i]
+        a[i - 1] -= 0.5
+    return a[n], a[-1], total
+
+
+def test_indices_below_zero_count_from_the_end_and_others_are_the_nearest_inside() -> None:
+    n = np.arange(-9, 10)
+    x = np.linspace(1, 2, 19)
+
+    def place(i: int) -> int:
+        return min(max(i + 4 if i < 0 else i, 0), 3)
+
+    want = []
+    for at, value in zip(n.tolist(), x.tolist(), strict=True):
+        a = [10.0, 20.0, 30.0, 40.0]
+        a[at % 4] = value
+        a[place(at)] += 1.0
+        total = 0.0
+        for i in range(-3, 6):
+            total = 2 * total + a[place(i)]
+            a[place(i - 1)] -= 0.5
+        want.append((a[place(at)], a[3], total))
+    elements = indexed(fc.source(n), fc.source(x))
+    for got in (fc.resolve(*elements), fc.resolve(*elements, device="numpy"), resolve_on_gpu(*elements)):
+        assert list(zip(*(one.tolist() for one in got), strict=True)) == want
