@@ -79,7 +79,7 @@ def _plan(
     try:
         return make_plan(graph, config, strategy or Strategy(), backend)
     except BatchTooLargeError:
-        parts = split_items(graph, budget // 16)
+        parts = split_items(graph, budget // 16, fused=backend.traits.code_shape != "numpy")
         if parts is None:
             raise
         return make_plan(parts, config, strategy or Strategy(), backend)

@@ -11,6 +11,7 @@ import numpy as np
 from flowcompute.planner.blocked import BlockedAccumulator
 from flowcompute.planner.blocks import Node, tree_levels
 from flowcompute.planner.canonical import (
+    LANES,
     Parts,
     canonical_nan,
     combine,
@@ -20,6 +21,7 @@ from flowcompute.planner.canonical import (
     merge_dtype,
     reduce_rows,
 )
+from flowcompute.planner.fused import fused_multiply_add
 from flowcompute.spec import FLOAT64, INT64, is_float
 
 CANONICAL_FOLDS = frozenset(
@@ -41,6 +43,7 @@ class FoldSpec:
         inner: numbers that each value already stands for (means of items, indices inside items).
         correction: of a variance.
         inputs: operands of the fold.
+        fused: whether products are added with one rounding, as kernels do; for a dot product of numbers.
         selected: whether records that count as nothing are among them, so that a sum of zero may be one of none.
     """
 
@@ -53,6 +56,7 @@ class FoldSpec:
     correction: float = 0.0
     inputs: int = 1
     selected: bool = False
+    fused: bool = False
 
     @property
     def numbers(self) -> int:
@@ -184,6 +188,8 @@ class Fold(BlockedAccumulator):
             index = (first + np.arange(len(arrays[0]), dtype=np.int64)).reshape(-1, records, 1) * spec.inner
             index = index + blocks[1] if len(blocks) > 1 else np.broadcast_to(index, blocks[0].shape)
             blocks = (blocks[0], index)
+        if spec.op == "vecdot" and spec.fused:
+            return self._prepared((self._fused(*blocks),), records)
         if spec.op == "vecdot":
             blocks = (blocks[0] * blocks[1],)
         if spec.op == "var":
@@ -204,6 +210,19 @@ class Fold(BlockedAccumulator):
         for record in range(1, blocks[0].shape[1]):
             total = combine(op, total, tuple(part[:, record] for part in blocks))
         return total
+
+    def _fused(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Dot products of blocks of single numbers, `(blocks, records, 1)`: the lanes of a block step by step."""
+        room = self.block - left.shape[1]
+        nothing = identity("vecdot", left.dtype)
+        steps = [
+            self._padded(part, fill, room).reshape(len(part), -1, LANES)
+            for part, fill in ((left, nothing), (right, left.dtype.type(1)))
+        ]
+        total = np.full((len(left), LANES), nothing, left.dtype)
+        for step in range(steps[0].shape[1]):
+            total = fused_multiply_add(steps[0][:, step], steps[1][:, step], total)
+        return reduce_rows("sum", (total,))[0][:, None]
 
     @staticmethod
     def _padded(part: np.ndarray, fill: Any, room: int) -> np.ndarray:

@@ -324,4 +324,5 @@ def _each_spec(graph: Graph, node: Node) -> FoldSpec:
         result.shape,
         correction=attrs["correction"],
         inputs=len(operands),
+        fused=attrs.get("fused", False),
     )

@@ -20,7 +20,7 @@ from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.canonical import BLOCK
 from flowcompute.planner.rewriting import GraphRewriter
 from flowcompute.sinks.numbers import NumbersSink
-from flowcompute.spec import Spec, Stream
+from flowcompute.spec import Spec, Stream, is_float
 
 
 class _Whole(Exception):  # noqa: N818 - a decision, not an error
@@ -28,9 +28,10 @@ class _Whole(Exception):  # noqa: N818 - a decision, not an error
 
 
 class _Splitter(GraphRewriter):
-    def __init__(self, graph: Graph, limit_bytes: int) -> None:
+    def __init__(self, graph: Graph, limit_bytes: int, *, fused: bool) -> None:
         super().__init__(graph)
         self.limit_bytes = limit_bytes
+        self.fused = fused
 
     def is_large(self, value: int) -> bool:
         """Whether an item is to be split: rows of up to a block have another order of addition."""
@@ -96,7 +97,9 @@ class _Splitter(GraphRewriter):
         inputs = tuple(self._operand(i, item) for i in node.inputs)
         numbers = int(np.prod(item))
         twin = copy.copy(element)
-        twin.freeze_fields(op=EACH, attrs={"fold": element.op.name, "every": numbers, "correction": 0.0})
+        dot = element.op.name == "vecdot" and is_float(self.graph.nodes[node.inputs[0]].spec.dtype)
+        attrs = {"fold": element.op.name, "every": numbers, "correction": 0.0, "fused": dot and self.fused}
+        twin.freeze_fields(op=EACH, attrs=attrs)
         return self.add(node.name, twin, inputs)
 
     def _written(self, node: Node, element: Destination) -> int:
@@ -106,9 +109,13 @@ class _Splitter(GraphRewriter):
         return self.add(node.name, NumbersSink(element, self._flat(node.spec)), (self.new[value],))
 
 
-def split_items(graph: Graph, limit_bytes: int) -> Graph | None:
-    """The graph with items of more than `limit_bytes` streamed number by number; None where that cannot be."""
-    splitter = _Splitter(graph, limit_bytes)
+def split_items(graph: Graph, limit_bytes: int, *, fused: bool) -> Graph | None:
+    """The graph with items of more than `limit_bytes` streamed number by number; None where that cannot be.
+
+    Args:
+        fused: whether dot products of whole items add their products with one rounding.
+    """
+    splitter = _Splitter(graph, limit_bytes, fused=fused)
     if not any(splitter.is_large(node.id) for node in graph.nodes):
         return None
     try:
