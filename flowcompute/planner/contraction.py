@@ -3,7 +3,6 @@
 The product is C[s, i, j] = sum over k of A[s, i, k] * B[s, k, j], with s over a stack that
 either operand may be broadcast along. Of B several axes may stand for k and several for j,
 counted as one: windows that slide over items are multiplied where they lie, as in a convolution.
-A **row** is a row of C, numbered through all records.
 
 Sums run over k in panels of `PANEL`, in order inside a panel and panel by panel, whatever the
 tile: that order belongs to the op. Element-wise operations on the product follow in registers.
@@ -11,22 +10,19 @@ tile: that order belongs to the op. Element-wise operations on the product follo
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.emit import Arguments, Point, Scope, loaded
-from flowcompute.planner.kernel import Argument, Convert, Load, Number, Var
-from flowcompute.planner.region import Access, Region
-from flowcompute.planner.storage import Storage, c_strides, storage
-from flowcompute.spec import Spec, is_float
+from flowcompute.graph.graph import Graph
+from flowcompute.planner.anchor import Anchor, Row, times
+from flowcompute.planner.emit import Scope
+from flowcompute.planner.kernel import Number
+from flowcompute.planner.region import Region
+from flowcompute.planner.storage import c_strides
+from flowcompute.spec import is_float
 
 PANEL = 512
-
 
 _INT32 = np.dtype(np.int32)
 
@@ -38,105 +34,35 @@ def sum_dtype(dtype: np.dtype) -> np.dtype:
     return dtype
 
 
-@dataclass(frozen=True)
-class Axes:
-    """Axes that are counted as one: sizes and strides, in numbers, of as few as say the same."""
-
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    @classmethod
-    def of(cls, sizes: Sequence[int], strides: Sequence[int]) -> Axes:
-        """Neighbours that one stride serves become one."""
-        merged: list[tuple[int, int]] = []
-        for size, stride in zip(sizes, strides, strict=True):
-            if size == 1:
-                continue
-            if merged and merged[-1][1] == size * stride:
-                size *= merged.pop()[0]
-            merged.append((size, stride))
-        merged = merged or [(1, 1)]
-        return cls(tuple(size for size, _ in merged), tuple(stride for _, stride in merged))
-
-    @property
-    def stride(self) -> int:
-        """Of the last axis."""
-        return self.strides[-1]
-
-    @property
-    def single(self) -> bool:
-        """Whether one stride serves all."""
-        return len(self.sizes) == 1
-
-    def offset(self, index: str) -> str:
-        """Where the number at this index of all axes lies; `index` is a name or in brackets."""
-        if self.single:
-            return times(index, self.stride)
-        terms = []
-        for axis, (size, stride) in enumerate(zip(self.sizes, self.strides, strict=True)):
-            below = math.prod(self.sizes[axis + 1 :])
-            whole = index if below == 1 else f"{index} / {below}"
-            terms.append(times(f"({whole})" if axis == 0 else f"({whole} % {size})", stride))
-        return " + ".join(terms)
-
-    def outer(self) -> Axes:
-        """All but the last axis."""
-        return Axes(self.sizes[:-1] or (1,), self.strides[:-1] or (0,))
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A factor: its parameter, where it lies, its rows and columns, and how many axes of a stack stand before them."""
-
-    argument: Argument
-    spec: Spec
-    lies: Storage
-    rows: Axes
-    columns: Axes
-    stack: int
-
-
-class Contraction:
+class Contraction(Anchor):
     """What both code shapes must know of a region with a product.
 
     Attributes:
-        node: the product.
-        height: rows of one matrix; 1 where a record is a row.
         inner, columns: sizes of k and j.
-        column_axes: axes that j counts.
-        stack: item axes of the result before its matrices.
-        dtype: what sums are kept in.
         shared: whether all rows multiply the same matrix B.
     """
 
     def __init__(self, graph: Graph, region: Region) -> None:
-        self.graph = graph
-        self.region = region
-        self.arguments = Arguments()
-        self.names = itertools.count()
         assert region.product is not None
-        self.node = graph.nodes[region.product]
-        left, right = (graph.nodes[i].spec for i in self.node.inputs)
+        node = graph.nodes[region.product]
+        left, right = (graph.nodes[i].spec for i in node.inputs)
         self.stream_rows = left.is_stream and left.ndim == 2
-        vector = left.ndim == 1
-        depth, columns = self.node.attrs.get("depth", 1), self.node.attrs.get("columns", 1)
-        self.column_axes = columns
-        self.height = 1 if vector or self.stream_rows else left.shape[-2]
+        single = left.ndim == 1 or self.stream_rows
+        depth, columns = node.attrs.get("depth", 1), node.attrs.get("columns", 1)
+        own = columns + (0 if single else 1)
+        super().__init__(
+            graph,
+            region,
+            stack=node.spec.shape[: len(node.spec.shape) - own],
+            height=1 if single else left.shape[-2],
+            column_axes=columns,
+            dtype=sum_dtype(node.spec.dtype),
+        )
         self.inner, self.columns = left.shape[-1], math.prod(right.shape[-columns:])
-        own = columns + (0 if vector or self.stream_rows else 1)
-        self.stack = self.node.spec.shape[: len(self.node.spec.shape) - own]
-        self.dtype = sum_dtype(self.node.spec.dtype)
-        self.a = self._operand(self.node.inputs[0], 0 if vector or self.stream_rows else 1, 1)
-        self.b = self._operand(self.node.inputs[1], depth, columns)
+        self.a = self.operand(node.inputs[0], 0 if single else 1, 1)
+        self.b = self.operand(node.inputs[1], depth, columns)
         alike = math.prod(right.shape[: -depth - columns]) == 1
         self.shared = self.stream_rows or (not right.is_stream and alike)
-
-    def _operand(self, value: int, rows: int, columns: int) -> Operand:
-        spec, lies = self.graph.nodes[value].spec, storage(self.graph, value)
-        argument = self.arguments.get("input", spec.dtype, lies.base)
-        split, end = len(spec.shape) - columns, len(spec.shape) - columns - rows
-        own = Axes.of(spec.shape[end:split], lies.strides[end:split])
-        return Operand(argument, spec, lies, own, Axes.of(spec.shape[split:], lies.strides[split:]), end)
 
     @property
     def row_stride(self) -> int | None:
@@ -152,137 +78,17 @@ class Contraction:
             return None
         return row if self.a.lies.record in (0, self.units * row) else None
 
-    @property
-    def units(self) -> int:
-        """Rows in one record."""
-        return math.prod(self.stack) * self.height
+    def of_a(self, scope: Scope, row: Row) -> str:
+        """Offset of a row in A."""
+        terms = self.matrix_base(self.a, row.record, row.matrix)
+        if self.height > 1:
+            terms.append(times(row.own, self.a.rows.stride))
+        return scope.integer(" + ".join(terms) or "0")
 
-    # -- places of a row --------------------------------------------------------------------------
-
-    def row(self, scope: Scope, r: str) -> Row:
-        """The places of row `r`, as integers declared in the scope."""
-        record = scope.integer(r if self.units == 1 else f"{r} / {self.units}")
-        within = "0" if self.units == 1 else scope.integer(f"{r} % {self.units}")
-        many = math.prod(self.stack) > 1
-        matrix = scope.integer(f"{within} / {self.height}") if many else "0"
-        own = within if not many else scope.integer(f"{within} % {self.height}")
-        return Row(self, r, record, matrix, own)
-
-    def matrix_base(self, operand: Operand, record: str, matrix: str) -> list[str]:
-        """Terms of the offset at which a matrix of an operand begins, broadcast over stacks."""
-        shape = operand.spec.shape[: operand.stack]
-        terms = [str(operand.lies.offset)] if operand.lies.offset else []
-        for back in range(1, len(shape) + 1):
-            stride = operand.lies.strides[len(shape) - back]
-            if shape[-back] != 1 and stride:
-                terms.append(f"{self._stack_index(matrix, back)} * {stride}")
-        if operand.lies.record:
-            terms.append(f"{record} * {operand.lies.record}")
-        return terms
-
-    def _stack_index(self, matrix: str, back: int) -> str:
-        below = math.prod(self.stack[len(self.stack) - back + 1 :])
-        return f"({matrix} / {below} % {self.stack[-back]})"
-
-    def stack_indices(self, matrix: str) -> list[str]:
-        """The index on each axis of the stack."""
-        return [self._stack_index(matrix, len(self.stack) - axis) for axis in range(len(self.stack))]
-
-    # -- values -----------------------------------------------------------------------------------
+    def of_b(self, scope: Scope, row: Row) -> str:
+        """Offset of the matrix that a row multiplies."""
+        return scope.integer(" + ".join(self.matrix_base(self.b, row.record, row.matrix)) or "0")
 
     def zero(self) -> Number:
         """What a sum begins with: the number that changes nothing, so that one product keeps its sign of zero."""
         return Number(-0.0 if is_float(self.dtype) and self.inner else 0)
-
-    def factor(self, scope: Scope, load: Load) -> Var:
-        """Numbers of an operand, in the dtype of the sums."""
-        var = loaded(scope, load)
-        if var.dtype == self.dtype:
-            return var
-        return scope.let(Convert(var, var.dtype, self.dtype), self.dtype, var.lanes)
-
-    def store(self, scope: Scope, row: Row, column: str, count: str | None, total: Var) -> None:
-        """Store what follows from `total`, the product at columns `column` to `column + lanes` of a row."""
-        point = AfterPoint(self, scope.beside(), row, column, count)
-        made = self.node.spec.dtype
-        if made != self.dtype:
-            total = point.scope.let(Convert(total, self.dtype, made), made)
-        point.scope.known[self.node.id] = total
-        for output in self.region.outputs:
-            point.store(output, *point.place(c_strides(self.region.domain), self.node.spec.item_numbers))
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of the result: integers in the scope that declared them."""
-
-    contraction: Contraction
-    number: str
-    record: str
-    matrix: str
-    own: str
-
-    def of_a(self, scope: Scope) -> str:
-        """Offset of the row in A."""
-        one = self.contraction
-        terms = one.matrix_base(one.a, self.record, self.matrix)
-        if one.height > 1:
-            terms.append(times(self.own, one.a.rows.stride))
-        return scope.integer(" + ".join(terms) or "0")
-
-    def of_b(self, scope: Scope) -> str:
-        """Offset of the matrix that the row multiplies."""
-        one = self.contraction
-        return scope.integer(" + ".join(one.matrix_base(one.b, self.record, self.matrix)) or "0")
-
-
-class AfterPoint(Point):
-    """Columns `column` to `column + lanes` of a row of the product, of which `count` exist, in registers."""
-
-    def __init__(self, contraction: Contraction, scope: Scope, row: Row, column: str, count: str | None) -> None:
-        super().__init__(contraction.graph, contraction.region, contraction.arguments, scope)
-        self.contraction = contraction
-        self.row = row
-        self.column = column
-        self.count = count
-
-    def load(self, access: Access) -> Var:
-        """Load what is used beside the product."""
-        lies = storage(self.graph, access.value)
-        spec = self.graph.nodes[access.value].spec
-        argument = self.arguments.get("input", spec.dtype, lies.base)
-        strides = [0] * len(self.region.domain)
-        for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
-            if axis is not None and size != 1:
-                strides[axis] = stride
-        index, stride, count, each = self.place(strides, lies.record, lies.offset)
-        return loaded(self.scope, Load(argument, index, stride, count if stride or each else None, each))
-
-    def position(self, node: Node) -> tuple[str, int, str | None]:
-        """The positions of these columns, counted from the first record of the stream."""
-        index, stride, _, _ = self.place(c_strides(self.region.domain), node.spec.item_numbers)
-        return f"first * {node.spec.item_numbers} + {index}", stride, None
-
-    def place(self, strides: Sequence[int], record: int, offset: int = 0) -> tuple[str, int, str | None, str | None]:
-        """Of these columns in what has these strides along the domain: index, stride, count, and index of each lane.
-
-        The last is given where no one stride serves all lanes.
-        """
-        one = self.contraction
-        rows = one.stack_indices(self.row.matrix)
-        rows += [self.row.own] if len(self.region.domain) > len(rows) + one.column_axes else []
-        split = len(self.region.domain) - one.column_axes
-        terms = [str(offset)] if offset else []
-        terms += [times(self.row.record, record)] if record else []
-        terms += [times(index, stride) for index, stride in zip(rows, strides[:split], strict=True) if stride]
-        columns = Axes.of(self.region.domain[split:], strides[split:])
-        if columns.single:
-            terms += [times(f"({self.column})", columns.stride)] if columns.stride else []
-            return " + ".join(terms) or "0", columns.stride, self.count, None
-        base = " + ".join(terms) or "0"
-        return base, 1, self.count, f"{base} + {columns.offset(f'({self.column} + {{lane}})')}"
-
-
-def times(text: str, factor: int) -> str:
-    """The product of an index and a stride."""
-    return text if factor == 1 else f"{text} * {factor}"

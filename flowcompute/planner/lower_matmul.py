@@ -11,8 +11,9 @@ import math
 from collections.abc import Callable
 
 from flowcompute.graph.graph import Graph
+from flowcompute.planner.anchor import Row, times
 from flowcompute.planner.backend import Traits
-from flowcompute.planner.contraction import PANEL, Contraction, Row, times
+from flowcompute.planner.contraction import PANEL, Contraction
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
     Array,
@@ -122,7 +123,7 @@ class MatmulLowering:
             return self._rows(lambda rows: self._tile(rows, vectors, count))
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
-        at_b = one.row(scope, "begin").of_b(scope)
+        at_b = one.of_b(scope, one.row(scope, "begin"))
         if not self.panels:
             scope.add(*self._pack(at_b, "0", str(one.inner), vectors, count))
             scope.add(*self._rows(lambda rows: self._packed_tile(rows, vectors, count, "0", str(one.inner))))
@@ -162,7 +163,7 @@ class MatmulLowering:
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
         places = self._places(scope, rows)
-        at_a, at_b = [row.of_a(scope) for row in places], places[0].of_b(scope)
+        at_a, at_b = [one.of_a(scope, row) for row in places], one.of_b(scope, places[0])
         totals = self._zeros(scope, rows, vectors)
 
         def columns(inner: Scope) -> list[Var]:
@@ -195,7 +196,7 @@ class MatmulLowering:
         scope = Scope(one.names, lanes=self.lanes)
         places = self._places(scope, rows)
         sums = self._zeros(scope, rows, vectors)
-        at_a = [scope.integer(f"{row.of_a(scope)} + {times(start, one.a.columns.stride)}") for row in places]
+        at_a = [scope.integer(f"{one.of_a(scope, row)} + {times(start, one.a.columns.stride)}") for row in places]
 
         def packed(inner: Scope) -> list[Var]:
             return [inner.let(Item("packed", f"k * {vectors} + {vector}"), one.dtype) for vector in range(vectors)]

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flowcompute.graph.graph import Graph
-from flowcompute.planner.contraction import PANEL, Axes, Contraction, Operand, times
+from flowcompute.planner.anchor import Axes, Operand, times
+from flowcompute.planner.contraction import PANEL, Contraction
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
     Array,
@@ -161,7 +162,7 @@ class TiledMatmulLowering:
         one, tile = self.contraction, self.tile
         last = scope.narrow(f"min((long){tile.rows}, {until} - {row}) - 1")
         right = scope.narrow(f"min((long){tile.columns}, {one.columns} - {column}) - 1")
-        of_b = one.row(scope, row).of_b(scope)
+        of_b = one.of_b(scope, one.row(scope, row))
         if one.b.columns.single:
             of_b = scope.integer(f"{of_b} + {times(column, one.b.columns.stride)}")
 
@@ -172,7 +173,7 @@ class TiledMatmulLowering:
             return one.b.columns.offset(scope.narrow(f"{column} + {inside}"))
 
         def far(inside: str) -> str:
-            return one.row(scope, scope.integer(f"{row} + min({inside}, {last})")).of_a(scope)
+            return one.of_a(scope, one.row(scope, scope.integer(f"{row} + min({inside}, {last})")))
 
         def near(inside: str) -> str:
             assert one.row_stride is not None
@@ -180,7 +181,7 @@ class TiledMatmulLowering:
 
         step, rows = one.a.columns.stride, one.row_stride
         is_near = rows is not None and max(rows, step) < NEAR
-        of_a = one.row(scope, row).of_a(scope) if is_near else None
+        of_a = one.of_a(scope, one.row(scope, row)) if is_near else None
         a = self._side(
             scope, one.a, tile.rows, one.a.columns, near if is_near else far, of_a, by_depth=step <= one.a.rows.stride
         )

@@ -186,3 +186,11 @@ def test_zeros_keep_their_sign_and_nan_and_infinity_spread() -> None:
         long = np.zeros((2, inner), "f4")
         wide = np.full((inner, 3), -1, "f4")
         assert np.signbit(both(fc.source(long) @ fc.constant(wide))).all()
+
+
+def test_a_view_that_comes_from_another_clock_was_copied_out() -> None:
+    a, b = numbers((6, 5, 4)), numbers((3, 5, 7), seed=1)
+    left, right = fc.permute_dims(fc.source(a), (0, 2, 1)), fc.concat([fc.source(b), fc.source(b)])
+    beside = fc.permute_dims(fc.source(numbers((6, 7, 4), seed=2)), (0, 2, 1))
+    wanted = a.transpose(0, 2, 1) @ np.concatenate([b, b]) + numbers((6, 7, 4), seed=2).transpose(0, 2, 1)
+    np.testing.assert_allclose((left @ right + beside).resolve(), wanted, rtol=1e-5, atol=2e-5)

@@ -1,0 +1,243 @@
+"""What a hand-shaped kernel makes at the heart of a region, and what follows it number by number.
+
+An **anchor** is a node whose result is matrices, over a stack and through all records: a product
+of matrices, or attention. A **row** is a row of these, numbered through all records. The
+element-wise operations that follow it are computed in registers, before anything is stored.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.emit import Arguments, Point, Scope, loaded
+from flowcompute.planner.kernel import Argument, Convert, Load, Var
+from flowcompute.planner.region import Access, Region
+from flowcompute.planner.storage import Storage, c_strides, storage
+from flowcompute.spec import Spec
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Axes that are counted as one: sizes and strides, in numbers, of as few as say the same."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], strides: Sequence[int]) -> Axes:
+        """Neighbours that one stride serves become one."""
+        merged: list[tuple[int, int]] = []
+        for size, stride in zip(sizes, strides, strict=True):
+            if size == 1:
+                continue
+            if merged and merged[-1][1] == size * stride:
+                size *= merged.pop()[0]
+            merged.append((size, stride))
+        merged = merged or [(1, 1)]
+        return cls(tuple(size for size, _ in merged), tuple(stride for _, stride in merged))
+
+    @property
+    def stride(self) -> int:
+        """Of the last axis."""
+        return self.strides[-1]
+
+    @property
+    def single(self) -> bool:
+        """Whether one stride serves all."""
+        return len(self.sizes) == 1
+
+    def offset(self, index: str) -> str:
+        """Where the number at this index of all axes lies; `index` is a name or in brackets."""
+        if self.single:
+            return times(index, self.stride)
+        terms = []
+        for axis, (size, stride) in enumerate(zip(self.sizes, self.strides, strict=True)):
+            below = math.prod(self.sizes[axis + 1 :])
+            whole = index if below == 1 else f"{index} / {below}"
+            terms.append(times(f"({whole})" if axis == 0 else f"({whole} % {size})", stride))
+        return " + ".join(terms)
+
+    def outer(self) -> Axes:
+        """All but the last axis."""
+        return Axes(self.sizes[:-1] or (1,), self.strides[:-1] or (0,))
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Its parameter, where it lies, its rows and columns, and how many axes of a stack stand before them."""
+
+    argument: Argument
+    spec: Spec
+    lies: Storage
+    rows: Axes
+    columns: Axes
+    stack: int
+
+
+class Anchor:
+    """What the lowerings of any anchor must know.
+
+    Attributes:
+        node: the anchor.
+        stack: item axes of the result before its matrices.
+        height: rows of one matrix; 1 where a record is a row.
+        column_axes: axes that count columns.
+        dtype: what it is computed in.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        region: Region,
+        *,
+        stack: tuple[int, ...],
+        height: int,
+        column_axes: int,
+        dtype: np.dtype,
+    ) -> None:
+        assert region.product is not None
+        self.graph = graph
+        self.region = region
+        self.node = graph.nodes[region.product]
+        self.stack = stack
+        self.height = height
+        self.column_axes = column_axes
+        self.dtype = dtype
+        self.arguments = Arguments()
+        self.names = itertools.count()
+
+    def operand(self, value: int, rows: int, columns: int) -> Operand:
+        """A value whose last axes are `rows` axes of rows and `columns` axes of columns."""
+        spec, lies = self.graph.nodes[value].spec, storage(self.graph, value, self.region.entered)
+        argument = self.arguments.get("input", spec.dtype, lies.base)
+        split, end = len(spec.shape) - columns, len(spec.shape) - columns - rows
+        own = Axes.of(spec.shape[end:split], lies.strides[end:split])
+        return Operand(argument, spec, lies, own, Axes.of(spec.shape[split:], lies.strides[split:]), end)
+
+    @property
+    def units(self) -> int:
+        """Rows in one record."""
+        return math.prod(self.stack) * self.height
+
+    # -- places of a row --------------------------------------------------------------------------
+
+    def row(self, scope: Scope, r: str) -> Row:
+        """The places of row `r`, as integers declared in the scope."""
+        record = scope.integer(r if self.units == 1 else f"{r} / {self.units}")
+        within = "0" if self.units == 1 else scope.integer(f"{r} % {self.units}")
+        many = math.prod(self.stack) > 1
+        matrix = scope.integer(f"{within} / {self.height}") if many else "0"
+        own = within if not many else scope.integer(f"{within} % {self.height}")
+        return Row(r, record, matrix, own)
+
+    def matrix_base(self, operand: Operand, record: str, matrix: str) -> list[str]:
+        """Terms of the offset at which a matrix of an operand begins.
+
+        Stacks are broadcast; where an operand has fewer matrices on an axis, neighbours share one.
+        """
+        shape = operand.spec.shape[: operand.stack]
+        terms = [str(operand.lies.offset)] if operand.lies.offset else []
+        for back in range(1, len(shape) + 1):
+            stride = operand.lies.strides[len(shape) - back]
+            if shape[-back] != 1 and stride:
+                sharing = self.stack[-back] // shape[-back] if shape[-back] else 1
+                shared = f" / {sharing}" if sharing > 1 else ""
+                terms.append(f"{self._stack_index(matrix, back)}{shared} * {stride}")
+        if operand.lies.record:
+            terms.append(f"{record} * {operand.lies.record}")
+        return terms
+
+    def _stack_index(self, matrix: str, back: int) -> str:
+        below = math.prod(self.stack[len(self.stack) - back + 1 :])
+        return f"({matrix} / {below} % {self.stack[-back]})"
+
+    def stack_indices(self, matrix: str) -> list[str]:
+        """The index on each axis of the stack."""
+        return [self._stack_index(matrix, len(self.stack) - axis) for axis in range(len(self.stack))]
+
+    # -- values -----------------------------------------------------------------------------------
+
+    def factor(self, scope: Scope, load: Load) -> Var:
+        """Numbers of an operand, in the dtype in which the anchor is computed."""
+        var = loaded(scope, load)
+        if var.dtype == self.dtype:
+            return var
+        return scope.let(Convert(var, var.dtype, self.dtype), self.dtype, var.lanes)
+
+    def store(self, scope: Scope, row: Row, column: str, count: str | None, total: Var) -> None:
+        """Store what follows from `total`, the result at columns `column` to `column + lanes` of a row."""
+        point = AfterPoint(self, scope.beside(), row, column, count)
+        made = self.node.spec.dtype
+        if made != self.dtype:
+            total = point.scope.let(Convert(total, self.dtype, made), made)
+        point.scope.known[self.node.id] = total
+        for output in self.region.outputs:
+            point.store(output, *point.place(c_strides(self.region.domain), self.node.spec.item_numbers))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the result: integers in the scope that declared them."""
+
+    number: str
+    record: str
+    matrix: str
+    own: str
+
+
+class AfterPoint(Point):
+    """Columns `column` to `column + lanes` of a row of the result, of which `count` exist, in registers."""
+
+    def __init__(self, anchor: Anchor, scope: Scope, row: Row, column: str, count: str | None) -> None:
+        super().__init__(anchor.graph, anchor.region, anchor.arguments, scope)
+        self.anchor = anchor
+        self.row = row
+        self.column = column
+        self.count = count
+
+    def load(self, access: Access) -> Var:
+        """Load what is used beside the anchor."""
+        lies = storage(self.graph, access.value, self.region.entered)
+        spec = self.graph.nodes[access.value].spec
+        argument = self.arguments.get("input", spec.dtype, lies.base)
+        strides = [0] * len(self.region.domain)
+        for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
+            if axis is not None and size != 1:
+                strides[axis] = stride
+        index, stride, count, each = self.place(strides, lies.record, lies.offset)
+        return loaded(self.scope, Load(argument, index, stride, count if stride or each else None, each))
+
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """The positions of these columns, counted from the first record of the stream."""
+        index, stride, _, _ = self.place(c_strides(self.region.domain), node.spec.item_numbers)
+        return f"first * {node.spec.item_numbers} + {index}", stride, None
+
+    def place(self, strides: Sequence[int], record: int, offset: int = 0) -> tuple[str, int, str | None, str | None]:
+        """Of these columns in what has these strides along the domain: index, stride, count, and index of each lane.
+
+        The last is given where no one stride serves all lanes.
+        """
+        one = self.anchor
+        rows = one.stack_indices(self.row.matrix)
+        rows += [self.row.own] if len(self.region.domain) > len(rows) + one.column_axes else []
+        split = len(self.region.domain) - one.column_axes
+        terms = [str(offset)] if offset else []
+        terms += [times(self.row.record, record)] if record else []
+        terms += [times(index, stride) for index, stride in zip(rows, strides[:split], strict=True) if stride]
+        columns = Axes.of(self.region.domain[split:], strides[split:])
+        if columns.single:
+            terms += [times(f"({self.column})", columns.stride)] if columns.stride else []
+            return " + ".join(terms) or "0", columns.stride, self.count, None
+        base = " + ".join(terms) or "0"
+        return base, 1, self.count, f"{base} + {columns.offset(f'({self.column} + {{lane}})')}"
+
+
+def times(text: str, factor: int) -> str:
+    """The product of an index and a stride."""
+    return text if factor == 1 else f"{text} * {factor}"
