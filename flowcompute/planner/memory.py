@@ -16,6 +16,7 @@ from flowcompute.planner.inlets import base_item_bytes, extra_items, most_record
 from flowcompute.planner.plan import Clock, MemoryPlan, Pass, SinkStage
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.steps import RegionStep
+from flowcompute.planner.storage import is_copied
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
 
@@ -281,7 +282,11 @@ def _edges(
             ]
             for fold in step.region.folds:
                 edges.append(edge(f"{graph.nodes[fold].name} (blocks)", _partial_bytes(folds[fold]), 1))
-        elif step.node.spec.is_stream and step.node.id not in takers and step.node.kind is not Kind.VIEW:
+        elif step.node.kind is Kind.VIEW:
+            # Also what a destination takes is put together here first.
+            if is_copied(graph, step.node.id):
+                edges.append(edge(f"{step.name} (host copy)", step.node.spec.item_bytes, 1))
+        elif step.node.spec.is_stream and step.node.id not in takers:
             edges.append(edge(f"{step.name} (host)", step.node.spec.item_bytes, 1))
     return edges
 

@@ -62,6 +62,13 @@ def is_view(graph: Graph, value: int) -> bool:
     return storage(graph, value).base != value
 
 
+def is_copied(graph: Graph, view: int) -> bool:
+    """Whether `view_array` makes memory for a batch of this view: of what is put together, or fits no strides."""
+    op = graph.nodes[view].op
+    assert op is not None
+    return op.name != "spool" and not is_view(graph, view)
+
+
 def is_dense(graph: Graph, value: int, entered: Collection[int] = ()) -> bool:
     """Whether a stream's numbers lie one after the other, with nothing in between or before; see `storage`."""
     spec, place = graph.nodes[value].spec, storage(graph, value, entered)

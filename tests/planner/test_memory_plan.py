@@ -1,0 +1,91 @@
+"""The plan's bytes: what views copy on the host is in them."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.elements import Element
+
+ITEM = (32, 32)
+RECORDS = 2048
+STRATEGY = fc.Strategy(batch_bytes=4 << 20)
+ALLOWED_BYTES = 1 << 20
+"""What the interpreter allocates besides, less than any copy here."""
+
+ORDER = np.arange(31, -1, -1)
+
+COPIED: dict[str, tuple[Callable[[Element], Element], int]] = {
+    # a view, and how many numbers of an item it puts together
+    "pad": (lambda x: fc.pad(x, ((0, 0), (1, 1), (2, 2))), 34 * 36),
+    "concat of item axes": (lambda x: fc.concat([x, x[:, ::-1]], axis=1), 64 * 32),
+    "stack": (lambda x: fc.stack([x, x], axis=1), 64 * 32),
+    "take": (lambda x: fc.take(x, ORDER, axis=1), 32 * 32),
+    "reshape without strides": (lambda x: fc.reshape(fc.permute_dims(x, (0, 2, 1)), (RECORDS, 1024)), 1024),
+}
+SEEN: dict[str, Callable[[Element], Element]] = {
+    "transposed": lambda x: fc.permute_dims(x, (0, 2, 1)),
+    "every other": lambda x: x[:, ::2, 3:],
+    "reshape": lambda x: fc.reshape(x, (RECORDS, 1024)),
+    "spread": lambda x: fc.broadcast_to(x[:, :1], (RECORDS, 8, 32)),
+}
+
+
+def source() -> Element:
+    return fc.source(np.ones((RECORDS, *ITEM), np.float32))
+
+
+def copies(plan: fc.Plan) -> list[int]:
+    """Bytes of what is copied."""
+    return [size for what, size in plan.memory.items if "(host copy)" in what]
+
+
+def peak_of(roots: list[Element]) -> int:
+    """The most bytes that Python and NumPy held at a time while these ran."""
+    fc.resolve(*roots, device="cpu", strategy=STRATEGY)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        fc.resolve(*roots, device="cpu", strategy=STRATEGY)
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("form", COPIED)
+def test_what_a_view_copies_is_planned(form: str) -> None:
+    view, numbers = COPIED[form]
+    roots = [view(source()).sum(axis=0)]
+    plan = fc.plan(*roots, device="cpu", strategy=STRATEGY)
+    assert copies(plan) == [plan.batch_items * numbers * 4]
+    peak = peak_of(roots)
+    assert copies(plan)[0] > ALLOWED_BYTES
+    assert copies(plan)[0] <= peak <= plan.memory.host_bytes + ALLOWED_BYTES
+
+
+def test_a_copy_that_a_destination_takes_is_there_beside_the_result() -> None:
+    view, numbers = COPIED["pad"]
+    padded = view(source())
+    roots = [padded, padded.sum(axis=0)]
+    plan = fc.plan(*roots, device="cpu", strategy=STRATEGY)
+    assert copies(plan) == [plan.batch_items * numbers * 4]
+    assert peak_of(roots) <= plan.memory.host_bytes + ALLOWED_BYTES
+
+
+@pytest.mark.parametrize("form", SEEN)
+def test_what_is_only_seen_takes_nothing(form: str) -> None:
+    roots = [SEEN[form](source()).sum(axis=0)]
+    plan = fc.plan(*roots, device="cpu", strategy=STRATEGY)
+    assert copies(plan) == []
+    assert peak_of(roots) <= plan.memory.host_bytes + ALLOWED_BYTES
+
+
+def test_copies_count_against_the_budget() -> None:
+    root = fc.pad(source(), ((0, 0), (1, 1), (2, 2))).sum(axis=0)
+    least = 1 << 20
+    plan = fc.plan(root, device="cpu", memory=least)
+    assert 0 < sum(copies(plan)) <= plan.memory.host_bytes <= least
