@@ -49,10 +49,6 @@ MEETINGS: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
         np.concatenate([pairs(X)[:, 1], X]) * X.max(axis=0),
     ),
     "selected windows": (lambda x: fc.window(x, 2, pad="edge")[ODD][:, 1] + x[ODD], pairs(X)[ODD][:, 1] + X[ODD]),
-    "a product of windows": (
-        lambda x: fc.window(x, 2, pad="edge") @ np.eye(2, dtype="f4") + smooth(x[:, 0])[:, None, None],
-        pairs(X) + numpy_smooth(X[:, 0])[:, None, None],
-    ),
 }
 
 
