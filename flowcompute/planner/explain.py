@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from flowcompute.elements import Compute, Destination
-from flowcompute.graph.draw import draw_dot, draw_svg, draw_tree
+from flowcompute.graph.draw import draw_dot, draw_tree
+from flowcompute.graph.picture import draw_svg
+from flowcompute.planner.region import Region
 from flowcompute.planner.steps import NodeStep, RegionStep
+from flowcompute.spec import format_shape
 
 if TYPE_CHECKING:
-    from flowcompute.planner.plan import Entry, Plan
+    from flowcompute.planner.plan import Entry, Pass, Plan
 
 
 def kernel_groups(plan: Plan) -> dict[str, tuple[int, ...]]:
@@ -90,5 +93,27 @@ def plan_dot(plan: Plan) -> str:
 
 
 def plan_svg(plan: Plan) -> str:
-    """The plan's graph as SVG, kernels coloured."""
-    return draw_svg(plan.graph, kernel_groups(plan))
+    """The plan's graph as SVG: what a kernel computes in a frame of its own, with the reasons for its cuts."""
+    said: dict[str, list[str]] = {}
+    for reason in plan.reasons:
+        if reason.kind == "cut":
+            said.setdefault(reason.element, []).append(str(reason))
+    runs = [run for number, one in enumerate(plan.passes, 1) for run in _runs(one, f"pass {number}")]
+    notes: dict[str, list[str]] = {}
+    for name, (when, region) in zip(kernel_groups(plan), runs, strict=True):
+        cuts = [text for i in region.nodes for text in said.get(plan.graph.nodes[i].name, ())]
+        notes[name] = [f"{when}: {_walk(region)}", *cuts]
+    return draw_svg(plan.graph, kernel_groups(plan), notes)
+
+
+def _runs(one: Pass, name: str) -> list[tuple[str, Region]]:
+    """When each region of a pass runs, in the order of `Plan.steps`."""
+    parts = ((f"before {name}", one.before), (f"{name}, each batch", one.steps), (f"after {name}", one.after))
+    return [(when, step.region) for when, steps in parts for step in steps if isinstance(step, RegionStep)]
+
+
+def _walk(region: Region) -> str:
+    """What a kernel walks over."""
+    axes = " and ".join(str(axis) for axis in sorted(region.reduced))
+    reduced = f", reduced along axis {axes}" if axes else ""
+    return f"{'items' if region.stream else 'values'} {format_shape(region.domain)}{reduced}"

@@ -216,5 +216,5 @@ class Plan:
         return plan_dot(self)
 
     def svg(self) -> str:
-        """The graph as SVG, each kernel in a colour."""
+        """The graph as SVG, each kernel in a frame with the reasons for its cuts."""
         return plan_svg(self)

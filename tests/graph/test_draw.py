@@ -9,8 +9,9 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.elements import Element
-from flowcompute.graph.draw import draw_dot, draw_svg, draw_tree
+from flowcompute.graph.draw import draw_dot, draw_tree
 from flowcompute.graph.graph import build_graph
+from flowcompute.graph.picture import draw_svg
 
 
 def model() -> Element:

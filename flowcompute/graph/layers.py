@@ -1,0 +1,230 @@
+"""Where boxes of a directed graph lie: in layers, operands above their users, with lanes for edges that pass boxes by.
+
+The method is that of Sugiyama, Tagawa and Toda (1981): layers by longest path, an order in
+each layer by the mean place of neighbours, then places. These are the least squares from where
+the neighbours stand that keep the order (isotonic regression by pooling adjacent violators).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+LANE = 10
+"""Width kept free for an edge that passes a layer by."""
+
+SWEEPS = 4
+"""How often the order in the layers and the places are improved, downwards and upwards in turn."""
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """From the lower side of a box to the upper side of another, each at a distance from the box's left."""
+
+    source: int
+    leaves: float
+    target: int
+    enters: float
+
+
+@dataclass(frozen=True)
+class Layers:
+    """What `place` finds.
+
+    Attributes:
+        corners: upper left corner of each box.
+        routes: for each edge the points that it passes. Edges that leave a box at the same
+            place share their way, and a route begins where it leaves the one before it.
+        width, height: of everything.
+    """
+
+    corners: list[Point]
+    routes: list[list[Point]]
+    width: float
+    height: float
+
+
+@dataclass
+class _Vertex:
+    """A box, or where a lane passes a layer."""
+
+    width: float
+    layer: int
+    x: float = 0.0
+
+
+def place(
+    sizes: Sequence[tuple[float, float]],
+    edges: Sequence[Edge],
+    gaps: tuple[float, float],
+    *,
+    first: Collection[int] = (),
+    last: Collection[int] = (),
+) -> Layers:
+    """Place boxes of these sizes (width, height), `gaps` apart in a layer and between layers.
+
+    Args:
+        edges: without cycles.
+        first: boxes that stand in the topmost layer, whoever uses them.
+        last: boxes that stand in the lowest one.
+    """
+    depths = _depths(len(sizes), edges, first, last)
+    vertices = [_Vertex(width, depth) for (width, _), depth in zip(sizes, depths, strict=True)]
+    lanes = _lanes(edges, depths, vertices)
+    links = _links(edges, depths, lanes)
+    layers: list[list[int]] = [[] for _ in range(max(depths, default=-1) + 1)]
+    for number, vertex in enumerate(vertices):
+        layers[vertex.layer].append(number)
+    for layer in layers:
+        for before, after in itertools.pairwise(layer):
+            vertices[after].x = vertices[before].x + vertices[before].width + gaps[0]
+    above, below = _neighbours(links, len(vertices))
+    for sweep in range(SWEEPS):
+        down = sweep % 2 == 0
+        for layer in layers if down else reversed(layers):
+            _arrange(layer, vertices, above if down else below, gaps[0])
+    left = min((vertex.x for vertex in vertices), default=0.0)
+    for vertex in vertices:
+        vertex.x -= left
+    tops, bottoms = _rows(sizes, depths, len(layers), gaps[1])
+    corners = [(vertices[i].x, tops[depth]) for i, depth in enumerate(depths)]
+    routes = _routes(sizes, edges, depths, lanes, vertices, tops, bottoms)
+    width = max((vertex.x + vertex.width for vertex in vertices), default=0.0)
+    return Layers(corners, routes, width, bottoms[-1] if bottoms else 0.0)
+
+
+def _depths(count: int, edges: Sequence[Edge], first: Collection[int], last: Collection[int]) -> list[int]:
+    """The layer of each box: below all its operands; what has none stands right above its first user."""
+    depths, waiting = [0] * count, [0] * count
+    users: list[list[int]] = [[] for _ in range(count)]
+    for edge in edges:
+        users[edge.source].append(edge.target)
+        waiting[edge.target] += 1
+    given = [not operands for operands in waiting]
+    todo = [i for i in range(count) if given[i]]
+    for i in todo:
+        for user in users[i]:
+            depths[user] = max(depths[user], depths[i] + 1)
+            waiting[user] -= 1
+            if not waiting[user]:
+                todo.append(user)
+    for i in range(count):
+        if given[i] and users[i] and i not in first:
+            depths[i] = min(depths[user] for user in users[i]) - 1
+    lowest = max(depths, default=0)
+    for i in last:
+        depths[i] = lowest
+    return depths
+
+
+def _lanes(edges: Sequence[Edge], depths: list[int], vertices: list[_Vertex]) -> dict[tuple[int, float], list[int]]:
+    """For each place where edges leave a box the vertices of its lane, one a layer; they are added to `vertices`."""
+    reach: dict[tuple[int, float], int] = {}
+    for edge in edges:
+        key = edge.source, edge.leaves
+        reach[key] = max(reach.get(key, 0), depths[edge.target])
+    lanes: dict[tuple[int, float], list[int]] = {}
+    for (source, leaves), deepest in reach.items():
+        start = len(vertices)
+        vertices += [_Vertex(LANE, depth) for depth in range(depths[source] + 1, deepest)]
+        lanes[source, leaves] = list(range(start, len(vertices)))
+    return lanes
+
+
+def _links(
+    edges: Sequence[Edge], depths: list[int], lanes: dict[tuple[int, float], list[int]]
+) -> dict[tuple[int, float, int, float], None]:
+    """Edges from layer to layer: (upper vertex, distance from its left, lower vertex, distance)."""
+    links: dict[tuple[int, float, int, float], None] = {}
+    for edge in edges:
+        lane = lanes[edge.source, edge.leaves]
+        passed = depths[edge.target] - depths[edge.source] - 1
+        upper = (lane[passed - 1], LANE / 2) if passed else (edge.source, edge.leaves)
+        links[*upper, edge.target, edge.enters] = None
+    for (source, leaves), lane in lanes.items():
+        for upper, lower in zip([(source, leaves), *((i, LANE / 2) for i in lane)], lane, strict=False):
+            links[*upper, lower, LANE / 2] = None
+    return links
+
+
+_Neighbours = list[list[tuple[int, float, float]]]
+
+
+def _neighbours(links: Collection[tuple[int, float, int, float]], count: int) -> tuple[_Neighbours, _Neighbours]:
+    """For each vertex those above and below it: (vertex, distance from its left, distance from one's own left)."""
+    above: _Neighbours = [[] for _ in range(count)]
+    below: _Neighbours = [[] for _ in range(count)]
+    for upper, leaves, lower, enters in links:
+        above[lower].append((upper, leaves, enters))
+        below[upper].append((lower, enters, leaves))
+    return above, below
+
+
+def _arrange(layer: list[int], vertices: list[_Vertex], neighbours: _Neighbours, gap: float) -> None:
+    """Order a layer by where its neighbours' edges come from; each stands as near to that as the order lets it."""
+    wanted = {
+        i: sum(vertices[other].x + there - here for other, there, here in neighbours[i]) / len(neighbours[i])
+        if neighbours[i]
+        else vertices[i].x
+        for i in layer
+    }
+    layer.sort(key=lambda i: wanted[i] + vertices[i].width / 2)
+    starts, room = [], 0.0
+    for i in layer:
+        starts.append(room)
+        room += vertices[i].width + gap
+    pools: list[tuple[float, int]] = []
+    for i, start in zip(layer, starts, strict=True):
+        total, count = wanted[i] - start, 1
+        while pools and pools[-1][0] / pools[-1][1] >= total / count:
+            more, others = pools.pop()
+            total, count = total + more, count + others
+        pools.append((total, count))
+    shifts = [total / count for total, count in pools for _ in range(count)]
+    for i, start, shift in zip(layer, starts, shifts, strict=True):
+        vertices[i].x = start + shift
+
+
+def _rows(
+    sizes: Sequence[tuple[float, float]], depths: list[int], count: int, gap: float
+) -> tuple[list[float], list[float]]:
+    """Upper and lower side of each layer."""
+    heights = [0.0] * count
+    for (_, height), depth in zip(sizes, depths, strict=True):
+        heights[depth] = max(heights[depth], height)
+    tops = [*itertools.accumulate((height + gap for height in heights[:-1]), initial=0.0)][:count]
+    return tops, [top + height for top, height in zip(tops, heights, strict=True)]
+
+
+def _routes(
+    sizes: Sequence[tuple[float, float]],
+    edges: Sequence[Edge],
+    depths: list[int],
+    lanes: dict[tuple[int, float], list[int]],
+    vertices: list[_Vertex],
+    tops: list[float],
+    bottoms: list[float],
+) -> list[list[Point]]:
+    routes: list[list[Point]] = [[] for _ in edges]
+    drawn: dict[tuple[int, float], int] = {}
+    for number in sorted(range(len(edges)), key=lambda number: depths[edges[number].target]):
+        edge = edges[number]
+        key, depth = (edge.source, edge.leaves), depths[edge.source]
+        lane, passed = lanes[key], depths[edge.target] - depth - 1
+        begun = drawn.get(key, 0)
+        if begun:
+            x = vertices[lane[begun - 1]].x + LANE / 2
+            points = [(x, bottoms[depth + begun])]
+        else:
+            x = vertices[edge.source].x + edge.leaves
+            points = [(x, tops[depth] + sizes[edge.source][1]), (x, bottoms[depth])]
+        for step in range(begun, passed):
+            x, row = vertices[lane[step]].x + LANE / 2, depth + 1 + step
+            points += [(x, tops[row]), (x, bottoms[row])]
+        points.append((vertices[edge.target].x + edge.enters, tops[depths[edge.target]]))
+        drawn[key] = passed
+        routes[number] = points
+    return routes

@@ -1,0 +1,254 @@
+"""The graph as SVG: operands above their users, and what one kernel computes in a frame with what is said of it.
+
+A thin line is a number in a register. A thick one ends at the side of a frame: its value lies in memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from flowcompute.elements import Compute, Constant
+from flowcompute.graph.draw import details, title
+from flowcompute.graph.graph import Graph, Node
+from flowcompute.graph.layers import LANE, Edge, Layers, Point, place
+
+CHAR, LINE = 7, 16
+"""Room for a character and for a line of text of 12 pixels."""
+
+BOX, NUMBER, MARGIN = 40, 24, 20
+"""Heights of the box of a node and of that of a single number, and what is kept free around boxes."""
+
+INSIDE, OUTSIDE = (20, 28), (40, 48)
+"""Gaps inside a frame and between frames: beside and below."""
+
+TEXT, LABEL = 36, 48
+"""Most characters in a line of a frame's text and of a box."""
+
+BOLD, GREY = ' font-weight="bold"', ' fill="#666"'
+
+_ALONE = -1
+
+
+@dataclass
+class _Frame:
+    """What is placed together: the nodes of a kernel, or one node without a frame.
+
+    Attributes:
+        number: of the kernel, `_ALONE` for none.
+        lines: text at the left.
+        enter: for each value that comes in, from which frame, its port; boxes and ports are counted together.
+        leave: for each value that others take, its port.
+    """
+
+    number: int
+    nodes: list[int]
+    lines: list[str]
+    enter: dict[tuple[int, int], int] = field(default_factory=dict)
+    leave: dict[int, int] = field(default_factory=dict)
+    inner: Layers = field(default_factory=lambda: Layers([], [], 0, 0))
+
+    @property
+    def alone(self) -> bool:
+        return self.number == _ALONE
+
+    @property
+    def left(self) -> float:
+        return 0 if self.alone else 2 * MARGIN + CHAR * max(map(len, self.lines))
+
+    @property
+    def top(self) -> float:
+        return 0 if self.alone else MARGIN
+
+    @property
+    def size(self) -> tuple[float, float]:
+        if self.alone:
+            return self.inner.width, self.inner.height
+        text = LINE * len(self.lines)
+        return self.left + self.inner.width + MARGIN, max(self.inner.height, text) + 2 * MARGIN
+
+    def port(self, port: int) -> float:
+        """Where a port is, from the left."""
+        return self.left + (self.inner.width / 2 if self.alone else self.inner.corners[port][0] + LANE / 2)
+
+
+class _Picture:
+    def __init__(self, graph: Graph, groups: Mapping[str, Sequence[int]], notes: Mapping[str, Sequence[str]]) -> None:
+        self.nodes = graph.nodes
+        self.holders: dict[int, list[int]] = {}
+        self.frames: list[_Frame] = []
+        for number, (name, nodes) in enumerate(groups.items()):
+            for i in nodes:
+                self.holders.setdefault(i, []).append(number)
+            lines = [line for text in (name, *notes.get(name, ())) for line in textwrap.wrap(text, TEXT)]
+            self.frames.append(_Frame(number, sorted({*nodes, *self._numbers(nodes)}), lines))
+        users = graph.users()
+        for node in self.nodes:
+            inside = _is_number(node) and users[node.id] and all(user in self.holders for user in users[node.id])
+            if node.id not in self.holders and not inside:
+                self.frames.append(_Frame(_ALONE, [node.id], []))
+        self.alone = {frame.nodes[0]: at for at, frame in enumerate(self.frames) if frame.alone}
+
+    def _numbers(self, nodes: Sequence[int]) -> set[int]:
+        """Single numbers known beforehand belong to each kernel that uses them."""
+        return {i for user in nodes for i in self.nodes[user].inputs if _is_number(self.nodes[i])}
+
+    def svg(self) -> str:
+        """The picture."""
+        ways = [way for at in range(len(self.frames)) for way in self._enter(at)]
+        for frame in self.frames:
+            frame.inner = self._inside(frame)
+        edges = [
+            Edge(a, self.frames[a].port(self.frames[a].leave[i]), b, self.frames[b].port(self.frames[b].enter[a, i]))
+            for a, i, b in ways
+        ]
+        outer = place([frame.size for frame in self.frames], edges, OUTSIDE)
+        corners = [(x + MARGIN, y + MARGIN) for x, y in outer.corners]
+        parts = [_frame(frame, corner) for frame, corner in zip(self.frames, corners, strict=True) if not frame.alone]
+        parts += [_line(route, (MARGIN, MARGIN), stored=True) for route in outer.routes]
+        for frame, corner in zip(self.frames, corners, strict=True):
+            parts += self._content(frame, corner)
+        width, height = outer.width + 2 * MARGIN, outer.height + 2 * MARGIN
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+            f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="12" style="background:#fff">'
+        )
+        return "\n".join([head, *parts, "</svg>"]) + "\n"
+
+    # -- what is connected with what ----------------------------------------------------------------
+
+    def _enter(self, at: int) -> list[tuple[int, int, int]]:
+        """The values that come into a frame from others: (frame, value, this frame)."""
+        frame = self.frames[at]
+        ways: dict[tuple[int, int, int], None] = {}
+        for i in frame.nodes:
+            for value in self.nodes[i].inputs:
+                if value not in frame.nodes:
+                    ways[self._origin(frame.number, value), value, at] = None
+        for origin, value, _ in ways:
+            frame.enter[origin, value] = len(frame.nodes) + len(frame.enter)
+            self.frames[origin].leave.setdefault(value, -1)
+        return list(ways)
+
+    def _origin(self, number: int, value: int) -> int:
+        """The frame that a kernel (or what is none) has a value from: what two passes need is computed in both."""
+        holders = self.holders.get(value)
+        if holders is None:
+            return self.alone[value]
+        return max((holder for holder in holders if holder < number), default=holders[0])
+
+    def _inside(self, frame: _Frame) -> Layers:
+        """Places in a frame. What comes in does so at its top, what others take leaves at its bottom."""
+        sizes = [self._size(i) for i in frame.nodes]
+        if frame.alone:
+            return place(sizes, [], INSIDE)
+        at = {i: position for position, i in enumerate(frame.nodes)}
+        edges = [Edge(at[a], sizes[at[a]][0] / 2, at[b], x) for a, b, x in self._uses(frame) if a in at]
+        ports = {value: port for (_, value), port in frame.enter.items()}
+        edges += [Edge(ports[a], LANE / 2, at[b], x) for a, b, x in self._uses(frame) if a not in at]
+        sizes += [(LANE, 0)] * len(frame.enter)
+        for value in frame.leave:
+            frame.leave[value] = len(sizes)
+            edges.append(Edge(at[value], sizes[at[value]][0] / 2, len(sizes), LANE / 2))
+            sizes.append((LANE, 0))
+        return place(sizes, edges, INSIDE, first=frame.enter.values(), last=frame.leave.values())
+
+    def _uses(self, frame: _Frame) -> list[tuple[int, int, float]]:
+        """Operand, user, and where the operand's line ends on the user's box."""
+        return [
+            (value, i, self._size(i)[0] * (position + 1) / (len(self.nodes[i].inputs) + 1))
+            for i in frame.nodes
+            for position, value in enumerate(self.nodes[i].inputs)
+        ]
+
+    # -- what is drawn ------------------------------------------------------------------------------
+
+    def _size(self, i: int) -> tuple[float, float]:
+        texts = _texts(self.nodes[i])
+        return MARGIN + CHAR * max(map(len, texts)), BOX if len(texts) > 1 else NUMBER
+
+    def _content(self, frame: _Frame, corner: Point) -> list[str]:
+        offset = corner[0] + frame.left, corner[1] + frame.top
+        parts = [_line(route, offset, stored=False) for route in frame.inner.routes]
+        for x, y, down in self._stubs(frame):
+            route = [(offset[0] + x, y0 + corner[1]) for y0 in (y, down)]
+            parts.append(_line(route, (0, 0), stored=True))
+        for i, (x, y) in zip(frame.nodes, frame.inner.corners, strict=False):
+            parts.append(self._box(i, (x + offset[0], y + offset[1]), frame.number))
+        return parts
+
+    def _stubs(self, frame: _Frame) -> list[tuple[float, float, float]]:
+        """From the side of a frame to its ports."""
+        if frame.alone:
+            return []
+        height, bottom = frame.size[1], frame.top + frame.inner.height
+        enter = [(frame.port(port) - frame.left, 0.0, frame.top) for port in frame.enter.values()]
+        return enter + [(frame.port(port) - frame.left, bottom, height) for port in frame.leave.values()]
+
+    def _box(self, i: int, corner: Point, number: int) -> str:
+        node, (x, y), (width, height) = self.nodes[i], corner, self._size(i)
+        fill = "#fff" if number == _ALONE or isinstance(node.element, Constant) else _colour(number, 85)
+        dashes = ' stroke-dasharray="5 3"' if number == _ALONE and isinstance(node.element, Compute) else ""
+        texts = "".join(
+            f'<text x="{x + width / 2:.0f}" y="{y + 17 + 15 * row:.0f}" text-anchor="middle"'
+            f"{GREY if row else ''}>{escape(text)}</text>"
+            for row, text in enumerate(_texts(node))
+        )
+        return (
+            f'<rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{height:.0f}" rx="6" fill="{fill}" '
+            f'stroke="#444"{dashes}/>{texts}'
+        )
+
+
+def _is_number(node: Node) -> bool:
+    return isinstance(node.element, Constant) and not node.spec.shape
+
+
+def _texts(node: Node) -> list[str]:
+    text = textwrap.shorten(title(node) + details(node), LABEL, placeholder=" …")
+    return [text] if _is_number(node) else [text, str(node.spec)]
+
+
+def _colour(number: int, lightness: int) -> str:
+    return f"hsl({(200 + number * 67) % 360},60%,{lightness}%)"
+
+
+def _frame(frame: _Frame, corner: Point) -> str:
+    (x, y), (width, height) = corner, frame.size
+    texts = "".join(
+        f'<text x="{x + MARGIN:.0f}" y="{y + MARGIN + 12 + LINE * row:.0f}"'
+        f"{BOLD if not row else ''}>{escape(line)}</text>"
+        for row, line in enumerate(frame.lines)
+    )
+    return (
+        f'<rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{height:.0f}" rx="10" '
+        f'fill="{_colour(frame.number, 95)}" stroke="{_colour(frame.number, 45)}"/>{texts}'
+    )
+
+
+def _line(route: Sequence[Point], offset: Point, *, stored: bool) -> str:
+    """Curves between layers, straight lines through them."""
+    points = [(x + offset[0], y + offset[1]) for x, y in route]
+    path = f"M{points[0][0]:.0f},{points[0][1]:.0f}"
+    for (ax, ay), (bx, by) in itertools.pairwise(points):
+        half = (ay + by) / 2
+        path += f" L{bx:.0f},{by:.0f}" if ax == bx else f" C{ax:.0f},{half:.0f} {bx:.0f},{half:.0f} {bx:.0f},{by:.0f}"
+    stroke = 'stroke="#333" stroke-width="2"' if stored else 'stroke="#888"'
+    return f'<path d="{path}" fill="none" {stroke}/>'
+
+
+def draw_svg(
+    graph: Graph,
+    groups: Mapping[str, Sequence[int]] | None = None,
+    notes: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """The graph as a self-contained SVG.
+
+    Args:
+        groups: kernel name -> nodes, in the order in which they run; each has a frame and a colour.
+        notes: kernel name -> what else is written in its frame.
+    """
+    return _Picture(graph, groups or {}, notes or {}).svg()
