@@ -76,12 +76,16 @@ def main() -> None:
     options = parser.parse_args()
     array = np.random.default_rng(1).standard_normal((options.mib << 20) // 4, dtype=np.float32)
     rows, columns = array.reshape(-1, 1024), array.reshape(-1, 512)
-    x, r, c = fc.source(array), fc.source(rows), fc.source(columns)
-    e = fc.exp(r - r.max(axis=1, keepdims=True))
+    long = array.reshape(-1, 32768)
+    x, r, c, w = fc.source(array), fc.source(rows), fc.source(columns), fc.source(long)
     jobs: dict[str, tuple[fc.Element, np.ndarray, float]] = {
         "W1 chain": (fc.nn.sigmoid(1.5 * x - 0.25) * fc.tanh(x) + x * x, array, 2.0),
+        "2 x + 1": (2 * x + 1, array, 2.0),
         "sum": (x.sum(), array, 1.0),
-        "softmax, rows of 1024": (e / e.sum(axis=1, keepdims=True), rows, 2.0),
+        "sum of squares": ((x * x).sum(), array, 1.0),
+        "softmax, rows of 1024": (fc.nn.softmax(r, axis=-1), rows, 2.0),
+        "softmax, rows of 32768": (fc.nn.softmax(w, axis=-1), long, 2.0),
+        "layer norm, rows of 1024": (fc.nn.layer_norm(r, axis=-1), rows, 2.0),
         "row sum, rows of 1024": (r.sum(axis=1), rows, 1.0),
         "column var, (N, 512)": (c.var(axis=0), columns, 1.0),
     }

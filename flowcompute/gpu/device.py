@@ -114,6 +114,8 @@ def _traits(handle: Any, platform: str, cpu: bool) -> Traits:
         max_buffer_bytes=int(handle.max_mem_alloc_size),
         local_bytes=int(handle.local_mem_size),
         units=int(handle.max_compute_units),
+        # By PTX, which other platforms' drivers for the same chips do not take.
+        shuffles=platform == "NVIDIA CUDA",
         correct_division=bool(handle.single_fp_config & rounding),
     )
 

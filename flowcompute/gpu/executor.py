@@ -223,7 +223,8 @@ class OpenCLExecutor(StepExecutor):
         if not self.cpu:
             most = self.device.traits.units * GROUPS_PER_UNIT
             lanes = kernel.lanes * kernel.work_group
-            work = {"flat": -(-count // lanes), "rows": count, "matmul": -(-count // kernel.tile[0]) * kernel.tile[1]}
+            tiles = -(-count // kernel.tile[0]) * kernel.tile[1]
+            work = {"flat": -(-count // lanes), "rows": tiles, "matmul": tiles}
             groups = work.get(kernel.work, blocks)
             return (items if kernel.work in ("records", "columns") else count), 0, max(1, min(groups, most))
         if kernel.work in ("records", "columns"):

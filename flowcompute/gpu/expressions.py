@@ -43,7 +43,7 @@ class Expressions:
         if load.each is not None:
             return self._load_each(load, var)
         if load.count is None and load.stride == 1:
-            return self._read_vector(name, dtype, load.index, lanes)
+            return self._read_vector(name, dtype, load.index, lanes, aligned=load.aligned)
         if self.cpu and load.count is None:
             return f"{load_every(dtype, load.stride, lanes, self.helpers)}({name} + ({load.index}))"
         if self.cpu and load.stride == 1 and load.count is not None and load.count.isdigit():
@@ -69,21 +69,24 @@ class Expressions:
             return f"as_float((uint){name}[{index}] << 16)"
         return f"({name}[{index}] != 0)" if dtype == BOOL else f"{name}[{index}]"
 
-    def _vload(self, dtype: np.dtype, place: str, lanes: int) -> str:
-        """A vector from any element's address."""
+    def _vload(self, dtype: np.dtype, place: str, lanes: int, *, aligned: bool = False) -> str:
+        """A vector from any element's address, or from one that is a multiple of its size."""
+        if aligned:
+            return f"*(const __global {memory_type(dtype)}{lanes} *)({place})"
         if not self.cpu:
             return f"vload{lanes}(0, {place})"
         return f"*(const __global {loose_vector(dtype, lanes, self.helpers)} *)({place})"
 
-    def _read_vector(self, name: str, dtype: np.dtype, index: str, lanes: int) -> str:
+    def _read_vector(self, name: str, dtype: np.dtype, index: str, lanes: int, *, aligned: bool) -> str:
         place = f"{name} + ({index})"
         if dtype == FLOAT16:
             return f"vload_half{lanes}(0, {place})"
+        loaded = self._vload(dtype, place, lanes, aligned=aligned)
         if dtype == BFLOAT16:
-            return f"as_float{lanes}(convert_uint{lanes}({self._vload(dtype, place, lanes)}) << (uint{lanes})(16))"
+            return f"as_float{lanes}(convert_uint{lanes}({loaded}) << (uint{lanes})(16))"
         if dtype == BOOL:
-            return f"({self._vload(dtype, place, lanes)} != (uchar{lanes})(0))"
-        return self._vload(dtype, place, lanes)
+            return f"({loaded} != (uchar{lanes})(0))"
+        return loaded
 
     def expression(self, expr: ir.Expr, var: Var) -> str:
         """The text of an expression that gives `var`."""

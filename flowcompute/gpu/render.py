@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
+from flowcompute.gpu.exchange import exchanged, local_arrays
 from flowcompute.gpu.expressions import Expressions, write_text
 from flowcompute.gpu.spaced import loose_vector, store_every, store_first
 from flowcompute.gpu.types import mask_type, memory_type, scalar_type, type_of, var_type
@@ -64,6 +63,9 @@ class _Renderer:
             if array.local:
                 kind = type_of(array.dtype, array.lanes, array.mask_bytes)
                 self._line(f"__local {kind} {array.name}[{array.size}] __attribute__((aligned(64)));")
+        exchanges = _exchanges(self.kernel.body)
+        for line in dict.fromkeys(line for one in exchanges for line in local_arrays(one, self.kernel.work_group)):
+            self._line(line)
 
     def _integers(self) -> None:
         self._line("const long gid = get_group_id(0), gsize = get_num_groups(0);")
@@ -100,7 +102,7 @@ class _Renderer:
                 self._line(f"{array}[{index}] = {self._put(array, var)};")
             case ir.For(index, start, stop, step, body, unroll):
                 if unroll:
-                    self._line("#pragma unroll")
+                    self._line(f"#pragma unroll {unroll}" if unroll > 1 else "#pragma unroll")
                 increment = f"{index}++" if step == "1" else f"{index} += {step}"
                 self._nest(f"for (long {index} = {start}; {index} < {stop}; {increment}) {{", body)
             case ir.While(condition, body):
@@ -109,6 +111,9 @@ class _Renderer:
                 self._nest("{" if condition == "1" else f"if ({condition}) {{", body, bool(otherwise))
                 if otherwise:
                     self._nest("} else {", otherwise)
+            case ir.Exchange():
+                for line in exchanged(statement, self.expressions.helpers):
+                    self._line(line)
             case ir.Barrier():
                 self._line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
 
@@ -140,7 +145,7 @@ class _Renderer:
         elif store.each is not None:
             self._store_each(store, value)
         elif store.count is None and store.stride == 1:
-            self._line(self._write_vector(name, dtype, store.index, value, lanes) + ";")
+            self._line(self._write_vector(store, value, lanes) + ";")
         elif (known := self._known_store(store, lanes)) is not None:
             self._line(f"{known}({value}, {name} + ({store.index}));")
         else:
@@ -170,12 +175,15 @@ class _Renderer:
         one = f"({mask_type(var.mask_bytes, lanes)})(1)"
         return f"(convert_uchar{lanes}({value} & {one}))"
 
-    def _write_vector(self, name: str, dtype: np.dtype, index: str, value: str, lanes: int) -> str:
-        place = f"{name} + ({index})"
+    def _write_vector(self, store: ir.Store, value: str, lanes: int) -> str:
+        dtype = store.argument.dtype
+        place = f"{store.argument.name} + ({store.index})"
         if dtype == FLOAT16:
             return f"vstore_half{lanes}({value}, 0, {place})"
         if dtype == BFLOAT16:
             value = f"convert_ushort{lanes}(as_uint{lanes}({value}) >> (uint{lanes})(16))"
+        if store.aligned:
+            return f"*(__global {memory_type(dtype)}{lanes} *)({place}) = {value}"
         if self.cpu:
             return f"*(__global {loose_vector(dtype, lanes, self.expressions.helpers)} *)({place}) = {value}"
         return f"vstore{lanes}({value}, 0, {place})"
@@ -189,12 +197,19 @@ class _Renderer:
 
 
 def _arrays(body: Iterable[Stmt]) -> Iterable[ir.Array]:
+    return (statement for statement in _every(body) if isinstance(statement, ir.Array))
+
+
+def _exchanges(body: Iterable[Stmt]) -> Iterable[ir.Exchange]:
+    return (statement for statement in _every(body) if isinstance(statement, ir.Exchange))
+
+
+def _every(body: Iterable[Stmt]) -> Iterable[Stmt]:
     for statement in body:
+        yield statement
         match statement:
-            case ir.Array():
-                yield statement
             case ir.For(body=inner) | ir.While(body=inner):
-                yield from _arrays(inner)
+                yield from _every(inner)
             case ir.If(body=inner, otherwise=otherwise):
-                yield from _arrays(inner)
-                yield from _arrays(otherwise)
+                yield from _every(inner)
+                yield from _every(otherwise)

@@ -31,6 +31,7 @@ class Traits:
         local_bytes: local memory of a work-group.
         units: compute units.
         lanes: numbers in a vector of explicit vector code, on CPUs: 8 or 16. No bit depends on it.
+        shuffles: whether 32 neighbouring work-items can read each other's registers.
         correct_division: whether it can round fp32 division and square root correctly.
         reason: why this device was chosen, in words.
     """
@@ -45,6 +46,7 @@ class Traits:
     local_bytes: int
     units: int
     lanes: int = 16
+    shuffles: bool = False
     correct_division: bool = True
     reason: str = ""
 

@@ -14,6 +14,7 @@ from flowcompute.planner.canonical import LANES, identity
 from flowcompute.planner.emit import Arguments, Scope, loaded
 from flowcompute.planner.kernel import (
     Argument,
+    Assign,
     Barrier,
     For,
     If,
@@ -21,19 +22,24 @@ from flowcompute.planner.kernel import (
     Load,
     Number,
     SetInteger,
+    Splat,
     Stmt,
     Store,
     register_dtype,
 )
 from flowcompute.planner.lower_flat import units_loop
-from flowcompute.planner.lower_reduce import Reduction, moved
+from flowcompute.planner.lower_reduce import Parts, Reduction, moved
 from flowcompute.planner.region import Access, Layout
 from flowcompute.planner.row_shape import RowShape
 from flowcompute.planner.row_walk import ColumnPoint, RowWalk
+from flowcompute.planner.teams import GROUP
 from flowcompute.spec import INT64
 
 _FRESH_BLOCK = "(block > 0) | (phase == 0)"
 """Whether the block begins in this batch."""
+
+COLUMN_UNROLL = 8
+"""Records whose numbers a GPU's work-item loads at once."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,8 @@ class ColumnFolds:
     def body(self, walk: RowWalk) -> list[Stmt]:
         """Each work-item (CPU) or work-group (GPU) takes the records of a block, and perhaps a tile of its columns."""
         shape = self.shape
+        if not shape.cpu and not shape.depth and shape.rows == 1:
+            return self._columns(walk)
         block = shape.folds[self.folds[0]].block
         head = walk.scope.inner(1)
         self._begin_block(head)
@@ -95,6 +103,72 @@ class ColumnFolds:
         """All rows of a record."""
         statements = tuple(walk.scope.statements)
         return statements if self.shape.rows == 1 else (For("outer", "0", str(self.shape.rows), "1", statements),)
+
+    # -- columns of GPUs ------------------------------------------------------------------------
+
+    def _columns(self, walk: RowWalk) -> list[Stmt]:
+        """Each work-item takes a column of a block, whose accumulators it keeps in registers."""
+        shape = self.shape
+        size, tiles = shape.folds[self.folds[0]].block, -(-shape.columns // GROUP)
+        unit: list[Stmt] = [
+            SetInteger("block", f"unit / {tiles}"),
+            SetInteger("c", f"(unit % {tiles}) * {GROUP} + lid"),
+            SetInteger("lo", f"max((long)0, block * {size} - phase)"),
+            SetInteger("hi", f"min(n, (block + 1) * {size} - phase)"),
+        ]
+        outer, inner = walk.again(), walk.again()
+        totals = {fold: self._begun(outer, fold) for fold in self.folds}
+        point = ColumnPoint(inner.row, inner.scope.inner(1), "c", None, 1)
+        for fold in self.folds:
+            self._add(point, fold, totals[fold])
+        inner.store_column(point)
+        records = (*inner.scope.statements, *point.scope.statements)
+        outer.scope.add(For("record", "lo", "hi", "1", records, unroll=COLUMN_UNROLL))
+        for fold in self.folds:
+            place = f"block * {shape.folds[fold].numbers} + {self._number(outer, fold)}"
+            outer.scope.add(
+                *(Store(one, place, var, 1, "1") for one, var in zip(self._parts(fold), totals[fold], strict=True))
+            )
+        own = If(f"c < {shape.columns}", tuple(outer.scope.statements))
+        return [For("unit", "gid", f"blocks * {tiles}", "gsize", (*unit, own))]
+
+    def _begun(self, walk: RowWalk, fold: int) -> Parts:
+        """A column's accumulators: the identity, or what was left unfinished; a variance's shift is its first number."""
+        spec, scope = self.shape.folds[fold], walk.scope
+        starts = [_start(spec.op, dtype, part) for part, dtype in enumerate(spec.parts())]
+        totals = tuple(
+            scope.let(Number(value), register_dtype(dtype), 1, 1)
+            for value, dtype in zip(starts, spec.parts(), strict=True)
+        )
+        number, old, fresh = self._number(walk, fold), scope.inner(1), walk.again()
+        for part, (total, dtype) in enumerate(zip(totals, spec.parts(), strict=True)):
+            carry = self.arguments.get("carry", dtype, fold, part)
+            old.add(Assign(total, Splat(loaded(old, Load(carry, number, 1)))))
+        if spec.op == "var":
+            fresh.scope.add(SetInteger("record", "lo"))
+            point = ColumnPoint(fresh.row, fresh.scope.inner(1), "c", None, 1)
+            value = point.value(self.shape.region.reads[fold][0])
+            fresh.scope.add(*point.scope.statements, Assign(totals[0], Splat(value)))
+        scope.add(If(_FRESH_BLOCK, tuple(fresh.scope.statements), tuple(old.statements)))
+        return totals
+
+    def _number(self, walk: RowWalk, fold: int) -> str:
+        """Which number of the fold's item column `c` is."""
+        place = self.shape.place(self._layout(fold), self.shape.folds[fold].item, stream=False)
+        index, _, each = walk.address(walk.base(f"part{fold}", place), place, "c")
+        return walk.scope.integer(index if each is None else each.format(lane=0))
+
+    def _add(self, point: ColumnPoint, fold: int, totals: Parts) -> None:
+        """Add a record's number to the column's accumulators."""
+        spec, scope = self.shape.folds[fold], point.scope
+        values = tuple(point.value(key) for key in self.shape.region.reads[fold])
+        after = totals
+        if spec.op in ("argmin", "argmax"):
+            values = (values[0], scope.let(Integer("first + record"), INT64))
+        if spec.op == "var":
+            values, after = moved(scope, values[0], totals[0]), totals[1:]
+        new = Reduction(f"f{fold}", spec.op, spec.parts(), lambda *_: ()).combined(scope, after, values, fused=True)
+        scope.add(*(Assign(old, Splat(var)) for old, var in zip(after, new, strict=True)))
 
     # -- accumulators -------------------------------------------------------------------------
 

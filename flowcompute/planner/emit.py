@@ -239,7 +239,16 @@ class Point:
         expr = Apply(node.op, operands, register_dtype(source), rounds)
         return self.scope.let(expr, register_dtype(result), mask_bytes=mask_bytes)
 
-    def store(self, value: int, index: str, stride: int = 1, count: str | None = None, each: str | None = None) -> None:
+    def store(
+        self,
+        value: int,
+        index: str,
+        stride: int = 1,
+        count: str | None = None,
+        each: str | None = None,
+        *,
+        aligned: bool = False,
+    ) -> None:
         """Store a node's value into its output."""
         node = self.graph.nodes[value]
         argument = self.arguments.get("output", node.spec.dtype, value)
@@ -247,7 +256,7 @@ class Point:
         # What conversions between half formats and float32 make of a NaN's bits differs even between lanes.
         made_here = register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
         canonical = is_float(node.spec.dtype) and made_here
-        self.scope.add(Store(argument, index, var, stride, count, canonical, each))
+        self.scope.add(Store(argument, index, var, stride, count, canonical, each, aligned))
 
 
 def _results_key(value: int) -> Access:

@@ -1,86 +1,111 @@
-"""Rows reduced by work-groups of GPUs, in the canonical order of `planner.canonical`."""
+"""Rows reduced by a whole work-group (GPUs): each of its teams takes blocks in turn, in the canonical order."""
 
 from __future__ import annotations
 
-from flowcompute.planner.canonical import BLOCK, LANES, row_lanes
+from flowcompute.planner.canonical import BLOCK, LANES, merge_dtype
 from flowcompute.planner.emit import Scope
-from flowcompute.planner.kernel import Array, Barrier, For, If, Item, Number, Put
+from flowcompute.planner.kernel import Array, Barrier, Convert, For, If, Item, Number, Put, Splat, Var
 from flowcompute.planner.lower_reduce import Merging, Parts, Reduction
+from flowcompute.planner.teams import GROUP, WARP, Team, team_size
 
 
 class GroupBlocks:
-    """Rows reduced by a work-group of `LANES` work-items, one lane each (GPUs)."""
+    """Reduces rows of one length, known now; every work-item gets the results."""
 
-    def __init__(self, scope: Scope, reductions: list[Reduction]) -> None:
+    def __init__(self, scope: Scope, reductions: list[Reduction], *, shuffle: bool) -> None:
         self.scope = scope
         self.reductions = reductions
-        self.arrays: dict[tuple[str, int], str] = {}
-        for reduction in reductions:
-            for part, dtype in enumerate(reduction.dtypes):
-                name = f"l{next(scope.names)}"
-                self.arrays[reduction.name, part] = name
-                scope.add(Array(name, dtype, 1, LANES, local=True, mask_bytes=dtype.itemsize))
+        self.shuffle = shuffle
+        self.team = team_size(shuffle=shuffle)
 
     def row(self, length: int) -> list[Parts]:
-        """Reduce columns 0 to `length`, a number known now; every work-item gets the result."""
-        scope = self.scope
+        """Reduce columns 0 to `length`; a row of one block is reduced by every team."""
         if length == 0:
-            return [
-                (
-                    scope.let(
-                        Number(0 if r.op in ("sum", "vecdot") else r.identity(0)),
-                        r.dtypes[0],
-                        1,
-                        r.dtypes[0].itemsize,
-                    ),
-                )
-                for r in self.reductions
-            ]
+            return [self._empty(reduction) for reduction in self.reductions]
         if length <= BLOCK:
-            return self.block(scope, "0", str(length), row_lanes(length))
-        merged = Merging(scope, self.reductions)
-        body = scope.inner(1)
-        block = f"b{next(scope.names)}"
-        whole = -(-length // BLOCK)
-        left = body.integer(f"min((long){BLOCK}, {length} - {block} * {BLOCK})")
-        merged.push(body, self.block(body, f"{block} * {BLOCK}", left, LANES), block)
-        scope.add(For(block, "0", str(whole), "1", tuple(body.statements)))
-        return merged.finish(scope)
+            return self._block(self.scope, "0", length, None, spread=True)
+        blocks = -(-length // BLOCK)
+        arrays = self._arrays(blocks)
+        self._blocks(length, arrays)
+        self.scope.add(Barrier())
+        results = self._merged(arrays, blocks) if blocks <= WARP else self._counted(arrays, blocks)
+        # The arrays are written again for the next row.
+        self.scope.add(Barrier())
+        return results
 
-    def block(self, scope: Scope, base: str, length: str, lanes: int) -> list[Parts]:
-        """Reduce `length` columns from `base` in `lanes` lanes."""
-        totals = [reduction.start(scope, 1) for reduction in self.reductions]
-        step = f"t{next(scope.names)}"
-        inner = scope.inner(1)
-        column = inner.integer(f"{base} + {step}")
-        for reduction, total in zip(self.reductions, totals, strict=True):
-            reduction.step(inner, total, column, None)
-        scope.add(If(f"lid < {lanes}", (For(step, "lid", length, str(lanes), tuple(inner.statements)),)))
-        for reduction, total in zip(self.reductions, totals, strict=True):
-            for part, var in enumerate(total):
-                scope.add(Put(self.arrays[reduction.name, part], "lid", var))
-        scope.add(Barrier())
-        half = lanes // 2
-        while half:
-            inner = scope.inner(1)
-            for reduction in self.reductions:
-                left, right = (
-                    tuple(
-                        inner.let(Item(self.arrays[reduction.name, part], index), dtype, 1, dtype.itemsize)
-                        for part, dtype in enumerate(reduction.dtypes)
-                    )
-                    for index in ("lid", f"lid + {half}")
-                )
-                for part, var in enumerate(reduction.combined(inner, left, right)):
-                    inner.add(Put(self.arrays[reduction.name, part], "lid", var))
-            scope.add(If(f"lid < {half}", tuple(inner.statements)), Barrier())
-            half //= 2
-        results = [
+    def _empty(self, reduction: Reduction) -> Parts:
+        value, dtype = 0 if reduction.op in ("sum", "vecdot") else reduction.identity(0), reduction.dtypes[0]
+        return (self.scope.let(Number(value), dtype, 1, dtype.itemsize),)
+
+    def _block(self, scope: Scope, base: str, columns: int, lanes: int | None, *, spread: bool) -> list[Parts]:
+        team = Team(scope, columns, shuffle=self.shuffle, lanes=lanes)
+        totals = team.start(self.reductions)
+        team.accumulate(self.reductions, totals, team.slots(base))
+        return team.finish(self.reductions, totals, spread=spread)
+
+    # -- rows of several blocks ------------------------------------------------------------------------
+
+    def _arrays(self, blocks: int) -> dict[tuple[str, int], str]:
+        """For each part of a reduction the results of all blocks, in local memory."""
+        names = {}
+        for reduction in self.reductions:
+            for part, dtype in enumerate(reduction.dtypes):
+                names[reduction.name, part] = name = f"l{next(self.scope.names)}"
+                self.scope.add(Array(name, dtype, 1, blocks, local=True, mask_bytes=dtype.itemsize))
+        return names
+
+    def _blocks(self, length: int, arrays: dict[tuple[str, int], str]) -> None:
+        scope, whole = self.scope, length // BLOCK
+        body, turn = scope.inner(1), f"b{next(scope.names)}"
+        # All teams go round equally often, for exchanges may be meetings: at the end some repeat the last block.
+        block = body.integer(f"min({turn} + lid / {self.team}, (long){whole - 1})")
+        results = self._block(body, body.integer(f"{block} * {BLOCK}"), BLOCK, LANES, spread=False)
+        self._put(body, results, arrays, block, f"lid % {self.team} == 0 && {turn} + lid / {self.team} < {whole}")
+        scope.add(For(turn, "0", str(whole), str(GROUP // self.team), tuple(body.statements)))
+        if rest := length % BLOCK:
+            results = self._block(scope, str(whole * BLOCK), rest, LANES, spread=False)
+            self._put(scope, results, arrays, str(whole), "lid == 0")
+
+    def _put(
+        self, scope: Scope, results: list[Parts], arrays: dict[tuple[str, int], str], block: str, condition: str
+    ) -> None:
+        puts = [
+            Put(arrays[reduction.name, part], block, var)
+            for reduction, parts in zip(self.reductions, results, strict=True)
+            for part, var in enumerate(parts)
+        ]
+        scope.add(If(condition, tuple(puts)))
+
+    def _fetched(self, scope: Scope, arrays: dict[tuple[str, int], str], block: str) -> list[Parts]:
+        return [
             tuple(
-                scope.let(Item(self.arrays[reduction.name, part], "0"), dtype, 1, dtype.itemsize)
+                scope.let(Item(arrays[reduction.name, part], block), dtype, 1, dtype.itemsize)
                 for part, dtype in enumerate(reduction.dtypes)
             )
             for reduction in self.reductions
         ]
-        scope.add(Barrier())
-        return results
+
+    def _merged(self, arrays: dict[tuple[str, int], str], blocks: int) -> list[Parts]:
+        """Every team merges, a block in each work-item."""
+        scope = self.scope
+        team = Team(scope, WARP, shuffle=self.shuffle, lanes=WARP)
+        fetched = self._fetched(scope, arrays, scope.narrow(f"min({team.place}, {blocks - 1})"))
+        wide = [tuple(self._as(var, wider=True) for var in parts) for parts in fetched]
+        return [
+            tuple(self._as(var, narrow=old) for var, old in zip(parts, before, strict=True))
+            for parts, before in zip(team.merge(self.reductions, wide, blocks), fetched, strict=True)
+        ]
+
+    def _as(self, var: Var, *, wider: bool = False, narrow: Var | None = None) -> Var:
+        """In the dtype in which blocks are merged, or back in that of a block's result."""
+        dtype = merge_dtype(var.dtype) if wider else narrow.dtype if narrow is not None else var.dtype
+        expr = Splat(var) if dtype == var.dtype else Convert(var, var.dtype, dtype)
+        return self.scope.let(expr, dtype, 1, var.mask_bytes)
+
+    def _counted(self, arrays: dict[tuple[str, int], str], blocks: int) -> list[Parts]:
+        """Every work-item merges all blocks, one after the other."""
+        merged = Merging(self.scope, self.reductions)
+        body, block = self.scope.inner(1), f"b{next(self.scope.names)}"
+        merged.push(body, self._fetched(body, arrays, block), block)
+        self.scope.add(For(block, "0", str(blocks), "1", tuple(body.statements)))
+        return merged.finish(self.scope)

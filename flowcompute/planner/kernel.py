@@ -63,7 +63,8 @@ class Load:
     """`lanes` numbers from `argument` at `index`, `stride` apart; only `count` of them exist when given.
 
     `stride` "0" is one number in all lanes. `each` gives a separate index for each lane, with
-    `{lane}` in it, where no single stride does.
+    `{lane}` in it, where no single stride does. `aligned`: the index is a multiple of the lanes,
+    and the buffer begins at a multiple of a vector.
     """
 
     argument: Argument
@@ -71,6 +72,7 @@ class Load:
     stride: int = 1
     count: str | None = None
     each: str | None = None
+    aligned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +249,7 @@ class SetInteger:
 class Store:
     """Store a value's lanes `stride` apart from `index`, only the first `count` when given.
 
-    `canonical` makes every NaN the canonical quiet one. `each` as for `Load`.
+    `canonical` makes every NaN the canonical quiet one. `each` and `aligned` as for `Load`.
     """
 
     argument: Argument
@@ -257,6 +259,7 @@ class Store:
     count: str | None = None
     canonical: bool = False
     each: str | None = None
+    aligned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,14 +285,17 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for (long index = start; index < stop; index += step)`; with `unroll` the compiler is asked to write it out."""
+    """`for (long index = start; index < stop; index += step)`.
+
+    With `unroll` the compiler is asked to write it out: so many turns, or with 1 all of them.
+    """
 
     index: str
     start: str
     stop: str
     step: str
     body: tuple[Stmt, ...]
-    unroll: bool = False
+    unroll: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +334,25 @@ class CallFunction:
     rounds: np.dtype | None = None
 
 
-Stmt = CallFunction | Let | Assign | SetInteger | Store | Array | Put | For | While | If | Barrier
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Declare the values that `sources` have in another work-item of the same team.
+
+    Work-items form teams of `team` neighbours, a power of two up to 32. `distance` counts on
+    from the own place; None takes the first work-item's. `shuffle`: by an instruction of the
+    device for its 32 neighbours, else through local memory, for which the whole work-group meets
+    once; exchanges that follow each other differ in `turn`, 0 or 1, and so use different memory.
+    """
+
+    variables: tuple[Var, ...]
+    sources: tuple[Var, ...]
+    team: int
+    distance: int | None
+    shuffle: bool
+    turn: int = 0
+
+
+Stmt = Exchange | CallFunction | Let | Assign | SetInteger | Store | Array | Put | For | While | If | Barrier
 
 
 @dataclass(frozen=True)
@@ -345,8 +369,8 @@ class Kernel:
         columns: for folds of columns, columns that one work-item takes (0: all).
         units: numbers or rows in one record, by which work is divided.
         lanes: numbers in a vector.
-        tile: for matrix products the rows that one work-group (GPU) or work-item takes together, and how
-            many work-groups span the columns.
+        tile: rows that one work-group (or work-item of a CPU) takes together, and how many work-groups span
+            the columns of a matrix product.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
     """
 

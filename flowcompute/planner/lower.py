@@ -10,6 +10,7 @@ from flowcompute.planner.lower_flat import FlatLowering, is_flat
 from flowcompute.planner.lower_matmul import MatmulLowering
 from flowcompute.planner.lower_rows import lower_rows
 from flowcompute.planner.lower_short_rows import lower_short_rows
+from flowcompute.planner.lower_team_rows import lower_team_rows
 from flowcompute.planner.lower_tiled_matmul import TiledMatmulLowering
 from flowcompute.planner.region import Region
 
@@ -22,4 +23,6 @@ def lower(graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpe
         return MatmulLowering(graph, region, traits).lower(name)
     if is_flat(graph, region):
         return FlatLowering(graph, region, traits, folds).lower(name)
+    if traits.code_shape == "gpu" and (kernel := lower_team_rows(graph, region, traits, name)) is not None:
+        return kernel
     return lower_short_rows(graph, region, traits, name) or lower_rows(graph, region, traits, folds, name)

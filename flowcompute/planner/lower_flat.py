@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 
 import numpy as np
@@ -12,11 +13,14 @@ from flowcompute.planner.backend import Traits
 from flowcompute.planner.canonical import BLOCK, LANES
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
 from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.group_blocks import GroupBlocks
-from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, register_dtype
+from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, While, register_dtype
 from flowcompute.planner.lower_reduce import Parts, Reduction, VectorBlocks, index_operand, moved
 from flowcompute.planner.region import Access, Region
 from flowcompute.planner.storage import is_dense, storage
+from flowcompute.planner.teams import GROUP, Slot, Team, team_size
+
+FEW_NODES = 32
+"""Most operations of which a GPU's work-item has two vectors at once; more take its registers."""
 
 
 def is_flat(graph: Graph, region: Region) -> bool:
@@ -65,6 +69,7 @@ class FlatPoint(Point):
         self.lowering = parent
         self.index = index
         self.count = count
+        self.aligned = parent.aligned and count is None and scope.lanes > 1
 
     def load(self, access: Access) -> Var:
         """Load from the flat index, or cyclically."""
@@ -74,7 +79,7 @@ class FlatPoint(Point):
             lies = storage(self.graph, access.value, self.region.entered)
             argument = self.arguments.get("input", spec.dtype, lies.base)
             if not spec.is_stream or is_dense(self.graph, access.value, self.region.entered):
-                return loaded(self.scope, Load(argument, self.index, 1, self.count))
+                return loaded(self.scope, Load(argument, self.index, 1, self.count, aligned=self.aligned))
             index = f"({self.index}) * {lies.record}" + (f" + {lies.offset}" if lies.offset else "")
             return loaded(self.scope, Load(argument, index, lies.record, self.count))
         if spec.item_numbers == 1:
@@ -96,7 +101,11 @@ class FlatLowering:
         self.region = region
         self.folds = folds
         self.cpu = traits.code_shape == "cpu"
+        self.shuffles = traits.shuffles
+        self.team = team_size(shuffle=traits.shuffles)
         self.lanes = traits.lanes if self.cpu else 4
+        # Vectors of a GPU begin at multiples of their size, in buffers of its own.
+        self.aligned = not self.cpu and not traits.host_memory
         self.arguments = Arguments()
         self.names = itertools.count()
         self.periods: dict[int, str] = {}
@@ -126,7 +135,7 @@ class FlatLowering:
 
     def _points(self, point: FlatPoint) -> None:
         for output in self.region.outputs:
-            point.store(output, point.index, 1, point.count)
+            point.store(output, point.index, 1, point.count, aligned=point.aligned)
 
     def _map_body(self) -> list[Stmt]:
         """Each work-item takes `chunk` numbers in vectors; a vector at the very end is only partly there."""
@@ -137,8 +146,7 @@ class FlatLowering:
         self._points(FlatPoint(self, tail, "i", "left"))
         rest = If("i < stop", (SetInteger("left", "stop - i"), *tail.statements))
         if not self.cpu:
-            whole = For("i", f"wid * {lanes}", "n", f"wsize * {lanes}", (self._whole_or_tail(main, tail),))
-            return [whole]
+            return self._gpu_map(main, tail)
         start: list[Stmt] = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
         start += [SetInteger(place, f"start % {period}") for period, place in self.periods.items()]
         for period, place in self.periods.items():
@@ -152,10 +160,22 @@ class FlatLowering:
         ]
         return start + loop
 
-    @staticmethod
-    def _whole_or_tail(main: Scope, tail: Scope) -> Stmt:
+    def _gpu_map(self, main: Scope, tail: Scope) -> list[Stmt]:
+        """Vectors in turns; two at once, as loads of one alone do not keep the memory busy."""
+        lanes = main.lanes
+        start = [SetInteger("i", f"wid * {lanes}"), SetInteger("step", f"wsize * {lanes}")]
         left = SetInteger("left", "n - i")
-        return If(f"i + {main.lanes} <= n", tuple(main.statements), (left, *tail.statements))
+        one = If(f"i + {lanes} <= n", tuple(main.statements), (left, *tail.statements))
+        rest = While("i < n", (one, SetInteger("i", "i + step", new=False)))
+        if len(self.region.nodes) > FEW_NODES:
+            return [*start, rest]
+        pair: list[Stmt] = []
+        for index in ("i", "(i + step)"):
+            scope = Scope(self.names, lanes=lanes)
+            self._points(FlatPoint(self, scope, index, None))
+            pair += scope.statements
+        pairs = While(f"i + step + {lanes} <= n", (*pair, SetInteger("i", "i + 2 * step", new=False)))
+        return [*start, pairs, rest]
 
     # -- folds --------------------------------------------------------------------------------
 
@@ -168,7 +188,7 @@ class FlatLowering:
 
         def operands(scope: Scope, column: str, count: str | None) -> Parts:
             point = FlatPoint(self, scope, column, count)
-            if fold == self.region.folds[0]:
+            if self.cpu and fold == self.region.folds[0]:
                 self._points(point)
             values = tuple(point.value(key) for key in reads)
             if spec.op in ("argmin", "argmax"):
@@ -194,10 +214,39 @@ class FlatLowering:
                 scope.known[_shift(fold)] = value
         if self.cpu:
             self._vector_blocks(scope, reductions)
-        else:
-            blocks = GroupBlocks(scope, reductions)
-            self._store(scope, blocks.block(scope, "base", f"min((long){BLOCK}, n - base)", LANES))
-        return units_loop("block", "blocks", self.cpu, tuple(scope.statements))
+            return units_loop("block", "blocks", self.cpu, tuple(scope.statements))
+        return self._team_blocks(scope, reductions)
+
+    def _team_blocks(self, scope: Scope, reductions: list[Reduction]) -> list[Stmt]:
+        """Each team of a work-group reduces a block; where there is none left it repeats the last one."""
+        team = Team(scope, BLOCK, shuffle=self.shuffles, lanes=LANES)
+        totals = team.start(reductions)
+        whole, short = team.scope.inner(1), team.scope.inner(1)
+        for inner, limit in ((whole, None), (short, "left")):
+            beside = copy.copy(team)
+            beside.scope = inner
+            slots = beside.slots("base", limit)
+            beside.accumulate(reductions, totals, slots)
+            self._store_slots(inner, slots)
+        short.statements.insert(0, SetInteger("left", "n - base", narrow=True))
+        scope.add(If(f"base + {BLOCK} <= n", tuple(whole.statements), tuple(short.statements)))
+        storing = scope.inner(1)
+        self._store(storing, team.finish(reductions, totals, spread=False))
+        scope.add(If(f"{team.place} == 0 && turn + lid / {self.team} < blocks", tuple(storing.statements)))
+        block = SetInteger("block", f"min(turn + lid / {self.team}, blocks - 1)")
+        teams = GROUP // self.team
+        return [For("turn", f"gid * {teams}", "blocks", f"gsize * {teams}", (block, *scope.statements))]
+
+    def _store_slots(self, scope: Scope, slots: list[Slot]) -> None:
+        """Store what the region makes beside its folds, of columns that exist and by the block's own team."""
+        storing = scope.inner(1)
+        for slot in slots if self.region.outputs else ():
+            inner = storing.inner(1)
+            inner.parent = slot.scope
+            self._points(FlatPoint(self, inner, slot.column, None))
+            storing.add(*inner.statements if slot.valid is None else (If(slot.valid, tuple(inner.statements)),))
+        if storing.statements:
+            scope.add(If(f"turn + lid / {self.team} < blocks", tuple(storing.statements)))
 
     def _vector_blocks(self, scope: Scope, reductions: list[Reduction]) -> None:
         whole, short = scope.inner(), scope.inner()

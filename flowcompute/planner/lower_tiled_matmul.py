@@ -313,7 +313,7 @@ class TiledMatmulLowering:
             factor = inner.let(Lane(left[i // 4], i % 4), dtype, LANES)
             for total, other in zip(line, right, strict=True):
                 inner.add(Assign(total, Splat(inner.let(MultiplyAdd(factor, other, total), dtype, LANES))))
-        scope.add(For("k", "0", str(DEPTH), "1", tuple(inner.statements), unroll=True))
+        scope.add(For("k", "0", str(DEPTH), "1", tuple(inner.statements), unroll=1))
 
     def _end_panel(self, scope: Scope, sums: list[list[Var]]) -> list[Stmt]:
         """Add a panel's sums to those before it; the first finds -0.0, which changes no bit."""

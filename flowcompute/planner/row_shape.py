@@ -43,6 +43,7 @@ class RowShape:
         self.folds = folds
         self.cpu = traits.code_shape == "cpu"
         self.lanes = traits.lanes if self.cpu else 1
+        self.shuffles = traits.shuffles
         axes = range(len(region.domain))
         reduced = sorted(region.reduced)
         self.column_axes = reduced or self._trailing()

@@ -192,7 +192,7 @@ class RowWalk:
         if shape.cpu:
             results = VectorBlocks(scope, reductions, shape.lanes).row(shape.columns)
         else:
-            results = GroupBlocks(scope, reductions).row(shape.columns)
+            results = GroupBlocks(scope, reductions, shuffle=shape.shuffles).row(shape.columns)
         self.scope.add(*scope.statements)
         for node, parts in zip(nodes, results, strict=True):
             result = shape.graph.nodes[node]
@@ -280,6 +280,19 @@ class RowWalk:
                 point.store(output, index, stride, point.count, each)
         if self.folds is not None:
             self.folds(point)
+
+    def store_column(self, point: ColumnPoint) -> None:
+        """Store everything at a column by itself; what is constant along the row at its first one."""
+        self._at(point)
+        first = point.scope.inner(1)
+        for output in self.shape.region.outputs:
+            if not self.shape.full_key(output):
+                spec = self.shape.graph.nodes[output].spec
+                place = self.shape.place(self.shape.region.layouts[output], spec.shape, True)
+                argument = self.arguments.get("output", spec.dtype, output)
+                RowPoint(self, first).store(output, self.base(argument.name, place), 1, "1")
+        if first.statements:
+            point.scope.add(If(f"{point.column} == 0", tuple(first.statements)))
 
     def _store_row_value(self, output: int) -> None:
         shape = self.shape

@@ -28,17 +28,40 @@ void k0(
     const long phase) {
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
-    for (long i = wid * 4; i < n; i += wsize * 4) {
+    long i = wid * 4;
+    long step = wsize * 4;
+    while (i + step + 4 <= n) {
+        float4 v16 = (float4)(0x1.0000000000000p+1f);
+        float4 v17 = *(const __global float4 *)(in0 + (i));
+        float4 v18 = (v16 * v17);
+        float4 v19 = (float4)(0x1.0000000000000p+0f);
+        float4 v20 = (v18 + v19);
+        float4 v21 = fc_sigmoid_float4(v20);
+        float4 v22 = tanh(v17);
+        float4 v23 = (v21 * v22);
+        *(__global float4 *)(out0 + (i)) = (v23 == v23 ? v23 : (float4)(NAN));
+        float4 v24 = (float4)(0x1.0000000000000p+1f);
+        float4 v25 = *(const __global float4 *)(in0 + ((i + step)));
+        float4 v26 = (v24 * v25);
+        float4 v27 = (float4)(0x1.0000000000000p+0f);
+        float4 v28 = (v26 + v27);
+        float4 v29 = fc_sigmoid_float4(v28);
+        float4 v30 = tanh(v25);
+        float4 v31 = (v29 * v30);
+        *(__global float4 *)(out0 + ((i + step))) = (v31 == v31 ? v31 : (float4)(NAN));
+        i = i + 2 * step;
+    }
+    while (i < n) {
         if (i + 4 <= n) {
             float4 v0 = (float4)(0x1.0000000000000p+1f);
-            float4 v1 = vload4(0, in0 + (i));
+            float4 v1 = *(const __global float4 *)(in0 + (i));
             float4 v2 = (v0 * v1);
             float4 v3 = (float4)(0x1.0000000000000p+0f);
             float4 v4 = (v2 + v3);
             float4 v5 = fc_sigmoid_float4(v4);
             float4 v6 = tanh(v1);
             float4 v7 = (v5 * v6);
-            vstore4((v7 == v7 ? v7 : (float4)(NAN)), 0, out0 + (i));
+            *(__global float4 *)(out0 + (i)) = (v7 == v7 ? v7 : (float4)(NAN));
         } else {
             long left = n - i;
             float4 v8 = (float4)(0x1.0000000000000p+1f);
@@ -51,5 +74,6 @@ void k0(
             float4 v15 = (v13 * v14);
             fc_scatter_float32_4((v15 == v15 ? v15 : (float4)(NAN)), out0 + (i), 1, left);
         }
+        i = i + step;
     }
 }

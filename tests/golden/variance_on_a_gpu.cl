@@ -16,70 +16,45 @@ void k0(
     const long phase) {
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
-    for (long unit = gid; unit < (blocks * 1); unit += gsize) {
-        long block = unit;
+    for (long unit = gid; unit < blocks * 1; unit += gsize) {
+        long block = unit / 1;
+        long c = (unit % 1) * 256 + lid;
         long lo = max((long)0, block * 2048 - phase);
         long hi = min(n, (block + 1) * 2048 - phase);
-        if ((block > 0) | (phase == 0)) {
-            for (long j = lid; j < 20; j += 256) {
-                float v10 = (float)(-0x0.0p+0f);
-                part0[block * 20 + j] = v10;
-            }
-        } else {
-            for (long j = lid; j < 20; j += 256) {
-                float v11 = carry0[j];
-                part0[block * 20 + j] = v11;
-            }
-        }
-        if ((block > 0) | (phase == 0)) {
-            for (long j = lid; j < 20; j += 256) {
-                float v12 = (float)(-0x0.0p+0f);
-                part1[block * 20 + j] = v12;
-            }
-        } else {
-            for (long j = lid; j < 20; j += 256) {
-                float v13 = carry1[j];
-                part1[block * 20 + j] = v13;
-            }
-        }
-        if ((block > 0) | (phase == 0)) {
-            for (long j = lid; j < 20; j += 256) {
-                float v14 = (float)(-0x0.0p+0f);
-                part2[block * 20 + j] = v14;
-            }
-        } else {
-            for (long j = lid; j < 20; j += 256) {
-                float v15 = carry2[j];
-                part2[block * 20 + j] = v15;
-            }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        {
-            long record = lo;
-            long i16 = (0);
-            long i17 = record * 20;
+        if (c < 20) {
+            float v10 = (float)(-0x0.0p+0f);
+            float v11 = (float)(-0x0.0p+0f);
+            float v12 = (float)(-0x0.0p+0f);
+            long i13 = (0);
+            long i14 = i13 + c;
             if ((block > 0) | (phase == 0)) {
-                for (long c = lid; c < 20; c += 256) {
-                    float v18 = in0[i17 + c];
-                    part0[block * 20 + i16 + c] = v18;
-                }
+                long record = lo;
+                long i18 = record * 20;
+                float v19 = in0[i18 + c];
+                v10 = v19;
+            } else {
+                float v15 = carry0[i14];
+                v10 = v15;
+                float v16 = carry1[i14];
+                v11 = v16;
+                float v17 = carry2[i14];
+                v12 = v17;
             }
-        }
-        for (long record = lo; record < hi; record++) {
-            long i0 = (0);
-            long i1 = record * 20;
-            for (long c = lid; c < 20; c += 256) {
-                float v2 = in0[i1 + c];
-                float v3 = part0[block * 20 + i0 + c];
-                float v4 = part1[block * 20 + i0 + c];
-                float v5 = part2[block * 20 + i0 + c];
-                float v6 = (v2 - v3);
-                float v7 = (v6 * v6);
-                float v8 = (v4 + v6);
-                float v9 = (v5 + v7);
-                part1[block * 20 + i0 + c] = v8;
-                part2[block * 20 + i0 + c] = v9;
+            #pragma unroll 8
+            for (long record = lo; record < hi; record++) {
+                long i20 = record * 20;
+                float v21 = in0[i20 + c];
+                float v22 = (v21 - v10);
+                float v23 = (v22 * v22);
+                float v24 = (v11 + v22);
+                float v25 = (v12 + v23);
+                v11 = v24;
+                v12 = v25;
             }
+            long i26 = i13 + c;
+            part0[block * 20 + i26] = v10;
+            part1[block * 20 + i26] = v11;
+            part2[block * 20 + i26] = v12;
         }
     }
 }
