@@ -151,7 +151,7 @@ class _Builder:
         if target.trivial:
             domain, axes = shape, _own_axes(shape)
         else:
-            domain, axes = target.domain, placed[main]
+            domain, axes = target.domain, _spread(placed[main], shape, target.domain)
             if any(axis is None and size != 1 for axis, size in zip(axes, shape, strict=True)):
                 raise _Refusal(f"it is broadcast to items {shape}, which its operands in the kernel do not span")
         for position, other in enumerate(groups):
@@ -179,6 +179,8 @@ class _Builder:
     def _align(self, node: Node, group: _Group, shape: tuple[int, ...]) -> Layout:
         """The domain axis of each of the node's axes, as its operands in the region say."""
         axes: list[int | None] = [None] * len(shape)
+        if group.trivial:
+            return tuple(axes)
         for operand in node.inputs:
             layout = group.layouts.get(operand)
             if layout is None:
@@ -404,6 +406,16 @@ class _Builder:
 def _own_axes(shape: tuple[int, ...]) -> Layout:
     """The layout of what spans the domain."""
     return tuple(range(len(shape)))
+
+
+def _spread(axes: Layout, shape: tuple[int, ...], domain: tuple[int, ...]) -> Layout:
+    """The layout; axes along which nothing in the kernel runs yet take the domain's at their place, if they fit."""
+    if len(shape) != len(domain):
+        return axes
+    return tuple(
+        own if axis is None and own not in axes and size == domain[own] != 1 else axis
+        for own, (axis, size) in enumerate(zip(axes, shape, strict=True))
+    )
 
 
 def _flattened(operands: tuple[int | Access, ...]) -> tuple[int | Access, ...]:

@@ -12,6 +12,7 @@ from flowcompute.elements import Element
 from flowcompute.errors import PlanError
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.steps import NodeStep, RegionStep
+from tests.gpu.shapes import resolve_on_gpu
 
 
 def rows(columns: int = 7, *more: int) -> Element:
@@ -60,6 +61,19 @@ def choice(x: Element) -> Element:
     return fc.where(x > 0, x, -x) * (x < 5)
 
 
+def labels() -> Element:
+    return fc.source(np.arange(300, dtype=np.int32) % 7)
+
+
+def at_labels(x: Element, y: Element) -> Element:
+    return fc.where(fc.expand_dims(y, 1).astype("int64") == np.arange(x.shape[1]), x, 0).sum(axis=1)
+
+
+def beside_numbers(x: Element, y: Element) -> list[Element]:
+    column = fc.exp(fc.expand_dims(y, 1))
+    return [column * x, (x - column).sum(axis=1), (column * x).sum(axis=0)]
+
+
 def through_the_host(x: Element) -> Element:
     y = x + 1
     return y * fc.host(np.square, y)
@@ -104,6 +118,13 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
         lambda: rows() @ weights(7, 5) + rows() @ weights(7, 5),
         2,
         ["add: a kernel holds one matrix product"],
+    ),
+    "labels beside rows": (lambda: at_labels(rows(), labels()), 1, []),
+    "numbers beside rows, both ways": (lambda: beside_numbers(rows(), numbers()), 1, []),
+    "numbers beside a product": (
+        lambda: rows() @ weights(7, 5) * fc.exp(fc.expand_dims(numbers(), 1)),
+        2,
+        ["multiply: its shape is not the matrix product's, (5,)"],
     ),
     "unrelated streams": (lambda: [numbers() + 1, rows() + 1], 2, []),
     "what stays resident": (lambda: rows() + fc.exp(weights(7)), 2, []),
@@ -261,3 +282,19 @@ def test_streams_that_do_not_meet_may_have_any_length() -> None:
     first, second = fc.resolve(rows() + 1, fc.source(np.ones(5)) + 1, device="numpy", progress=False)
     assert first.shape == (300, 7)
     assert second.tolist() == [2] * 5
+
+
+def test_numbers_beside_rows_are_the_same_in_one_kernel() -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal((1025, 7)).astype(np.float32), rng.integers(0, 7, 1025).astype(np.int32)
+    wide, label = fc.source(x), fc.source(y)
+    column = fc.expand_dims(label, 1) * 2 + 1
+    roots = [at_labels(wide, label), column * wide, (wide - column).max(axis=1), (column * wide).sum(axis=0), column]
+    assert len(plan_of(roots).kernels) == 1
+    on_host = fc.resolve(*roots, device="numpy")
+    np.testing.assert_array_equal(on_host[0], x[np.arange(1025), y])
+    np.testing.assert_array_equal(on_host[1], x * (y[:, None] * 2 + 1))
+    for made in (fc.resolve(*roots, device="cpu"), resolve_on_gpu(*roots)):
+        for got, wanted in zip(made, on_host, strict=True):
+            assert got.dtype == wanted.dtype
+            np.testing.assert_array_equal(got, wanted)
