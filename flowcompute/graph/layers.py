@@ -165,13 +165,15 @@ def _neighbours(links: Collection[tuple[int, float, int, float]], count: int) ->
 
 def _arrange(layer: list[int], vertices: list[_Vertex], neighbours: _Neighbours, gap: float) -> None:
     """Order a layer by where its neighbours' edges come from; each stands as near to that as the order lets it."""
-    wanted = {
-        i: sum(vertices[other].x + there - here for other, there, here in neighbours[i]) / len(neighbours[i])
-        if neighbours[i]
-        else vertices[i].x
-        for i in layer
-    }
-    layer.sort(key=lambda i: wanted[i] + vertices[i].width / 2)
+    wanted: dict[int, float] = {}
+    comes: dict[int, float] = {}
+    for i in layer:
+        vertex, ends = vertices[i], neighbours[i]
+        wanted[i], comes[i] = vertex.x, vertex.x + vertex.width / 2
+        if ends:
+            wanted[i] = sum(vertices[other].x + there - here for other, there, here in ends) / len(ends)
+            comes[i] = sum(vertices[other].x + there for other, there, _ in ends) / len(ends)
+    layer.sort(key=lambda i: comes[i])
     starts, room = [], 0.0
     for i in layer:
         starts.append(room)
