@@ -1,4 +1,4 @@
-"""What README shows runs, and what the pages name is there."""
+"""What the pages show runs, and what they name is there."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from flowcompute.cli import main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md")))
+DOCS = sorted(ROOT.glob("docs/*.md"))
+PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *DOCS))
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def test_the_first_block_is_a_short_pipeline() -> None:
     assert 1 <= len(blocks("python")[0].splitlines()) <= 22
 
 
-@pytest.mark.parametrize("code", blocks("python"))
-def test_python_block(code: str, tmp_path: Path) -> None:
+# Blocks of README stand alone; those of a page in docs follow each other, as if typed one after the other.
+@pytest.mark.parametrize("code", [*blocks("python"), *("\n".join(blocks("python", p.read_text())) for p in DOCS)])
+def test_python_blocks(code: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd=tmp_path,
@@ -79,3 +81,18 @@ def test_named_files_exist(page: Path) -> None:
     made = {"benchmarks/data", "benchmarks/results"}
     missing = [name for name in named if not any((place / name).exists() for place in places)]
     assert [name for name in missing if name.rstrip("/") not in made] == []
+
+
+def test_pictures_are_what_is_drawn_now(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "docs" / "pictures" / "make.py"), str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        timeout=120,
+        check=True,
+    )
+    made = sorted(ROOT.glob("docs/pictures/*.svg"))
+    assert [path.name for path in made] == sorted(path.name for path in tmp_path.iterdir())
+    shown = "".join(page.read_text() for page in DOCS)
+    for picture in made:
+        assert picture.read_text() == (tmp_path / picture.name).read_text(), "run docs/pictures/make.py"
+        assert f"(pictures/{picture.name})" in shown
