@@ -14,6 +14,7 @@ from flowcompute.gpu.types import (
     dtype_class,
     mask_type,
     memory_type,
+    quiet_nan,
     scalar_type,
     type_names,
     type_of,
@@ -340,7 +341,7 @@ def literal(value: object, var: Var) -> str:
     if is_float(var.dtype):
         number = float(value)  # type: ignore[arg-type]
         if np.isnan(number):
-            text = "NAN"
+            text = quiet_nan(var.dtype)
         elif np.isinf(number):
             text = "-INFINITY" if number < 0 else "INFINITY"
         else:

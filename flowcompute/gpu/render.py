@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from flowcompute.gpu.exchange import exchanged, local_arrays
 from flowcompute.gpu.expressions import Expressions, write_text
 from flowcompute.gpu.spaced import loose_vector, store_every, store_first
-from flowcompute.gpu.types import mask_type, memory_type, scalar_type, type_of, var_type
+from flowcompute.gpu.types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
 from flowcompute.gpu.user_functions import call_lines
 from flowcompute.planner import kernel as ir
 from flowcompute.planner.kernel import Argument, Kernel, Stmt, Var
@@ -132,9 +132,28 @@ class _Renderer:
         return self.expressions.mask(var, wanted.mask_bytes)
 
     def _store(self, store: ir.Store) -> None:
+        self._write(store, self._canonical(store), store.var.lanes)
+        if store.argument.dtype == FLOAT16 and store.canonical:
+            self._quiet_halves(store)
+
+    def _quiet_halves(self, store: ir.Store) -> None:
+        """What platforms make of a NaN's bits in float16 differs, so they are written once more."""
+        name, place = store.var.name, f"((__global ushort *){store.argument.name})"
+        if store.var.lanes == 1:
+            index = store.index if store.each is None else store.each.format(lane=0)
+            self._line(f"if ({name} != {name}) {place}[{index}] = 0x7e00;")
+            return
+        self._line(f"if (any({name} != {name})) {{")
+        for lane in range(1 if store.count == "1" else store.var.lanes):
+            index = f"{store.index} + {lane * store.stride}" if store.each is None else store.each.format(lane=lane)
+            exists = "" if store.count in (None, "1") else f"{lane} < {store.count} && "
+            one = f"{name}.s{lane:x}"
+            self._line(f"    if ({exists}{one} != {one}) {place}[{index}] = 0x7e00;")
+        self._line("}")
+
+    def _write(self, store: ir.Store, value: str, lanes: int) -> None:
         argument, var = store.argument, store.var
-        name, dtype, lanes = argument.name, argument.dtype, var.lanes
-        value = self._canonical(store)
+        name, dtype = argument.name, argument.dtype
         if lanes > 1 and store.count == "1":
             value, lanes = f"({value}).s0", 1
         if dtype == BOOL:
@@ -165,7 +184,7 @@ class _Renderer:
         var = store.var
         if not store.canonical:
             return var.name
-        return f"({var.name} == {var.name} ? {var.name} : ({var_type(var)})(NAN))"
+        return f"({var.name} == {var.name} ? {var.name} : ({var_type(var)})({quiet_nan(var.dtype)}))"
 
     @staticmethod
     def _bits(value: str, var: Var, lanes: int) -> str:

@@ -67,3 +67,8 @@ def dtype_class(dtype: np.dtype) -> str:
     """The key of an op's texts."""
     register = register_dtype(dtype)
     return {"b": "bool", "i": "int", "u": "uint"}.get(register.kind, "float")
+
+
+def quiet_nan(dtype: np.dtype) -> str:
+    """The one NaN that is stored: NumPy's. What OpenCL calls NAN has other bits on some platforms."""
+    return "as_double(0x7ff8000000000000UL)" if dtype == FLOAT64 else "as_float(0x7fc00000U)"

@@ -74,7 +74,8 @@ class NumpyExecutor(StepExecutor):
             shape = (items, *self.nodes[i].spec.shape) if region.stream else self.nodes[i].spec.shape
             np.copyto(array, np.broadcast_to(known[i], shape), casting="no")
             op = self.nodes[i].op
-            if is_float(array.dtype) and op is not None and op.arithmetic:
+            half = register_dtype(array.dtype) != array.dtype
+            if is_float(array.dtype) and (half or (op is not None and op.arithmetic)):
                 canonical_nan(array)
 
     def _generate(self, node: Node, op: Generator, items: int) -> np.ndarray:

@@ -50,7 +50,7 @@ void k0(
                 float16 v2 = *(const __global fc_loose_float32_16 *)(in0 + (i1 + c));
                 float16 v4 = (float16)(v3.s0);
                 float16 v5 = (v2 * v4);
-                *(__global fc_loose_float32_16 *)(out0 + (i0 + c)) = (v5 == v5 ? v5 : (float16)(NAN));
+                *(__global fc_loose_float32_16 *)(out0 + (i0 + c)) = (v5 == v5 ? v5 : (float16)(as_float(0x7fc00000U)));
                 float16 v7 = *(const __global fc_loose_float32_16 *)(part0 + (block * 20 + i6 + c));
                 float16 v8 = (v7 + v2);
                 *(__global fc_loose_float32_16 *)(part0 + (block * 20 + i6 + c)) = v8;
@@ -59,7 +59,7 @@ void k0(
                 float16 v9 = fc_load_first_4_float32_16(in0 + (i1 + 16));
                 float16 v10 = (float16)(v3.s0);
                 float16 v11 = (v9 * v10);
-                fc_store_first_4_float32_16((v11 == v11 ? v11 : (float16)(NAN)), out0 + (i0 + 16));
+                fc_store_first_4_float32_16((v11 == v11 ? v11 : (float16)(as_float(0x7fc00000U))), out0 + (i0 + 16));
                 float16 v12 = fc_load_first_4_float32_16(part0 + (block * 20 + i6 + 16));
                 float16 v13 = (v12 + v9);
                 fc_store_first_4_float32_16(v13, part0 + (block * 20 + i6 + 16));

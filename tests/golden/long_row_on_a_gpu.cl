@@ -156,7 +156,7 @@ void k0(
         float v81 = v80;
         long i82 = record * 1;
         if (lid == 0) {
-            out0[i82] = (v81 == v81 ? v81 : (float)(NAN));
+            out0[i82] = (v81 == v81 ? v81 : (float)(as_float(0x7fc00000U)));
         }
     }
 }

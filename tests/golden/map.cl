@@ -87,7 +87,7 @@ void k0(
         float16 v5 = fc_sigmoid_float16(v4);
         float16 v6 = fc_tanh_float16(v1);
         float16 v7 = (v5 * v6);
-        *(__global fc_loose_float32_16 *)(out0 + (i)) = (v7 == v7 ? v7 : (float16)(NAN));
+        *(__global fc_loose_float32_16 *)(out0 + (i)) = (v7 == v7 ? v7 : (float16)(as_float(0x7fc00000U)));
     }
     long i = whole;
     if (i < stop) {
@@ -100,6 +100,6 @@ void k0(
         float16 v13 = fc_sigmoid_float16(v12);
         float16 v14 = fc_tanh_float16(v9);
         float16 v15 = (v13 * v14);
-        fc_scatter_float32_16((v15 == v15 ? v15 : (float16)(NAN)), out0 + (i), 1, left);
+        fc_scatter_float32_16((v15 == v15 ? v15 : (float16)(as_float(0x7fc00000U))), out0 + (i), 1, left);
     }
 }

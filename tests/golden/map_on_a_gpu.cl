@@ -39,7 +39,7 @@ void k0(
         float4 v21 = fc_sigmoid_float4(v20);
         float4 v22 = tanh(v17);
         float4 v23 = (v21 * v22);
-        *(__global float4 *)(out0 + (i)) = (v23 == v23 ? v23 : (float4)(NAN));
+        *(__global float4 *)(out0 + (i)) = (v23 == v23 ? v23 : (float4)(as_float(0x7fc00000U)));
         float4 v24 = (float4)(0x1.0000000000000p+1f);
         float4 v25 = *(const __global float4 *)(in0 + ((i + step)));
         float4 v26 = (v24 * v25);
@@ -48,7 +48,7 @@ void k0(
         float4 v29 = fc_sigmoid_float4(v28);
         float4 v30 = tanh(v25);
         float4 v31 = (v29 * v30);
-        *(__global float4 *)(out0 + ((i + step))) = (v31 == v31 ? v31 : (float4)(NAN));
+        *(__global float4 *)(out0 + ((i + step))) = (v31 == v31 ? v31 : (float4)(as_float(0x7fc00000U)));
         i = i + 2 * step;
     }
     while (i < n) {
@@ -61,7 +61,7 @@ void k0(
             float4 v5 = fc_sigmoid_float4(v4);
             float4 v6 = tanh(v1);
             float4 v7 = (v5 * v6);
-            *(__global float4 *)(out0 + (i)) = (v7 == v7 ? v7 : (float4)(NAN));
+            *(__global float4 *)(out0 + (i)) = (v7 == v7 ? v7 : (float4)(as_float(0x7fc00000U)));
         } else {
             long left = n - i;
             float4 v8 = (float4)(0x1.0000000000000p+1f);
@@ -72,7 +72,7 @@ void k0(
             float4 v13 = fc_sigmoid_float4(v12);
             float4 v14 = tanh(v9);
             float4 v15 = (v13 * v14);
-            fc_scatter_float32_4((v15 == v15 ? v15 : (float4)(NAN)), out0 + (i), 1, left);
+            fc_scatter_float32_4((v15 == v15 ? v15 : (float4)(as_float(0x7fc00000U))), out0 + (i), 1, left);
         }
         i = i + step;
     }

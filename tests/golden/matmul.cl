@@ -72,10 +72,10 @@ void k0(
                     float16 v24 = fc_fma_float16(v23, v16, v7);
                     v7 = v24;
                 }
-                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v4 == v4 ? v4 : (float16)(NAN));
-                *(__global fc_loose_float32_16 *)(out0 + (i1 * 19 + (j))) = (v5 == v5 ? v5 : (float16)(NAN));
-                *(__global fc_loose_float32_16 *)(out0 + (i2 * 19 + (j))) = (v6 == v6 ? v6 : (float16)(NAN));
-                *(__global fc_loose_float32_16 *)(out0 + (i3 * 19 + (j))) = (v7 == v7 ? v7 : (float16)(NAN));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v4 == v4 ? v4 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i1 * 19 + (j))) = (v5 == v5 ? v5 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i2 * 19 + (j))) = (v6 == v6 ? v6 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i3 * 19 + (j))) = (v7 == v7 ? v7 : (float16)(as_float(0x7fc00000U)));
             }
             for (long r = tiled; r < end; r++) {
                 float16 v25 = (float16)(-0x0.0p+0f);
@@ -87,7 +87,7 @@ void k0(
                     float16 v30 = fc_fma_float16(v29, v28, v25);
                     v25 = v30;
                 }
-                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v25 == v25 ? v25 : (float16)(NAN));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v25 == v25 ? v25 : (float16)(as_float(0x7fc00000U)));
             }
         }
     }
@@ -130,10 +130,10 @@ void k0(
                     float16 v55 = fc_fma_float16(v54, v47, v38);
                     v38 = v55;
                 }
-                fc_store_first_3_float32_16((v35 == v35 ? v35 : (float16)(NAN)), out0 + (r * 19 + (j)));
-                fc_store_first_3_float32_16((v36 == v36 ? v36 : (float16)(NAN)), out0 + (i32 * 19 + (j)));
-                fc_store_first_3_float32_16((v37 == v37 ? v37 : (float16)(NAN)), out0 + (i33 * 19 + (j)));
-                fc_store_first_3_float32_16((v38 == v38 ? v38 : (float16)(NAN)), out0 + (i34 * 19 + (j)));
+                fc_store_first_3_float32_16((v35 == v35 ? v35 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + (j)));
+                fc_store_first_3_float32_16((v36 == v36 ? v36 : (float16)(as_float(0x7fc00000U))), out0 + (i32 * 19 + (j)));
+                fc_store_first_3_float32_16((v37 == v37 ? v37 : (float16)(as_float(0x7fc00000U))), out0 + (i33 * 19 + (j)));
+                fc_store_first_3_float32_16((v38 == v38 ? v38 : (float16)(as_float(0x7fc00000U))), out0 + (i34 * 19 + (j)));
             }
             for (long r = tiled; r < end; r++) {
                 float16 v56 = (float16)(-0x0.0p+0f);
@@ -145,7 +145,7 @@ void k0(
                     float16 v61 = fc_fma_float16(v60, v59, v56);
                     v56 = v61;
                 }
-                fc_store_first_3_float32_16((v56 == v56 ? v56 : (float16)(NAN)), out0 + (r * 19 + (j)));
+                fc_store_first_3_float32_16((v56 == v56 ? v56 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + (j)));
             }
         }
     }

@@ -36,6 +36,6 @@ void k0(
         float v17 = (v15 + v16);
         float4 v18 = (float4)(v17);
         long i19 = record * 5 + outer * 1;
-        out0[i19] = ((v18 == v18 ? v18 : (float4)(NAN))).s0;
+        out0[i19] = ((v18 == v18 ? v18 : (float4)(as_float(0x7fc00000U)))).s0;
     }
 }

@@ -33,7 +33,7 @@ void k0(
         float16 v0 = *(const __global fc_loose_float32_16 *)(in0 + (i));
         float16 v1 = *(const __global fc_loose_float32_16 *)(in1 + (p0));
         float16 v2 = (v0 * v1);
-        *(__global fc_loose_float32_16 *)(out0 + (i)) = (v2 == v2 ? v2 : (float16)(NAN));
+        *(__global fc_loose_float32_16 *)(out0 + (i)) = (v2 == v2 ? v2 : (float16)(as_float(0x7fc00000U)));
         p0 = p0 + 16 - (p0 + 16 >= 96 ? 96 : 0);
     }
     long i = whole;
@@ -42,6 +42,6 @@ void k0(
         float16 v3 = fc_gather_float32_16(in0 + (i), 1, left);
         float16 v4 = *(const __global fc_loose_float32_16 *)(in1 + (p0));
         float16 v5 = (v3 * v4);
-        fc_scatter_float32_16((v5 == v5 ? v5 : (float16)(NAN)), out0 + (i), 1, left);
+        fc_scatter_float32_16((v5 == v5 ? v5 : (float16)(as_float(0x7fc00000U))), out0 + (i), 1, left);
     }
 }

@@ -63,11 +63,11 @@ void k0(
         float16 v7 = (v4 + v6);
         float16 v8 = sqrt(v7);
         float16 v9 = (v0 / v8);
-        fc_store_every_3_float32_16((v9 == v9 ? v9 : (float16)(NAN)), out0 + (r * 3));
+        fc_store_every_3_float32_16((v9 == v9 ? v9 : (float16)(as_float(0x7fc00000U))), out0 + (r * 3));
         float16 v10 = (v5 / v8);
-        fc_store_every_3_float32_16((v10 == v10 ? v10 : (float16)(NAN)), out0 + (r * 3 + 1));
+        fc_store_every_3_float32_16((v10 == v10 ? v10 : (float16)(as_float(0x7fc00000U))), out0 + (r * 3 + 1));
         float16 v11 = (v2 / v8);
-        fc_store_every_3_float32_16((v11 == v11 ? v11 : (float16)(NAN)), out0 + (r * 3 + 2));
+        fc_store_every_3_float32_16((v11 == v11 ? v11 : (float16)(as_float(0x7fc00000U))), out0 + (r * 3 + 2));
     }
     for (long r = whole; r < stop; r++) {
         long record = r;
@@ -98,7 +98,7 @@ void k0(
             float16 v33 = fc_load_first_3_float32_16(in0 + (i13 + 0));
             float16 v35 = (float16)(v34.s0);
             float16 v36 = (v33 / v35);
-            fc_store_first_3_float32_16((v36 == v36 ? v36 : (float16)(NAN)), out0 + (i32 + 0));
+            fc_store_first_3_float32_16((v36 == v36 ? v36 : (float16)(as_float(0x7fc00000U))), out0 + (i32 + 0));
         }
     }
 }

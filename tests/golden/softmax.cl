@@ -122,13 +122,13 @@ void k0(
             float16 v64 = row0[(c) / 16];
             float16 v65 = (float16)(v62.s0);
             float16 v66 = (v64 / v65);
-            *(__global fc_loose_float32_16 *)(out0 + (i63 + c)) = (v66 == v66 ? v66 : (float16)(NAN));
+            *(__global fc_loose_float32_16 *)(out0 + (i63 + c)) = (v66 == v66 ? v66 : (float16)(as_float(0x7fc00000U)));
         }
         {
             float16 v67 = row0[(32) / 16];
             float16 v68 = (float16)(v62.s0);
             float16 v69 = (v67 / v68);
-            fc_store_first_8_float32_16((v69 == v69 ? v69 : (float16)(NAN)), out0 + (i63 + 32));
+            fc_store_first_8_float32_16((v69 == v69 ? v69 : (float16)(as_float(0x7fc00000U))), out0 + (i63 + 32));
         }
     }
 }

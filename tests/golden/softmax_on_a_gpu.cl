@@ -128,13 +128,13 @@ void k0(
         long i63 = record * 1024;
         if (turn + lid / 256 < n) {
             float v64 = (v34 / v62);
-            out0[i63 + i0] = (v64 == v64 ? v64 : (float)(NAN));
+            out0[i63 + i0] = (v64 == v64 ? v64 : (float)(as_float(0x7fc00000U)));
             float v65 = (v37 / v62);
-            out0[i63 + i1] = (v65 == v65 ? v65 : (float)(NAN));
+            out0[i63 + i1] = (v65 == v65 ? v65 : (float)(as_float(0x7fc00000U)));
             float v66 = (v40 / v62);
-            out0[i63 + i2] = (v66 == v66 ? v66 : (float)(NAN));
+            out0[i63 + i2] = (v66 == v66 ? v66 : (float)(as_float(0x7fc00000U)));
             float v67 = (v43 / v62);
-            out0[i63 + i3] = (v67 == v67 ? v67 : (float)(NAN));
+            out0[i63 + i3] = (v67 == v67 ? v67 : (float)(as_float(0x7fc00000U)));
         }
     }
 }
