@@ -88,6 +88,16 @@ def test_what_two_passes_compute_is_drawn_in_both() -> None:
     assert sum("before pass 2" in text for text in texts if text) == 1
 
 
+def test_a_kernel_has_its_values_from_kernels_before_it() -> None:
+    y = rows() * rows("other")
+    centred = y - (y @ np.ones((7, 7), np.float32)).mean(axis=0)
+    plan = fc.plan(centred, device="cpu")
+    made = [[plan.graph.nodes[i].name for i in nodes] for nodes in kernel_groups(plan).values()]
+    assert made == [["multiply"], ["matmul"], ["mean"], ["multiply", "subtract"]]
+    tops = [frame[1] for frame in boxes(plan.svg())[0]]
+    assert tops == sorted(set(tops))
+
+
 def test_reasons_are_written_where_the_cut_is() -> None:
     plan = fc.plan(*layer(), device="cpu")
     said = " ".join(text.text or "" for text in ElementTree.fromstring(plan.svg()).iter(f"{SPACE}text"))
