@@ -274,7 +274,9 @@ class _Builder:
             seen_values.add(value)
             owner = self.group_of.get(value)
             if owner is None:
-                todo.extend(self.graph.nodes[value].inputs)
+                # What a fold gives comes from an earlier pass, which computed its values for itself.
+                if self.graph.nodes[value].kind is not Kind.FOLD:
+                    todo.extend(self.graph.nodes[value].inputs)
             elif owner in targets:
                 return True
             else:

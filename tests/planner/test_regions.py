@@ -35,6 +35,14 @@ def centred(x: Element) -> Element:
     return x - x.mean(axis=1, keepdims=True)
 
 
+def from_its_mean(y: Element) -> Element:
+    return y - y.mean(axis=0)
+
+
+def from_its_length(y: Element) -> Element:
+    return y / fc.sqrt((y * y).sum(axis=0))
+
+
 def softmax(x: Element) -> Element:
     e = fc.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
@@ -129,6 +137,8 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
     "unrelated streams": (lambda: [numbers() + 1, rows() + 1], 2, []),
     "what stays resident": (lambda: rows() + fc.exp(weights(7)), 2, []),
     "after a fold": (lambda: fc.sqrt(rows().sum(axis=0)), 2, []),
+    "a fold of what another pass computes again": (lambda: from_its_mean(rows() * rows()), 2, []),
+    "a result of such a fold": (lambda: from_its_length(rows() * rows()), 3, []),
     "other axes": (lambda: two_axes(rows(7, 4)), 2, ["sum_2: reduces other axes than sum"]),
     "a fold of row results": (
         lambda: rows().sum(),
