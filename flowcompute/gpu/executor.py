@@ -29,7 +29,10 @@ LONG_RUN_S = 2.0
 """After runs of this length new programs are kept at once, so that a killed process has them too."""
 
 GROUPS_PER_UNIT = 16
-"""Work-groups for each compute unit of a GPU, when there is so much work."""
+"""Work-items for each compute unit of a CPU, when there is so much work."""
+
+GPU_GROUPS_PER_UNIT = 64
+"""As many work-groups of a GPU: more than run at once, so that those that wait keep the memory busy."""
 
 
 class OpenCLExecutor(StepExecutor):
@@ -221,7 +224,7 @@ class OpenCLExecutor(StepExecutor):
         """How many numbers or rows there are, how many a work-item takes, and how many work-groups start."""
         count = items * kernel.units
         if not self.cpu:
-            most = self.device.traits.units * GROUPS_PER_UNIT
+            most = self.device.traits.units * GPU_GROUPS_PER_UNIT
             lanes = kernel.lanes * kernel.work_group
             tiles = -(-count // kernel.tile[0]) * kernel.tile[1]
             work = {"flat": -(-count // lanes), "rows": tiles, "matmul": tiles}

@@ -6,7 +6,7 @@ import numpy as np
 
 from flowcompute.elements.arithmetic import add, maximum, minimum, multiply
 from flowcompute.elements.op import Op
-from flowcompute.gpu.functions import CPU_FUNCTIONS, CPU_TEXTS, FMA
+from flowcompute.gpu.functions import CPU_FUNCTIONS, CPU_TEXTS, FMA, GPU_FUNCTIONS
 from flowcompute.gpu.generate import generated
 from flowcompute.gpu.prelude import HELPERS
 from flowcompute.gpu.spaced import load_every, load_first, loose_vector
@@ -220,6 +220,8 @@ class Expressions:
     def _op_helper(self, op: Op, dtype: np.dtype, names: dict[str, str]) -> str:
         """The name of the op's helper function, defined on first use."""
         body = op.helper.get(dtype_class(dtype))
+        if not self.cpu:
+            body = GPU_FUNCTIONS.get((op.name, dtype), body)
         if body is None:
             return ""
         name = f"fc_{op.name}_{names['T']}"

@@ -70,7 +70,8 @@ def identity(op: str, dtype: np.dtype) -> Any:
 
 def canonical_nan(array: np.ndarray) -> np.ndarray:
     """The array with every NaN made the positive quiet one, in place: which one arithmetic gives is up to compilers."""
-    nan = np.isnan(array)
+    with np.errstate(invalid="ignore"):  # ml_dtypes finds signalling ones invalid
+        nan = np.isnan(array)
     if nan.any():
         np.copyto(array, np.nan, where=nan, casting="unsafe")
     return array

@@ -133,7 +133,7 @@ class ColumnFolds:
         return [For("unit", "gid", f"blocks * {tiles}", "gsize", (*unit, own))]
 
     def _begun(self, walk: RowWalk, fold: int) -> Parts:
-        """A column's accumulators: the identity, or what was left unfinished; a variance's shift is its first number."""
+        """A column's accumulators: the identity, or what was left unfinished; a variance's shift is its first."""
         spec, scope = self.shape.folds[fold], walk.scope
         starts = [_start(spec.op, dtype, part) for part, dtype in enumerate(spec.parts())]
         totals = tuple(

@@ -33,6 +33,15 @@ class GroupBlocks:
         self.scope.add(Barrier())
         return results
 
+    def merged_of_teams(self, results: list[Parts], blocks: int) -> list[Parts]:
+        """The results of blocks that the first work-item of each team has, merged; every work-item gets them."""
+        arrays = self._arrays(blocks)
+        self._put(self.scope, results, arrays, f"lid / {WARP}", f"lid % {WARP} == 0")
+        self.scope.add(Barrier())
+        merged = self._merged(arrays, blocks)
+        self.scope.add(Barrier())
+        return merged
+
     def _empty(self, reduction: Reduction) -> Parts:
         value, dtype = 0 if reduction.op in ("sum", "vecdot") else reduction.identity(0), reduction.dtypes[0]
         return (self.scope.let(Number(value), dtype, 1, dtype.itemsize),)

@@ -13,14 +13,11 @@ from flowcompute.planner.backend import Traits
 from flowcompute.planner.canonical import BLOCK, LANES
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
 from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, While, register_dtype
+from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, register_dtype
 from flowcompute.planner.lower_reduce import Parts, Reduction, VectorBlocks, index_operand, moved
 from flowcompute.planner.region import Access, Region
 from flowcompute.planner.storage import is_dense, storage
 from flowcompute.planner.teams import GROUP, Slot, Team, team_size
-
-FEW_NODES = 32
-"""Most operations of which a GPU's work-item has two vectors at once; more take its registers."""
 
 
 def is_flat(graph: Graph, region: Region) -> bool:
@@ -146,7 +143,8 @@ class FlatLowering:
         self._points(FlatPoint(self, tail, "i", "left"))
         rest = If("i < stop", (SetInteger("left", "stop - i"), *tail.statements))
         if not self.cpu:
-            return self._gpu_map(main, tail)
+            whole = If(f"i + {lanes} <= n", tuple(main.statements), (SetInteger("left", "n - i"), *tail.statements))
+            return [For("i", f"wid * {lanes}", "n", f"wsize * {lanes}", (whole,))]
         start: list[Stmt] = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
         start += [SetInteger(place, f"start % {period}") for period, place in self.periods.items()]
         for period, place in self.periods.items():
@@ -159,23 +157,6 @@ class FlatLowering:
             rest,
         ]
         return start + loop
-
-    def _gpu_map(self, main: Scope, tail: Scope) -> list[Stmt]:
-        """Vectors in turns; two at once, as loads of one alone do not keep the memory busy."""
-        lanes = main.lanes
-        start = [SetInteger("i", f"wid * {lanes}"), SetInteger("step", f"wsize * {lanes}")]
-        left = SetInteger("left", "n - i")
-        one = If(f"i + {lanes} <= n", tuple(main.statements), (left, *tail.statements))
-        rest = While("i < n", (one, SetInteger("i", "i + step", new=False)))
-        if len(self.region.nodes) > FEW_NODES:
-            return [*start, rest]
-        pair: list[Stmt] = []
-        for index in ("i", "(i + step)"):
-            scope = Scope(self.names, lanes=lanes)
-            self._points(FlatPoint(self, scope, index, None))
-            pair += scope.statements
-        pairs = While(f"i + step + {lanes} <= n", (*pair, SetInteger("i", "i + 2 * step", new=False)))
-        return [*start, pairs, rest]
 
     # -- folds --------------------------------------------------------------------------------
 

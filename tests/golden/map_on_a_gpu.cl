@@ -1,8 +1,9 @@
 #pragma OPENCL FP_CONTRACT OFF
 
 static inline float4 fc_sigmoid_float4(float4 a) {
-    float4 e = exp(-fabs(a));
-    return (a < (float4)(0) ? e : (float4)(1)) / ((float4)(1) + e);
+    float4 e = exp(-fabs(a)), d = (float4)(1) + e, r = native_recip(d);
+    r = fma(r, fma(-d, r, (float4)(1)), r);
+    return (a < (float4)(0) ? e : (float4)(1)) * r;
 }
 
 static inline float4 fc_gather_float32_4(const __global float *p, long stride, long count) {
@@ -28,30 +29,7 @@ void k0(
     const long phase) {
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
-    long i = wid * 4;
-    long step = wsize * 4;
-    while (i + step + 4 <= n) {
-        float4 v16 = (float4)(0x1.0000000000000p+1f);
-        float4 v17 = *(const __global float4 *)(in0 + (i));
-        float4 v18 = (v16 * v17);
-        float4 v19 = (float4)(0x1.0000000000000p+0f);
-        float4 v20 = (v18 + v19);
-        float4 v21 = fc_sigmoid_float4(v20);
-        float4 v22 = tanh(v17);
-        float4 v23 = (v21 * v22);
-        *(__global float4 *)(out0 + (i)) = (v23 == v23 ? v23 : (float4)(as_float(0x7fc00000U)));
-        float4 v24 = (float4)(0x1.0000000000000p+1f);
-        float4 v25 = *(const __global float4 *)(in0 + ((i + step)));
-        float4 v26 = (v24 * v25);
-        float4 v27 = (float4)(0x1.0000000000000p+0f);
-        float4 v28 = (v26 + v27);
-        float4 v29 = fc_sigmoid_float4(v28);
-        float4 v30 = tanh(v25);
-        float4 v31 = (v29 * v30);
-        *(__global float4 *)(out0 + ((i + step))) = (v31 == v31 ? v31 : (float4)(as_float(0x7fc00000U)));
-        i = i + 2 * step;
-    }
-    while (i < n) {
+    for (long i = wid * 4; i < n; i += wsize * 4) {
         if (i + 4 <= n) {
             float4 v0 = (float4)(0x1.0000000000000p+1f);
             float4 v1 = *(const __global float4 *)(in0 + (i));
@@ -74,6 +52,5 @@ void k0(
             float4 v15 = (v13 * v14);
             fc_scatter_float32_4((v15 == v15 ? v15 : (float4)(as_float(0x7fc00000U))), out0 + (i), 1, left);
         }
-        i = i + step;
     }
 }
