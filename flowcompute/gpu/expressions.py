@@ -108,9 +108,7 @@ class Expressions:
                 part = f"{operand.name}.{'hi' if upper else 'lo'}"
                 return f"({part} != 0)" if var.dtype == BOOL and var.lanes == 1 else part
             case ir.Item(array, index, vector):
-                if vector:
-                    return f"*(__local {type_of(var.dtype, var.lanes, var.mask_bytes)} *)({array} + {index})"
-                return f"{array}[{index}]"
+                return self.numbers(array, index, var) if vector else f"{array}[{index}]"
             case ir.Lane(operand, lane):
                 return f"({type_of(var.dtype, var.lanes, var.mask_bytes)})({operand.name}.s{lane:x})"
             case ir.Integer(text, step):
@@ -128,6 +126,12 @@ class Expressions:
                     chosen = (self.mask(yes, var.mask_bytes), self.mask(no, var.mask_bytes))
                     return f"({self.mask(mask, var.mask_bytes)} ? {chosen[0]} : {chosen[1]})"
                 return f"({self.mask(mask, var.dtype.itemsize)} ? {yes.name} : {no.name})"
+
+    def numbers(self, array: str, index: str, var: Var) -> str:
+        """Several numbers of an array of single ones: local on GPUs, private on CPUs."""
+        if self.cpu:
+            return f"*({loose_vector(var.dtype, var.lanes, self.helpers)} *)({array} + {index})"
+        return f"*(__local {type_of(var.dtype, var.lanes, var.mask_bytes)} *)({array} + {index})"
 
     @staticmethod
     def mask(var: Var, mask_bytes: int) -> str:

@@ -98,8 +98,9 @@ class _Renderer:
             case ir.Array(name, dtype, lanes, size, local, mask_bytes):
                 if not local:
                     self._line(f"{type_of(dtype, lanes, mask_bytes)} {name}[{size}];")
-            case ir.Put(array, index, var):
-                self._line(f"{array}[{index}] = {self._put(array, var)};")
+            case ir.Put(array, index, var, vector):
+                place = self.expressions.numbers(array, index, var) if vector else f"{array}[{index}]"
+                self._line(f"{place} = {self._put(array, var)};")
             case ir.For(index, start, stop, step, body, unroll):
                 if unroll:
                     self._line(f"#pragma unroll {unroll}" if unroll > 1 else "#pragma unroll")

@@ -14,12 +14,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flowcompute.elements.nn.attention import ATTENTION
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
 from flowcompute.planner.kernel import Argument, Convert, Load, Var
 from flowcompute.planner.region import Access, Region
 from flowcompute.planner.storage import Storage, c_strides, storage
 from flowcompute.spec import Spec
+
+
+def anchor_name(node: Node) -> str:
+    """What reasons call an anchor."""
+    return "attention" if node.op is ATTENTION else "a matrix product"
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ class Half:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An element of a private or local array; as a `vector`, several numbers from an `index` that they divide."""
+    """An element of an array; as a `vector`, several numbers from `index` on (in local memory they divide it)."""
 
     array: str
     index: str
@@ -276,11 +276,12 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Set an element of an array."""
+    """Set an element of an array; as a `vector`, several numbers of a private one from `index` on."""
 
     array: str
     index: str
     var: Var
+    vector: bool = False
 
 
 @dataclass(frozen=True, slots=True)

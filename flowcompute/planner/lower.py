@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from flowcompute.elements.nn.attention import ATTENTION
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.lower_attention import AttentionLowering
 from flowcompute.planner.lower_flat import FlatLowering, is_flat
 from flowcompute.planner.lower_matmul import MatmulLowering
 from flowcompute.planner.lower_rows import lower_rows
 from flowcompute.planner.lower_short_rows import lower_short_rows
 from flowcompute.planner.lower_team_rows import lower_team_rows
+from flowcompute.planner.lower_tiled_attention import TiledAttentionLowering
 from flowcompute.planner.lower_tiled_matmul import TiledMatmulLowering
 from flowcompute.planner.region import Region
 
 
 def lower(graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpec], name: str) -> Kernel:
     """The kernel IR of a region for a device of these traits."""
+    if region.product is not None and graph.nodes[region.product].op is ATTENTION:
+        if traits.code_shape == "gpu":
+            return TiledAttentionLowering(graph, region).lower(name)
+        return AttentionLowering(graph, region, traits).lower(name)
     if region.product is not None:
         if traits.code_shape == "gpu":
             return TiledMatmulLowering(graph, region).lower(name)

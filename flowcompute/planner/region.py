@@ -35,7 +35,7 @@ class Region:
         reads: for each node, its operands: a node of the region or an access.
         outputs: ids of values stored, in order.
         folds: ids of fold nodes whose block results are stored.
-        product: id of the matrix product among the nodes that everything else in it follows, if there is one.
+        product: id of the anchor (a matrix product, attention) that everything else follows, if there is one.
         entered: values that come from another clock as they are, and so lie in memory of their own.
     """
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from flowcompute.elements import Constant
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.anchor import anchor_name
 from flowcompute.planner.fold import CANONICAL_FOLDS
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.region import Access, Layout, Region
@@ -117,12 +118,12 @@ class _Builder:
         self._place(group, node, _own_axes(shape))
 
     def _start_product(self, node: Node, stream: bool) -> None:
-        """A matrix product begins a kernel of its own, which what follows it element by element joins."""
+        """A product or attention begins a kernel of its own, which what follows it element by element joins."""
         for i in dict.fromkeys(node.inputs):
             owner = self.groups.get(self.group_of.get(i, -1))
             if owner is not None and (owner.stream, owner.level) == (stream, self.levels[node.id]):
                 name = self.graph.nodes[i].name
-                text = f"{name} is stored: a matrix product reads what it multiplies many times"
+                text = f"{name} is stored: {anchor_name(node)} reads what it multiplies many times"
                 self.reasons.append(Reason("cut", node.name, text))
         group = _Group(self._new_id(node), stream, self.levels[node.id], node.spec.shape, product=node.id)
         self.groups[group.id] = group
@@ -224,15 +225,16 @@ class _Builder:
         if not products:
             return
         if len(products) > 1:
-            raise _Refusal("a kernel holds one matrix product")
+            raise _Refusal("a kernel holds one matrix product or attention")
+        called = anchor_name(self.graph.nodes[products[0].product or 0])
         if node.kind is not Kind.ELEMENTWISE:
-            raise _Refusal("it needs whole rows of a matrix product, which is stored tile by tile")
+            raise _Refusal(f"it needs whole rows of {called}, which is stored tile by tile")
         domain = products[0].domain
         others = [i for group in groups if group is not products[0] for i in group.nodes]
         if any(group.reduced or group.folds for group in groups):
-            raise _Refusal("reductions and a matrix product walk their operands in different ways")
+            raise _Refusal(f"reductions and {called} walk their operands in different ways")
         if any(self.graph.nodes[i].spec.shape != domain for i in (node.id, *others)):
-            raise _Refusal(f"its shape is not the matrix product's, {domain}")
+            raise _Refusal(f"its shape is not that of {called}, {domain}")
 
     def _check_order(self, node: Node, groups: list[_Group]) -> None:
         """Refuse when one of the regions must run after something that needs another of them."""

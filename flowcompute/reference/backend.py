@@ -11,6 +11,7 @@ import numpy as np
 from flowcompute.elements.compute import CAST
 from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.generate import Generator
+from flowcompute.elements.nn.attention import ATTENTION, attention_of
 from flowcompute.elements.op import Kind, Op
 from flowcompute.graph.graph import Node
 from flowcompute.planner.backend import Backend, Executor, Traits
@@ -101,6 +102,8 @@ def _evaluate(node: Node, operands: list[Node], arrays: list[np.ndarray], stream
         return _elementwise(node.op, node.spec.dtype, _lined_up(node, operands, wide) if stream else wide)
     if node.kind is Kind.REDUCE:
         return _reduce(node, operands, wide, stream)
+    if node.op is ATTENTION:
+        return np.asarray(attention_of(*wide, **node.attrs))
     return _matmul(node, operands, wide)
 
 

@@ -68,6 +68,11 @@ def choice(x: fc.Element) -> list[fc.Element]:
     return [fc.where(x > 0, x, fc.abs(x))]
 
 
+def attention() -> list[fc.Element]:
+    x = fc.source(np.zeros((8, 1, 70, 16), "f4"), name="x")
+    return [fc.nn.attention(x, x, x[..., :4], causal=True)]
+
+
 GRAPHS = {
     "map": (lambda: [chain(numbers())], CPU),
     "map_on_a_gpu": (lambda: [chain(numbers())], GPU),
@@ -83,6 +88,8 @@ GRAPHS = {
     "half": (lambda: [rows(7, "f2") * 1.5], CPU),
     "choice": (lambda: choice(numbers()), CPU),
     "middle_axis": (lambda: [fc.source(np.zeros((8, 3, 5, 2), "f4")).sum(axis=(1, 3))], CPU),
+    "attention": (attention, CPU),
+    "attention_on_a_gpu": (attention, GPU),
     "matmul": (lambda: [rows(20) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
 }
 

@@ -125,14 +125,14 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
     "two products": (
         lambda: rows() @ weights(7, 5) + rows() @ weights(7, 5),
         2,
-        ["add: a kernel holds one matrix product"],
+        ["add: a kernel holds one matrix product or attention"],
     ),
     "labels beside rows": (lambda: at_labels(rows(), labels()), 1, []),
     "numbers beside rows, both ways": (lambda: beside_numbers(rows(), numbers()), 1, []),
     "numbers beside a product": (
         lambda: rows() @ weights(7, 5) * fc.exp(fc.expand_dims(numbers(), 1)),
         2,
-        ["multiply: its shape is not the matrix product's, (5,)"],
+        ["multiply: its shape is not that of a matrix product, (5,)"],
     ),
     "unrelated streams": (lambda: [numbers() + 1, rows() + 1], 2, []),
     "what stays resident": (lambda: rows() + fc.exp(weights(7)), 2, []),

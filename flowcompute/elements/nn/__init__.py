@@ -16,6 +16,7 @@ from flowcompute.elements.nn.activations import (
     silu,
     softplus,
 )
+from flowcompute.elements.nn.attention import attention
 from flowcompute.elements.nn.convolution import conv1d, conv2d
 from flowcompute.elements.nn.losses import binary_cross_entropy, cross_entropy, huber, mse
 from flowcompute.elements.nn.norms import group_norm, instance_norm, layer_norm, rms_norm
@@ -24,6 +25,7 @@ from flowcompute.elements.nn.softmax import log_softmax, logsumexp, softmax
 from flowcompute.elements.nn.windows import unfold
 
 __all__ = [
+    "attention",
     "avg_pool1d",
     "avg_pool2d",
     "binary_cross_entropy",
