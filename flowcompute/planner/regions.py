@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
-from flowcompute.elements import Constant
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.anchor import anchor_name
 from flowcompute.planner.fold import CANONICAL_FOLDS
+from flowcompute.planner.grouping import Group, Groups
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.region import Access, Layout, Region
 
@@ -25,40 +24,15 @@ FOLD_BESIDE_ROWS = 4096
 """Widest item whose columns are folded in the same kernel that reduces its rows."""
 
 
-@dataclass
-class _Group:
-    """A region being built."""
-
-    id: int
-    stream: bool
-    level: int
-    domain: tuple[int, ...]
-    reduced: frozenset[int] = frozenset()
-    nodes: list[int] = field(default_factory=list)
-    layouts: dict[int, Layout] = field(default_factory=dict)
-    reads: dict[int, tuple[int | Access, ...]] = field(default_factory=dict)
-    folds: list[int] = field(default_factory=list)
-    product: int | None = None
-
-    @property
-    def trivial(self) -> bool:
-        """Whether every value is one number an item, so that any domain fits."""
-        return math.prod(self.domain) == 1 and not self.reduced and not self.folds and self.product is None
-
-
 class _Refusal(Exception):  # noqa: N818 - a decision, not an error
     """Why a node cannot join."""
 
 
-class _Builder:
+class _Builder(Groups):
     def __init__(self, graph: Graph, levels: Sequence[int], *, numbers_on_host: bool) -> None:
-        self.graph = graph
-        self.levels = levels
+        super().__init__(graph, levels)
         self.numbers_on_host = numbers_on_host
-        self.groups: dict[int, _Group] = {}
-        self.group_of: dict[int, int] = {}
         self.reasons: list[Reason] = []
-        self.host_folds: list[int] = []
 
     # -- one node ---------------------------------------------------------------------------
 
@@ -113,7 +87,7 @@ class _Builder:
 
     def _start(self, node: Node, stream: bool) -> None:
         shape = self._operand_shape(node)
-        group = _Group(self._new_id(node), stream, self.levels[node.id], shape)
+        group = Group(self._new_id(node), stream, self.levels[node.id], shape)
         self.groups[group.id] = group
         self._place(group, node, _own_axes(shape))
 
@@ -125,7 +99,7 @@ class _Builder:
                 name = self.graph.nodes[i].name
                 text = f"{name} is stored: {anchor_name(node)} reads what it multiplies many times"
                 self.reasons.append(Reason("cut", node.name, text))
-        group = _Group(self._new_id(node), stream, self.levels[node.id], node.spec.shape, product=node.id)
+        group = Group(self._new_id(node), stream, self.levels[node.id], node.spec.shape, product=node.id)
         self.groups[group.id] = group
         group.reads[node.id] = tuple(Access(i, tuple(range(len(self.graph.nodes[i].spec.shape)))) for i in node.inputs)
         group.layouts[node.id] = _own_axes(node.spec.shape)
@@ -171,13 +145,13 @@ class _Builder:
         if sum(len(group.nodes) for group in groups) >= MAX_NODES:
             raise _Refusal(f"the kernel would hold more than {MAX_NODES} operations")
         outside = {i for i in node.inputs if self.group_of.get(i) not in ids}
-        values = outside.union(*(self._external(group) for group in groups))
-        if len(self._pointed(values)) + sum(len(group.folds) for group in groups) + 1 > MAX_POINTERS:
+        values = outside.union(*(self.external(group) for group in groups))
+        if len(self.pointed(values)) + sum(len(group.folds) for group in groups) + 1 > MAX_POINTERS:
             raise _Refusal(f"the kernel would take more than {MAX_POINTERS} pointers")
-        self._unite(target, groups, domain)
+        self.unite(target, groups, domain)
         self._place(target, node, axes)
 
-    def _align(self, node: Node, group: _Group, shape: tuple[int, ...]) -> Layout:
+    def _align(self, node: Node, group: Group, shape: tuple[int, ...]) -> Layout:
         """The domain axis of each of the node's axes, as its operands in the region say."""
         axes: list[int | None] = [None] * len(shape)
         if group.trivial:
@@ -201,7 +175,7 @@ class _Builder:
         return tuple(axes)
 
     @staticmethod
-    def _check_node(node: Node, target: _Group, groups: list[_Group], axes: Layout, shape: tuple[int, ...]) -> None:
+    def _check_node(node: Node, target: Group, groups: list[Group], axes: Layout, shape: tuple[int, ...]) -> None:
         reduced = next((group.reduced for group in groups if group.reduced), frozenset())
         domain = shape if target.trivial else target.domain
         if node.kind is Kind.REDUCE:
@@ -219,7 +193,7 @@ class _Builder:
             if reduced and math.prod(domain) > FOLD_BESIDE_ROWS:
                 raise _Refusal("rows this wide are folded in a kernel of their own")
 
-    def _check_product(self, node: Node, groups: list[_Group]) -> None:
+    def _check_product(self, node: Node, groups: list[Group]) -> None:
         """Refuse what does not follow a product number by number, in its shape."""
         products = [group for group in groups if group.product is not None]
         if not products:
@@ -236,77 +210,16 @@ class _Builder:
         if any(self.graph.nodes[i].spec.shape != domain for i in (node.id, *others)):
             raise _Refusal(f"its shape is not that of {called}, {domain}")
 
-    def _check_order(self, node: Node, groups: list[_Group]) -> None:
+    def _check_order(self, node: Node, groups: list[Group]) -> None:
         """Refuse when one of the regions must run after something that needs another of them."""
         ids = {group.id for group in groups}
         outside = [self.group_of[i] for i in node.inputs if self.group_of.get(i, -1) not in ids and i in self.group_of]
         stepping = [i for i in node.inputs if i not in self.group_of]
-        inner = [i for group in groups for i in self._external(group)]
-        if self._reaches(outside, stepping + inner, ids):
+        inner = [i for group in groups for i in self.external(group)]
+        if self.reaches(outside, stepping + inner, ids):
             raise _Refusal("a value it needs is made from this kernel's results by another step")
 
-    def _pointed(self, values: Iterable[int]) -> set[int]:
-        """Of these values those that a kernel takes a pointer to: single numbers known now are passed by value."""
-        nodes = self.graph.nodes
-        return {i for i in values if not (isinstance(nodes[i].element, Constant) and not nodes[i].spec.shape)}
-
-    def _external(self, group: _Group) -> list[int]:
-        """Operands of the region's nodes that other regions or steps make."""
-        return [
-            operand.value for operands in group.reads.values() for operand in operands if isinstance(operand, Access)
-        ]
-
-    def _reaches(self, groups: list[int], values: Iterable[int], targets: set[int]) -> bool:
-        """Whether making these values needs a result of the target regions."""
-        seen_groups: set[int] = set()
-        seen_values: set[int] = set()
-        todo = list(values)
-        pending = list(groups)
-        while todo or pending:
-            if pending:
-                group = pending.pop()
-                if group in seen_groups:
-                    continue
-                seen_groups.add(group)
-                todo.extend(self._external(self.groups[group]))
-                continue
-            value = todo.pop()
-            if value in seen_values:
-                continue
-            seen_values.add(value)
-            owner = self.group_of.get(value)
-            if owner is None:
-                # What a fold gives comes from an earlier pass, which computed its values for itself.
-                if self.graph.nodes[value].kind is not Kind.FOLD:
-                    todo.extend(self.graph.nodes[value].inputs)
-            elif owner in targets:
-                return True
-            else:
-                pending.append(owner)
-        return False
-
-    def _unite(self, target: _Group, groups: list[_Group], domain: tuple[int, ...]) -> None:
-        if target.domain != domain:
-            target.layouts = {i: (None,) * len(layout) for i, layout in target.layouts.items()}
-            target.reads = {i: _flattened(operands) for i, operands in target.reads.items()}
-            target.domain = domain
-        for other in groups:
-            if other is target:
-                continue
-            if other.domain != domain:
-                other.layouts = {i: (None,) * len(layout) for i, layout in other.layouts.items()}
-                other.reads = {i: _flattened(operands) for i, operands in other.reads.items()}
-            target.reduced |= other.reduced
-            target.nodes = sorted(target.nodes + other.nodes)
-            target.folds = sorted(target.folds + other.folds)
-            target.product = other.product if target.product is None else target.product
-            target.layouts |= other.layouts
-            target.reads |= other.reads
-            for i in other.nodes + other.folds:
-                self.group_of[i] = target.id
-            del self.groups[other.id]
-
-    def _place(self, group: _Group, node: Node, axes: Layout) -> None:
+    def _place(self, group: Group, node: Node, axes: Layout) -> None:
         """Record the node, its layout and how it reads its operands."""
         operands: list[int | Access] = []
         for i in node.inputs:
@@ -341,14 +254,14 @@ class _Builder:
                 if first in self.groups and second in self.groups:
                     self._try_beside(self.groups[first], self.groups[second])
 
-    def _try_beside(self, a: _Group, b: _Group) -> None:
-        shared = set(self._external(a)) & set(self._external(b))
+    def _try_beside(self, a: Group, b: Group) -> None:
+        shared = set(self.external(a)) & set(self.external(b))
         streamed = {i for i in shared if self.graph.nodes[i].spec.is_stream}
         if a.product is not None or b.product is not None:
             return
         if (a.stream, a.level, a.domain) != (b.stream, b.level, b.domain) or not streamed:
             return
-        names = (self._title(a), self._title(b))
+        names = (self.title(a), self.title(b))
         if a.reduced and b.reduced and a.reduced != b.reduced:
             self.reasons.append(Reason("cut", names[1], f"reduces other axes than {names[0]}"))
             return
@@ -358,53 +271,16 @@ class _Builder:
         if (a.reduced | b.reduced) and (a.folds or b.folds) and math.prod(a.domain) > FOLD_BESIDE_ROWS:
             self.reasons.append(Reason("cut", names[1], "rows this wide are folded in a kernel of their own"))
             return
-        values = self._pointed({i for group in (a, b) for i in self._external(group)})
+        values = self.pointed({i for group in (a, b) for i in self.external(group)})
         if len(values) + len(a.folds) + len(b.folds) + 2 > MAX_POINTERS or len(a.nodes) + len(b.nodes) > MAX_NODES:
             self.reasons.append(Reason("cut", names[1], f"together with {names[0]} the kernel would be too large"))
             return
-        inner = self._external(a) + self._external(b)
-        if self._reaches([], inner, {a.id, b.id}):
+        inner = self.external(a) + self.external(b)
+        if self.reaches([], inner, {a.id, b.id}):
             self.reasons.append(Reason("cut", names[1], f"needs a result of {names[0]} through another step"))
             return
-        self._unite(a, [a, b], a.domain)
-        self._relink(a)
-
-    def _relink(self, group: _Group) -> None:
-        """Read values that the united region now computes itself from it."""
-        inside = set(group.nodes)
-        group.reads = {
-            i: tuple(o.value if isinstance(o, Access) and o.value in inside else o for o in operands)
-            for i, operands in group.reads.items()
-        }
-
-    def _title(self, group: _Group) -> str:
-        return self.graph.nodes[max(group.nodes + group.folds)].name
-
-    # -- result -----------------------------------------------------------------------------
-
-    def regions(self, wanted: set[int]) -> list[Region]:
-        """The regions; `wanted` are values that sinks and other steps take."""
-        used = set(wanted)
-        for group in self.groups.values():
-            used.update(self._external(group))
-        for fold in self.host_folds:
-            used.update(self.graph.nodes[fold].inputs)
-        return [
-            Region(
-                name=self._title(group),
-                stream=group.stream,
-                level=group.level,
-                domain=group.domain,
-                reduced=group.reduced,
-                nodes=tuple(sorted(group.nodes)) + tuple(sorted(group.folds)),
-                layouts=group.layouts,
-                reads=group.reads,
-                outputs=tuple(i for i in sorted(group.nodes) if i in used),
-                folds=tuple(sorted(group.folds)),
-                product=group.product,
-            )
-            for group in sorted(self.groups.values(), key=lambda g: min(g.nodes + g.folds))
-        ]
+        self.unite(a, [a, b], a.domain)
+        self.relink(a)
 
 
 def _own_axes(shape: tuple[int, ...]) -> Layout:
@@ -419,13 +295,6 @@ def _spread(axes: Layout, shape: tuple[int, ...], domain: tuple[int, ...]) -> La
     return tuple(
         own if axis is None and own not in axes and size == domain[own] != 1 else axis
         for own, (axis, size) in enumerate(zip(axes, shape, strict=True))
-    )
-
-
-def _flattened(operands: tuple[int | Access, ...]) -> tuple[int | Access, ...]:
-    return tuple(
-        Access(operand.value, (None,) * len(operand.layout)) if isinstance(operand, Access) else operand
-        for operand in operands
     )
 
 
