@@ -107,10 +107,10 @@ class Anchor:
         column_axes: int,
         dtype: np.dtype,
     ) -> None:
-        assert region.product is not None
+        assert region.anchor is not None
         self.graph = graph
         self.region = region
-        self.node = graph.nodes[region.product]
+        self.node = graph.nodes[region.anchor]
         self.stack = stack
         self.height = height
         self.column_axes = column_axes

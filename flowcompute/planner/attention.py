@@ -39,8 +39,8 @@ class Attention(Anchor):
     """
 
     def __init__(self, graph: Graph, region: Region) -> None:
-        assert region.product is not None
-        node = graph.nodes[region.product]
+        assert region.anchor is not None
+        node = graph.nodes[region.anchor]
         super().__init__(
             graph,
             region,

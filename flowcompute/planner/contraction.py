@@ -43,8 +43,8 @@ class Contraction(Anchor):
     """
 
     def __init__(self, graph: Graph, region: Region) -> None:
-        assert region.product is not None
-        node = graph.nodes[region.product]
+        assert region.anchor is not None
+        node = graph.nodes[region.anchor]
         left, right = (graph.nodes[i].spec for i in node.inputs)
         self.stream_rows = left.is_stream and left.ndim == 2
         single = left.ndim == 1 or self.stream_rows

@@ -25,12 +25,12 @@ class Group:
     layouts: dict[int, Layout] = field(default_factory=dict)
     reads: dict[int, tuple[int | Access, ...]] = field(default_factory=dict)
     folds: list[int] = field(default_factory=list)
-    product: int | None = None
+    anchor: int | None = None
 
     @property
     def trivial(self) -> bool:
         """Whether every value is one number an item, so that any domain fits."""
-        return math.prod(self.domain) == 1 and not self.reduced and not self.folds and self.product is None
+        return math.prod(self.domain) == 1 and not self.reduced and not self.folds and self.anchor is None
 
 
 class Groups:
@@ -98,7 +98,7 @@ class Groups:
             target.reduced |= other.reduced
             target.nodes = sorted(target.nodes + other.nodes)
             target.folds = sorted(target.folds + other.folds)
-            target.product = other.product if target.product is None else target.product
+            target.anchor = other.anchor if target.anchor is None else target.anchor
             target.layouts |= other.layouts
             target.reads |= other.reads
             for i in other.nodes + other.folds:
@@ -138,7 +138,7 @@ class Groups:
                 reads=group.reads,
                 outputs=tuple(i for i in sorted(group.nodes) if i in used),
                 folds=tuple(sorted(group.folds)),
-                product=group.product,
+                anchor=group.anchor,
             )
             for group in sorted(self.groups.values(), key=lambda g: min(g.nodes + g.folds))
         ]

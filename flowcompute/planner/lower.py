@@ -20,11 +20,11 @@ from flowcompute.planner.region import Region
 
 def lower(graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpec], name: str) -> Kernel:
     """The kernel IR of a region for a device of these traits."""
-    if region.product is not None and graph.nodes[region.product].op is ATTENTION:
+    if region.anchor is not None and graph.nodes[region.anchor].op is ATTENTION:
         if traits.code_shape == "gpu":
             return TiledAttentionLowering(graph, region).lower(name)
         return AttentionLowering(graph, region, traits).lower(name)
-    if region.product is not None:
+    if region.anchor is not None:
         if traits.code_shape == "gpu":
             return TiledMatmulLowering(graph, region).lower(name)
         return MatmulLowering(graph, region, traits).lower(name)

@@ -35,7 +35,7 @@ class Region:
         reads: for each node, its operands: a node of the region or an access.
         outputs: ids of values stored, in order.
         folds: ids of fold nodes whose block results are stored.
-        product: id of the anchor (a matrix product, attention) that everything else follows, if there is one.
+        anchor: id of the anchor (a matrix product, attention) that everything else follows, if there is one.
         entered: values that come from another clock as they are, and so lie in memory of their own.
     """
 
@@ -49,7 +49,7 @@ class Region:
     reads: dict[int, tuple[int | Access, ...]]
     outputs: tuple[int, ...]
     folds: tuple[int, ...]
-    product: int | None = None
+    anchor: int | None = None
     entered: frozenset[int] = frozenset()
 
     @property

@@ -44,7 +44,7 @@ class _Builder(Groups):
             return
         stream = node.spec.is_stream or node.kind is Kind.FOLD
         if node.kind is Kind.CONTRACT:
-            self._start_product(node, stream)
+            self._start_anchor(node, stream)
             return
         operand_groups = [
             group
@@ -91,7 +91,7 @@ class _Builder(Groups):
         self.groups[group.id] = group
         self._place(group, node, _own_axes(shape))
 
-    def _start_product(self, node: Node, stream: bool) -> None:
+    def _start_anchor(self, node: Node, stream: bool) -> None:
         """A product or attention begins a kernel of its own, which what follows it element by element joins."""
         for i in dict.fromkeys(node.inputs):
             owner = self.groups.get(self.group_of.get(i, -1))
@@ -99,7 +99,7 @@ class _Builder(Groups):
                 name = self.graph.nodes[i].name
                 text = f"{name} is stored: {anchor_name(node)} reads what it multiplies many times"
                 self.reasons.append(Reason("cut", node.name, text))
-        group = Group(self._new_id(node), stream, self.levels[node.id], node.spec.shape, product=node.id)
+        group = Group(self._new_id(node), stream, self.levels[node.id], node.spec.shape, anchor=node.id)
         self.groups[group.id] = group
         group.reads[node.id] = tuple(Access(i, tuple(range(len(self.graph.nodes[i].spec.shape)))) for i in node.inputs)
         group.layouts[node.id] = _own_axes(node.spec.shape)
@@ -139,7 +139,7 @@ class _Builder(Groups):
             for own, elsewhere in zip(axes, placed[position], strict=True):
                 if elsewhere is not None and own != elsewhere:
                     raise _Refusal("its operands line up on different axes")
-        self._check_product(node, groups)
+        self._check_anchor(node, groups)
         self._check_node(node, target, groups, axes, shape)
         self._check_order(node, groups)
         if sum(len(group.nodes) for group in groups) >= MAX_NODES:
@@ -193,18 +193,18 @@ class _Builder(Groups):
             if reduced and math.prod(domain) > FOLD_BESIDE_ROWS:
                 raise _Refusal("rows this wide are folded in a kernel of their own")
 
-    def _check_product(self, node: Node, groups: list[Group]) -> None:
-        """Refuse what does not follow a product number by number, in its shape."""
-        products = [group for group in groups if group.product is not None]
-        if not products:
+    def _check_anchor(self, node: Node, groups: list[Group]) -> None:
+        """Refuse what does not follow the anchor number by number, in its shape."""
+        anchors = [group for group in groups if group.anchor is not None]
+        if not anchors:
             return
-        if len(products) > 1:
+        if len(anchors) > 1:
             raise _Refusal("a kernel holds one matrix product or attention")
-        called = anchor_name(self.graph.nodes[products[0].product or 0])
+        called = anchor_name(self.graph.nodes[anchors[0].anchor or 0])
         if node.kind is not Kind.ELEMENTWISE:
             raise _Refusal(f"it needs whole rows of {called}, which is stored tile by tile")
-        domain = products[0].domain
-        others = [i for group in groups if group is not products[0] for i in group.nodes]
+        domain = anchors[0].domain
+        others = [i for group in groups if group is not anchors[0] for i in group.nodes]
         if any(group.reduced or group.folds for group in groups):
             raise _Refusal(f"reductions and {called} walk their operands in different ways")
         if any(self.graph.nodes[i].spec.shape != domain for i in (node.id, *others)):
@@ -257,7 +257,7 @@ class _Builder(Groups):
     def _try_beside(self, a: Group, b: Group) -> None:
         shared = set(self.external(a)) & set(self.external(b))
         streamed = {i for i in shared if self.graph.nodes[i].spec.is_stream}
-        if a.product is not None or b.product is not None:
+        if a.anchor is not None or b.anchor is not None:
             return
         if (a.stream, a.level, a.domain) != (b.stream, b.level, b.domain) or not streamed:
             return
