@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 
 import numpy as np
@@ -204,8 +203,7 @@ class FlatLowering:
         totals = team.start(reductions)
         whole, short = team.scope.inner(1), team.scope.inner(1)
         for inner, limit in ((whole, None), (short, "left")):
-            beside = copy.copy(team)
-            beside.scope = inner
+            beside = team.at(inner)
             slots = beside.slots("base", limit)
             beside.accumulate(reductions, totals, slots)
             self._store_slots(inner, slots)
@@ -222,8 +220,7 @@ class FlatLowering:
         """Store what the region makes beside its folds, of columns that exist and by the block's own team."""
         storing = scope.inner(1)
         for slot in slots if self.region.outputs else ():
-            inner = storing.inner(1)
-            inner.parent = slot.scope
+            inner = slot.scope.inner(1)
             self._points(FlatPoint(self, inner, slot.column, None))
             storing.add(*inner.statements if slot.valid is None else (If(slot.valid, tuple(inner.statements)),))
         if storing.statements:

@@ -8,6 +8,7 @@ waits for other teams; elsewhere a team may be a whole work-group.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 from flowcompute.planner.canonical import row_lanes
@@ -60,6 +61,12 @@ class Team:
         self.size = min(self.lanes, team_size(shuffle=shuffle))
         self.shuffle = shuffle
         self.place = scope.narrow(f"lid % {self.size}")
+
+    def at(self, scope: Scope) -> Team:
+        """The same team, whose statements go elsewhere."""
+        team = copy.copy(self)
+        team.scope = scope
+        return team
 
     def slots(self, base: str, limit: str | None = None) -> list[Slot]:
         """The columns of a work-item from `base` on, `limit` of them in all (all of `columns` without)."""
