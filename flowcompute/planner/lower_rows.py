@@ -10,7 +10,7 @@ from flowcompute.planner.canonical import LANES
 from flowcompute.planner.column_folds import ColumnFolds
 from flowcompute.planner.emit import Arguments, Scope
 from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.kernel import For, Kernel, SetInteger, Stmt
+from flowcompute.planner.kernel import Kernel, SetInteger, Stmt
 from flowcompute.planner.region import Region
 from flowcompute.planner.row_shape import RowShape
 from flowcompute.planner.row_walk import RowWalk
@@ -47,16 +47,5 @@ def rows_body(walk: RowWalk) -> list[Stmt]:
     """Each work-item (CPU) takes a run of rows; work-groups (GPU) take rows in turn."""
     if walk.shape.cpu:
         start = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
-        return [*start, row_loop(walk, "start", "stop", "1")]
-    return [row_loop(walk, "gid", "n", "gsize")]
-
-
-def row_loop(walk: RowWalk, start: str, stop: str, step: str) -> For:
-    """A loop over rows, numbered through all records."""
-    rows = walk.shape.rows
-    inner = [
-        SetInteger("record", "r" if rows == 1 else f"r / {rows}"),
-        *([] if rows == 1 else [SetInteger("outer", f"r % {rows}")]),
-        *walk.scope.statements,
-    ]
-    return For("r", start, stop, step, tuple(inner))
+        return [*start, walk.loop("start", "stop", "1")]
+    return [walk.loop("gid", "n", "gsize")]

@@ -34,7 +34,7 @@ from flowcompute.planner.kernel import (
     register_dtype,
 )
 from flowcompute.planner.lower_reduce import Parts, Reduction
-from flowcompute.planner.lower_rows import ROW_LANES, row_loop
+from flowcompute.planner.lower_rows import ROW_LANES
 from flowcompute.planner.region import Access, Region
 from flowcompute.planner.row_shape import Place, RowShape
 from flowcompute.planner.row_walk import RowWalk
@@ -91,7 +91,7 @@ def _body(vectors: _ShortRows, rest: RowWalk) -> list[Stmt]:
         SetInteger("stop", f"min(n, ((gid + 1) * chunk + {lanes - 1}) / {lanes} * {lanes})"),
         SetInteger("whole", f"stop - (stop - start) % {lanes}"),
         For("r", "start", "whole", str(lanes), tuple(vectors.scope.statements)),
-        row_loop(rest, "whole", "stop", "1"),
+        rest.loop("whole", "stop", "1"),
     ]
 
 

@@ -13,7 +13,7 @@ from flowcompute.planner.backend import Traits
 from flowcompute.planner.canonical import BLOCK
 from flowcompute.planner.emit import Arguments, Scope
 from flowcompute.planner.group_blocks import GroupBlocks
-from flowcompute.planner.kernel import For, If, Kernel, SetInteger, Splat, Stmt, register_dtype
+from flowcompute.planner.kernel import For, If, Kernel, SetInteger, Stmt
 from flowcompute.planner.lower_reduce import Parts, Reduction
 from flowcompute.planner.region import Region
 from flowcompute.planner.row_shape import RowShape
@@ -35,60 +35,36 @@ def lower_team_rows(graph: Graph, region: Region, traits: Traits, name: str) -> 
     team = Team(scope, min(shape.columns, BLOCK), shuffle=traits.shuffles)
     if -(-team.columns // team.size) * len(region.nodes) > WRITTEN_OUT:
         return None
-    if blocks > 1:
-        if not shape.depth:
-            return None
-        return _lower_group_rows(shape, arguments, scope, team, name)
-    walk = TeamWalk(shape, arguments, scope, team)
+    if blocks > 1 and not shape.depth:
+        return None
+    walk = (GroupWalk if blocks > 1 else TeamWalk)(shape, arguments, scope, team)
     walk.emit()
-    teams = GROUP // team.size
-    head = [
-        SetInteger("r", f"min(turn + lid / {team.size}, n - 1)"),
-        SetInteger("record", "r" if shape.rows == 1 else f"r / {shape.rows}"),
-        *([] if shape.rows == 1 else [SetInteger("outer", f"r % {shape.rows}")]),
-    ]
-    loop = For("turn", f"gid * {teams}", "n", f"gsize * {teams}", (*head, *scope.statements))
     return Kernel(
         name,
         region.name,
         arguments.ordered(),
-        (loop,),
+        (walk.rows(),),
         work="rows",
-        work_group=GROUP,
+        work_group=walk.work_group,
         units=shape.rows,
         lanes=1,
-        tile=(teams, 1),
-        notes={"depth": shape.depth, "team": team.size},
-    )
-
-
-def _lower_group_rows(shape: RowShape, arguments: Arguments, scope: Scope, team: Team, name: str) -> Kernel:
-    """The kernel of rows of several blocks: a team of a work-group holds each block."""
-    walk = GroupWalk(shape, arguments, scope, team)
-    walk.emit()
-    head = [
-        SetInteger("record", "r" if shape.rows == 1 else f"r / {shape.rows}"),
-        *([] if shape.rows == 1 else [SetInteger("outer", f"r % {shape.rows}")]),
-    ]
-    return Kernel(
-        name,
-        shape.region.name,
-        arguments.ordered(),
-        (For("r", "gid", "n", "gsize", (*head, *scope.statements)),),
-        work="rows",
-        work_group=WARP * walk.blocks,
-        units=shape.rows,
-        lanes=1,
-        notes={"depth": shape.depth, "team": team.size, "blocks": walk.blocks},
+        tile=(walk.together, 1),
+        notes={"depth": shape.depth, "team": team.size, "blocks": blocks},
     )
 
 
 class TeamWalk(RowWalk):
-    """Emits the sweeps over one row, written out for the columns of a work-item."""
+    """Emits the sweeps over one row, written out for the columns of a work-item.
+
+    Attributes:
+        work_group: work-items in a work-group.
+        together: rows that a work-group walks at once.
+    """
 
     def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, team: Team) -> None:
         super().__init__(shape, arguments, scope, None)
         self.team = team
+        self.work_group, self.together = GROUP, GROUP // team.size
         self.slots: list[Slot] = []
 
     def emit(self) -> None:
@@ -99,22 +75,17 @@ class TeamWalk(RowWalk):
             self.reduce(phase)
         storing = self.scope.inner(1)
         for slot in self.slots:
-            inner = storing.inner(1)
-            # Beside what is known of this column, but under a condition.
-            inner.parent = slot.scope
+            inner = slot.scope.inner(1)
             point = ColumnPoint(RowPoint(self, storing), inner, slot.column, None, 2 * shape.depth)
             self._at(point)
             storing.add(*inner.statements if slot.valid is None else (If(slot.valid, tuple(inner.statements)),))
-        first = storing.inner(1)
-        for output in shape.region.outputs:
-            if not shape.full_key(output):
-                spec = shape.graph.nodes[output].spec
-                place = shape.place(shape.region.layouts[output], spec.shape, True)
-                argument = self.arguments.get("output", spec.dtype, output)
-                RowPoint(self, first).store(output, self.base(argument.name, place), 1, "1")
-        if first.statements:
-            storing.add(If(self.is_first(), tuple(first.statements)))
+        storing.add(*self.stores_of_row(storing, self.is_first()))
         self.scope.add(*self.of_own_row(tuple(storing.statements)))
+
+    def rows(self) -> For:
+        """The loop over rows; teams for which there is none left repeat the last one."""
+        row = SetInteger("r", f"min(turn + lid / {self.team.size}, n - 1)")
+        return For("turn", f"gid * {self.together}", "n", f"gsize * {self.together}", (row, *self.one_row()))
 
     def columns(self) -> list[Slot]:
         """The columns of a work-item."""
@@ -134,17 +105,6 @@ class TeamWalk(RowWalk):
         self.team.accumulate(reductions, totals, self.slots)
         return self.team.finish(reductions, totals, spread=True)
 
-    def reduce(self, phase: int) -> None:
-        """The reductions of one sweep; their results are known in the row from then on."""
-        shape = self.shape
-        nodes = shape.targets(phase)
-        results = self.results([self._reduction(node, phase) for node in nodes])
-        for node, parts in zip(nodes, results, strict=True):
-            result = shape.graph.nodes[node]
-            self.scope.known[node] = self.scope.let(
-                Splat(parts[-1]), register_dtype(result.spec.dtype), mask_bytes=parts[-1].mask_bytes
-            )
-
 
 class GroupWalk(TeamWalk):
     """Emits the sweeps over one row of several blocks, each held by a team of the work-group."""
@@ -152,6 +112,11 @@ class GroupWalk(TeamWalk):
     def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, team: Team) -> None:
         super().__init__(shape, arguments, scope, team)
         self.blocks = -(-shape.columns // BLOCK)
+        self.work_group, self.together = WARP * self.blocks, 1
+
+    def rows(self) -> For:
+        """The loop over rows, a row in each turn."""
+        return self.loop("gid", "n", "gsize")
 
     def columns(self) -> list[Slot]:
         """The columns of a work-item in its team's block, of which the last may be shorter."""

@@ -178,27 +178,45 @@ class RowWalk:
         for phase in range(shape.depth):
             self.reduce(phase)
         self._finish(shape.depth)
-        for output in shape.region.outputs:
-            if not shape.full_key(output):
-                self._store_row_value(output)
+        for output in self.row_outputs:
+            scope = self.scope.inner()
+            self.store_of_row(scope, output)
+            self.scope.add(*scope.statements if shape.cpu else (If("lid == 0", tuple(scope.statements)),))
+
+    def loop(self, start: str, stop: str, step: str) -> For:
+        """A loop over rows, numbered through all records."""
+        return For("r", start, stop, step, self.one_row())
+
+    def one_row(self) -> tuple[Stmt, ...]:
+        """Where row `r` is, and its sweeps."""
+        rows = self.shape.rows
+        if rows == 1:
+            return (SetInteger("record", "r"), *self.scope.statements)
+        place = SetInteger("record", f"r / {rows}"), SetInteger("outer", f"r % {rows}")
+        return (*place, *self.scope.statements)
 
     def reduce(self, phase: int) -> None:
         """The reductions of one sweep; their results are known in the row from then on."""
         shape = self.shape
         nodes = shape.targets(phase)
         self._keep(phase)
-        reductions = [self._reduction(node, phase) for node in nodes]
+        results = self.results([self._reduction(node, phase) for node in nodes])
+        for node, parts in zip(nodes, results, strict=True):
+            result = shape.graph.nodes[node]
+            self.scope.known[node] = self.scope.let(
+                Splat(parts[-1]), register_dtype(result.spec.dtype), mask_bytes=parts[-1].mask_bytes
+            )
+
+    def results(self, reductions: list[Reduction]) -> list[Parts]:
+        """What the reductions of a sweep give."""
+        shape = self.shape
         scope = self.scope.inner(shape.lanes)
         if shape.cpu:
             results = VectorBlocks(scope, reductions, shape.lanes).row(shape.columns)
         else:
             results = GroupBlocks(scope, reductions, shuffle=shape.shuffles).row(shape.columns)
         self.scope.add(*scope.statements)
-        for node, parts in zip(nodes, results, strict=True):
-            result = shape.graph.nodes[node]
-            self.scope.known[node] = self.scope.let(
-                Splat(parts[-1]), register_dtype(result.spec.dtype), mask_bytes=parts[-1].mask_bytes
-            )
+        return results
 
     def _reduction(self, node: int, phase: int) -> Reduction:
         shape = self.shape
@@ -269,36 +287,40 @@ class RowWalk:
         # Emitted before the loop is added: what the body needs of the row comes to stand before it.
         self.scope.add(*self.all_columns(store))
 
-    def _at(self, point: ColumnPoint) -> None:
-        shape = self.shape
-        for output in shape.region.outputs:
-            if shape.full_key(output):
-                spec = shape.graph.nodes[output].spec
-                place = shape.place(shape.region.layouts[output], spec.shape, True)
-                argument = self.arguments.get("output", spec.dtype, output)
-                index, stride, each = self.address(self.base(argument.name, place), place, point.column)
-                point.store(output, index, stride, point.count, each)
-        if self.folds is not None:
-            self.folds(point)
+    # -- stores -------------------------------------------------------------------------------
+
+    @property
+    def row_outputs(self) -> list[int]:
+        """The outputs that are constant along the row."""
+        return [output for output in self.shape.region.outputs if not self.shape.full_key(output)]
 
     def store_column(self, point: ColumnPoint) -> None:
         """Store everything at a column by itself; what is constant along the row at its first one."""
         self._at(point)
-        first = point.scope.inner(1)
-        for output in self.shape.region.outputs:
-            if not self.shape.full_key(output):
-                spec = self.shape.graph.nodes[output].spec
-                place = self.shape.place(self.shape.region.layouts[output], spec.shape, True)
-                argument = self.arguments.get("output", spec.dtype, output)
-                RowPoint(self, first).store(output, self.base(argument.name, place), 1, "1")
-        if first.statements:
-            point.scope.add(If(f"{point.column} == 0", tuple(first.statements)))
+        point.scope.add(*self.stores_of_row(point.scope, f"{point.column} == 0"))
 
-    def _store_row_value(self, output: int) -> None:
-        shape = self.shape
-        spec = shape.graph.nodes[output].spec
-        place = shape.place(shape.region.layouts[output], spec.shape, True)
-        argument = self.arguments.get("output", spec.dtype, output)
-        scope = self.scope.inner(self.scope.lanes)
-        RowPoint(self, scope).store(output, self.base(argument.name, place), 1, "1")
-        self.scope.add(*scope.statements if shape.cpu else (If("lid == 0", tuple(scope.statements)),))
+    def stores_of_row(self, scope: Scope, condition: str) -> tuple[Stmt, ...]:
+        """The stores of what is constant along the row, where the condition holds."""
+        inner = scope.inner(1)
+        for output in self.row_outputs:
+            self.store_of_row(inner, output)
+        return (If(condition, tuple(inner.statements)),) if inner.statements else ()
+
+    def store_of_row(self, scope: Scope, output: int) -> None:
+        """Store one of what is constant along the row."""
+        base, _ = self._stored(output)
+        RowPoint(self, scope).store(output, base, 1, "1")
+
+    def _at(self, point: ColumnPoint) -> None:
+        for output in self.shape.region.outputs:
+            if self.shape.full_key(output):
+                index, stride, each = self.address(*self._stored(output), point.column)
+                point.store(output, index, stride, point.count, each)
+        if self.folds is not None:
+            self.folds(point)
+
+    def _stored(self, output: int) -> tuple[str, Place]:
+        """The integer that holds where the row's first number of an output goes, and the output's strides."""
+        spec = self.shape.graph.nodes[output].spec
+        place = self.shape.place(self.shape.region.layouts[output], spec.shape, True)
+        return self.base(self.arguments.get("output", spec.dtype, output).name, place), place
