@@ -13,12 +13,11 @@ from flowcompute.planner.anchor import Operand, times
 from flowcompute.planner.attention import KEYS, Attention
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import Assign, Below, Load, Number, Put, Select, Splat, Stmt, Var
+from flowcompute.planner.tiles import NEAR
 from flowcompute.spec import BOOL
 
 TILES = "tiles"
 """The local array of all slabs."""
-NEAR = 1 << 23
-"""Strides below it keep what lies in one tile within 32 bits."""
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,13 @@ from flowcompute.planner.kernel import (
     Var,
 )
 from flowcompute.planner.region import Region
+from flowcompute.planner.tiles import strip_lanes
 from flowcompute.spec import BOOL
 
 BLOCK = 128
 """Most queries for which a tile of keys is turned once."""
 TOGETHER = 4
-"""Queries whose sums are in registers at once: by 64 bytes they are 8 vectors of AVX2, as in `lower_matmul`."""
+"""Queries whose sums are in registers at once: by a strip they are 8 vectors of AVX2, as in `lower_matmul`."""
 
 
 class AttentionLowering:
@@ -46,7 +47,7 @@ class AttentionLowering:
         self.region = region
         self.one = one = Attention(graph, region)
         self.dtype = one.dtype
-        self.lanes = min(traits.lanes, max(8, 64 // one.dtype.itemsize))
+        self.lanes = strip_lanes(traits, one.dtype.itemsize)
         self.together = min(TOGETHER, one.queries)
         self.block = min(BLOCK, -(-one.queries // self.together) * self.together)
         self.key_vectors, self.value_vectors = KEYS // self.lanes, -(-one.columns // self.lanes)

@@ -33,10 +33,9 @@ from flowcompute.planner.kernel import (
     While,
 )
 from flowcompute.planner.region import Region
+from flowcompute.planner.tiles import STRIP_BYTES, strip_lanes
 
 TILE_ROWS = 4
-STRIP_BYTES = 64
-"""Four rows by 64 bytes are 8 sums of AVX2: enough to keep its multipliers busy, and half of its registers."""
 ROWS_PER_ITEM = 128
 """Most rows of a work-item, a multiple of `TILE_ROWS`."""
 PACKED_ROWS = 16
@@ -50,7 +49,7 @@ class MatmulLowering:
         self.region = region
         self.contraction = one = Contraction(graph, region)
         itemsize = one.dtype.itemsize
-        self.lanes = min(traits.lanes, max(8, STRIP_BYTES // itemsize))
+        self.lanes = strip_lanes(traits, itemsize)
         self.vectors = max(1, STRIP_BYTES // (self.lanes * itemsize))
         # Rows of B far apart, above all by powers of two, would push each other out of the cache.
         many = region.stream or one.units >= PACKED_ROWS

@@ -37,13 +37,12 @@ from flowcompute.planner.kernel import (
     Var,
 )
 from flowcompute.planner.region import Region
+from flowcompute.planner.tiles import PAD
 from flowcompute.spec import BOOL
 
 ACROSS = LANES
 """Work-items side by side: each has one class of keys."""
 PER_ITEM = KEYS // ACROSS
-PAD = 4
-"""Numbers between the rows of a local tile, so that work-items which write a column of it use different banks."""
 SLAB_BYTES = 18 << 10
 """Local memory of two slabs of values."""
 

@@ -33,17 +33,13 @@ from flowcompute.planner.kernel import (
     Var,
 )
 from flowcompute.planner.region import Region
+from flowcompute.planner.tiles import NEAR, PAD
 
 LANES = 4
 DEPTH = 16
 """Columns of A and rows of B in a tile of theirs; divides `PANEL`."""
 BAND = 8
 """Rows of tiles that neighbouring work-groups take column by column, so that they find both operands in cache."""
-PAD = 4
-"""Numbers between the rows of a local tile, so that work-items which write a column of it use different banks."""
-
-NEAR = 1 << 23
-"""Strides below it keep what lies in one tile within 32 bits."""
 
 
 @dataclass(frozen=True)
