@@ -262,6 +262,12 @@ class OpenCLExecutor(StepExecutor):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot, with the accumulators of unfinished blocks."""
         super().restore(state)
+        for step in self.one_pass.steps:
+            if isinstance(step, RegionStep) and step.kernel is not None and step.kernel.work == "columns":
+                for i in step.region.folds:
+                    fold = self.folds[i]
+                    assert isinstance(fold, Fold), "only canonical folds are reduced in kernels"
+                    fold.open_tail()
         for i, fold in self.folds.items():
             for part, array in enumerate(fold.open_accumulators or () if isinstance(fold, Fold) else ()):
                 self._carries[i, part] = array.copy()

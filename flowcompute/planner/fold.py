@@ -90,7 +90,8 @@ class Fold(BlockedAccumulator):
     """Accumulates a canonical reduction, from records or from blocks that a kernel has reduced.
 
     `push_records` keeps the records of an unfinished block; `push_blocks` takes whole blocks
-    and, at the end of the stream, the last shorter one; `push_open_blocks` accumulators.
+    and, at the end of the stream, the last shorter one; `push_open_blocks` accumulators. A fold
+    that was restored may go on in another of these ways than it began in, with the same bits.
     """
 
     def __init__(self, spec: FoldSpec, start: int = 0) -> None:
@@ -163,6 +164,37 @@ class Fold(BlockedAccumulator):
         super()._join(other)
         self._open = other._open
 
+    def open_tail(self) -> None:
+        """Turn the records of an unfinished block into accumulators, which a kernel goes on with."""
+        tail = self.cut.tail
+        if tail.count:
+            first = self.stop - tail.count
+            with np.errstate(all="ignore"):
+                accumulated = self._accumulate(self._mapped(tail.records, tail.count, first))
+            self._open = (tuple(part[0] for part in accumulated), tail.count)
+            tail.count = 0
+
+    def _push(self, values: Sequence[np.ndarray]) -> None:
+        arrays = self.arrays(values)
+        if self._open is not None:
+            arrays = self._go_on(arrays)
+        self._take(arrays)
+
+    def _go_on(self, arrays: Parts) -> Parts:
+        """Add records to the accumulators of the open block; gives those that belong to later ones."""
+        assert self._open is not None
+        before, done = self._open
+        items = min(self.block - done, len(arrays[0]))
+        if items:
+            own = self._mapped(tuple(array[:items] for array in arrays), items, self.stop)
+            with np.errstate(all="ignore"):
+                after = self._accumulate(own, tuple(part[None] for part in before))
+                self._open = (tuple(part[0].copy() for part in after), done + items)
+                if done + items == self.block:
+                    self.tree.add(self._prepared(after, self.block))
+                    self._open = None
+        return tuple(array[items:] for array in arrays)
+
     @property
     def open_accumulators(self) -> Parts | None:
         """The accumulators of the block that the next batch goes on with, one array of numbers a part."""
@@ -182,22 +214,36 @@ class Fold(BlockedAccumulator):
 
     def reduce(self, arrays: Parts, records: int, first: int) -> Parts:
         """Records `(n, numbers)` to nodes `(blocks, numbers)`."""
+        blocks = self._mapped(arrays, records, first)
+        if self.spec.op == "vecdot" and self.spec.fused:
+            return self._prepared((self._fused(*blocks),), records)
+        return self._prepared(self._accumulate(blocks), records)
+
+    def _mapped(self, arrays: Parts, records: int, first: int) -> Parts:
+        """Records `(n, numbers)` as blocks `(blocks, records, numbers)`, with the index of each where it counts."""
         spec = self.spec
         blocks = tuple(part.reshape(len(part) // records, records, spec.numbers) for part in arrays)
         if spec.op in ("argmin", "argmax"):
             index = (first + np.arange(len(arrays[0]), dtype=np.int64)).reshape(-1, records, 1) * spec.inner
             index = index + blocks[1] if len(blocks) > 1 else np.broadcast_to(index, blocks[0].shape)
             blocks = (blocks[0], index)
-        if spec.op == "vecdot" and spec.fused:
-            return self._prepared((self._fused(*blocks),), records)
-        if spec.op == "vecdot":
+        return blocks
+
+    def _accumulate(self, blocks: Parts, before: Parts | None = None) -> Parts:
+        """Blocks to accumulators `(blocks, numbers)` of `spec.parts()`, as kernels have them.
+
+        Args:
+            before: the accumulators that the blocks' earlier records have given.
+        """
+        op = self.spec.op
+        if op == "vecdot":
             blocks = (blocks[0] * blocks[1],)
-        if spec.op == "var":
-            shift = blocks[0][:, :1]
-            moved = blocks[0] - shift
-            summed = self._reduce_in_order("var", (moved, moved * moved, *blocks[1:]))
-            return self._prepared((shift[:, 0], *summed), records)
-        return self._prepared(self._reduce_in_order(spec.op, blocks), records)
+        if op != "var":
+            return self._reduce_in_order(op, _behind(before, blocks))
+        shift = blocks[0][:, :1] if before is None else before[0][:, None]
+        moved = blocks[0] - shift
+        parts = _behind(None if before is None else before[1:], (moved, moved * moved, *blocks[1:]))
+        return (shift[:, 0], *self._reduce_in_order("var", parts))
 
     def _reduce_in_order(self, op: str, blocks: Parts) -> Parts:
         if self.spec.numbers == 1:
@@ -283,3 +329,10 @@ class Fold(BlockedAccumulator):
             raise ValueError("an empty stream has no such value")
         value = 0 if spec.op in ("sum", "vecdot") and is_float(spec.dtype) else identity(spec.op, spec.dtype)
         return np.full(spec.numbers, value, spec.dtype)
+
+
+def _behind(before: Parts | None, blocks: Parts) -> Parts:
+    """Blocks with accumulators in place of their earlier records."""
+    if before is None:
+        return blocks
+    return tuple(np.concatenate([first[:, None], block], axis=1) for first, block in zip(before, blocks, strict=True))

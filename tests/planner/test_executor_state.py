@@ -27,11 +27,14 @@ def process(plan: Plan, executor: Executor, arrays: dict[int, np.ndarray], start
             executor.process(Batch(seq, begin, end, {i: arrays[i][begin:end] for i in mine}, clock.id), {})
 
 
-def results(plan: Plan, arrays: dict[int, np.ndarray], cut: int | None, length: int) -> dict[int, np.ndarray]:
-    executor = plan.backend.executor(plan, 0, {})
+def results(
+    plan: Plan, arrays: dict[int, np.ndarray], cut: int | None, length: int, first: Plan | None = None
+) -> dict[int, np.ndarray]:
+    first = first or plan
+    executor = first.backend.executor(first, 0, {})
     executor.open()
     if cut is not None:
-        process(plan, executor, arrays, 0, cut)
+        process(first, executor, arrays, 0, cut)
         state: dict[str, Any] = executor.snapshot()
         executor.close()
         executor = plan.backend.executor(plan, 0, {})
@@ -59,3 +62,29 @@ def test_continuing_changes_no_bit(device: str) -> None:
         assert {value: array.tobytes() for value, array in parted.items()} == {
             value: array.tobytes() for value, array in whole.items()
         }
+
+
+@pytest.mark.parametrize("devices", [("cpu", "numpy"), ("numpy", "cpu")])
+def test_another_backend_continues_inside_a_block(devices: tuple[str, str]) -> None:
+    # Items of three numbers are folded in blocks of 4096 records, so that every cut below lies inside one.
+    rng = np.random.default_rng(5)
+    length = 9000
+    data = rng.standard_normal((length, 3), dtype=np.float32)
+    data[4500, 1] = np.nan
+    data[1500, 2] = data[700, 2] = 9
+    x = fc.source(data)
+    roots = (x.sum(axis=0), x.prod(axis=0), x.var(axis=0), x.argmax(axis=0), x.min(axis=0), (x * x).mean(axis=0))
+    counts = (x.astype("int16").sum(axis=0), fc.all(x > -3, axis=0))
+    dot = fc.vecdot(x, x + 1, axis=0)  # kernels round products and sums once, NumPy twice
+    strategy = fc.Strategy(batch_bytes=1024 * 12)
+    first, second = (fc.plan(*roots, *counts, dot, device=device, strategy=strategy) for device in devices)
+    arrays = {stage.value: data for stage in first.passes[0].sources}
+    whole = results(second, arrays, None, length)
+    for cut in (1024, 3072, 4096, 5120, 8192):
+        parted = results(second, arrays, cut, length, first)
+        for value, array in whole.items():
+            name = first.graph.nodes[value].name
+            if name == "vecdot":
+                np.testing.assert_allclose(parted[value], array, rtol=1e-5)
+            else:
+                assert parted[value].tobytes() == array.tobytes(), (cut, name)
