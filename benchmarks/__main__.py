@@ -9,7 +9,7 @@ import sys
 from benchmarks import streams
 from benchmarks.harness import ROOT, Measured, Setup, measure
 from benchmarks.peers import MODULES, YARDSTICK
-from benchmarks.report import environment, limits_table, save_json, save_plot, table
+from benchmarks.report import limits_table, print_heading, save_json, save_plot, say, table
 from benchmarks.workloads import LIMITS, SMALL_MIB, WORKLOADS, Workload
 
 
@@ -48,15 +48,7 @@ def main() -> int:
     """Measure what was asked for; 1 when a peer's answer was wrong."""
     options = parse()
     setup = Setup(options.data, options.mib, options.reps, options.batches, options.cold)
-    machine = environment()
-    print(f"{machine['processor']}, {machine['cores']} cores, load {machine['load']:.1f}, Python {machine['python']}")
-    print(", ".join(f"{name} {version}" for name, version in machine["libraries"].items()))
-    print(f"{options.mib} MiB an input, {options.reps} repetitions, {'cold' if options.cold else 'warm'} files")
-
-    def say(text: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
+    print_heading("an input", setup)
     limits: list[tuple[Workload, Measured]] = []
     if not options.no_limits:
         limits += [(limit, measure(limit, [YARDSTICK], setup, say)[0]) for limit in LIMITS.values()]

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import flowcompute as fc
+from benchmarks.interleaved import interleaved
 from flowcompute.batch import Batch
 from flowcompute.elements.nn.attention import _naive_attention, attention_of
 from flowcompute.gpu.executor import OpenCLExecutor
@@ -103,12 +104,7 @@ def measure(array: np.ndarray, options: argparse.Namespace, *, check: bool) -> N
     if torch is not None:
         calls["torch"] = torch_run(array, options.device, causal=options.causal)
         results["torch"] = calls["torch"]().cpu().numpy()
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(options.reps):
-        for name, run in calls.items():
-            began = time.perf_counter()
-            run()
-            seconds[name].append(time.perf_counter() - began)
+    seconds = interleaved(calls, options.reps)
     heads, length, size = array.shape[2:]
     operations = 4 * heads * length**2 * size / (2 if options.causal else 1)
     print(f"length {length}, {heads} heads of {size}, {array.dtype}{', causal' if options.causal else ''}")

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import flowcompute as fc
+from benchmarks.interleaved import interleaved
 from flowcompute.batch import Batch
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.executor import OpenCLExecutor
@@ -96,12 +96,7 @@ def main() -> None:
         name: (residents[name].run, jobs[name][2] * array.nbytes) for name in jobs
     }
     calls["copy (read + write)"] = (copy_of(first, array.nbytes), 2.0 * array.nbytes)
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(options.reps):
-        for name, (run, _) in calls.items():
-            began = time.perf_counter()
-            run()
-            seconds[name].append(time.perf_counter() - began)
+    seconds = interleaved({name: run for name, (run, _) in calls.items()}, options.reps)
     medians = {name: calls[name][1] / statistics.median(times) / 1e9 for name, times in seconds.items()}
     limit = medians["copy (read + write)"]
     for name, rate in medians.items():

@@ -12,13 +12,13 @@ import argparse
 import importlib
 import importlib.util
 import statistics
-import time
 from collections.abc import Callable
 
 import numpy as np
 
 import flowcompute as fc
 from benchmarks.device import Resident
+from benchmarks.interleaved import interleaved
 
 
 def torch_product(left: np.ndarray, right: np.ndarray) -> Callable[[], None] | None:
@@ -55,14 +55,8 @@ def main() -> None:
         }
         peer = torch_product(left, right)
         calls |= {} if peer is None else {"torch product": peer}
-        seconds: dict[str, list[float]] = {name: [] for name in calls}
-        for _ in range(options.reps + 2):
-            for name, run in calls.items():
-                began = time.perf_counter()
-                run()
-                seconds[name].append(time.perf_counter() - began)
-        for name, times in seconds.items():
-            rate = 2 * rows * inner * columns / statistics.median(times[2:]) / 1e12
+        for name, times in interleaved(calls, options.reps, untimed=2).items():
+            rate = 2 * rows * inner * columns / statistics.median(times) / 1e12
             print(f"({rows}, {inner}) @ ({inner}, {columns})  {name:26} {rate:7.2f} TFLOP/s")
         part = (fc.source(left[:300]) @ fc.constant(right)).resolve(device=options.device, progress=False)
         exact = left[:300].astype("f8") @ right.astype("f8")

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import statistics
+import sys
 import time
 from dataclasses import asdict
 from importlib import metadata
@@ -98,6 +99,21 @@ def environment() -> dict[str, Any]:
         "date": time.strftime("%Y-%m-%d %H:%M"),
         "load": os.getloadavg()[0],
     }
+
+
+def print_heading(input_name: str, setup: Setup) -> dict[str, Any]:
+    """Say where and how it is measured; the environment."""
+    machine = environment()
+    print(f"{machine['processor']}, {machine['cores']} cores, load {machine['load']:.1f}, Python {machine['python']}")
+    print(", ".join(f"{name} {version}" for name, version in machine["libraries"].items()))
+    print(f"{setup.mib} MiB {input_name}, {setup.repetitions} repetitions, {'cold' if setup.cold else 'warm'} files")
+    return machine
+
+
+def say(text: str) -> None:
+    """Show how far it is, on a line of its own that the next one replaces; nothing without a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def save_json(

@@ -6,13 +6,11 @@ import argparse
 import json
 import os
 import statistics
-import sys
-from collections.abc import Callable
 from dataclasses import asdict
 
 from benchmarks.harness import ROOT, Measured, Setup, Task, compare
 from benchmarks.latency import Latency, latency_table, measure_latency
-from benchmarks.report import environment, find
+from benchmarks.report import find, print_heading, say
 from benchmarks.stream_check import StreamChecker
 from benchmarks.stream_workloads import PEERS, STREAMS, make_inputs, make_job
 from benchmarks.workloads import SMALL_MIB, Workload
@@ -69,19 +67,11 @@ def main(arguments: list[str]) -> int:
     """Measure what was asked for; 1 when a peer's answer was wrong."""
     options = parse(arguments)
     setup = Setup(options.data, options.mib, options.reps, 0, options.cold)
-    machine = environment()
-    print(f"{machine['processor']}, {machine['cores']} cores, load {machine['load']:.1f}, Python {machine['python']}")
-    print(", ".join(f"{name} {version}" for name, version in machine["libraries"].items()))
-    print(f"{options.mib} MiB file, {options.reps} repetitions, {'cold' if options.cold else 'warm'} files")
-
-    def say(text: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
+    machine = print_heading("a file", setup)
     results: dict[str, list[Measured]] = {}
     for name in options.workloads:
         if name != LATENCY:
-            results[name] = _measure(STREAMS[name], setup, say)
+            results[name] = _measure(STREAMS[name], setup)
             say("")
             print(table(STREAMS[name], results[name]), flush=True)
     latency: dict[str, Latency] = {}
@@ -101,7 +91,7 @@ def main(arguments: list[str]) -> int:
     return int(any(one.state == "wrong" for measured in results.values() for one in measured))
 
 
-def _measure(workload: Workload, setup: Setup, say: Callable[[str], None]) -> list[Measured]:
+def _measure(workload: Workload, setup: Setup) -> list[Measured]:
     places = ((setup.folder, setup.mib), (os.path.join(setup.folder, "small"), SMALL_MIB))
     for folder, mib in places:
         make_inputs(workload, folder, mib)

@@ -10,14 +10,12 @@ the first and last 64 results are checked against NumPy in float64.
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import statistics
-import time
-from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.interleaved import interleaved
+from benchmarks.products import torch_product
 from flowcompute.gpu._cl import cl
 
 ROWS, COLUMNS, DEPTH, STAGES, WARP_TILE = 128, 256, 64, 3, 64
@@ -102,20 +100,6 @@ void product(__global const ushort *restrict A, __global const ushort *restrict 
 """
 
 
-def torch_product(left: np.ndarray, right: np.ndarray) -> Callable[[], None] | None:
-    """The product by PyTorch on its GPU; None where there is none."""
-    if importlib.util.find_spec("torch") is None:
-        return None
-    torch = importlib.import_module("torch")
-    a, b = (torch.from_numpy(array).cuda() for array in (left, right))
-
-    def run() -> None:
-        torch.matmul(a, b)
-        torch.cuda.synchronize()
-
-    return run
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=8192)
@@ -141,14 +125,8 @@ def main() -> None:
     calls = {"mma.sync from OpenCL": run}
     peer = torch_product(a, b)
     calls |= {} if peer is None else {"torch": peer}
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(options.reps + 2):
-        for name, call in calls.items():
-            began = time.perf_counter()
-            call()
-            seconds[name].append(time.perf_counter() - began)
-    for name, times in seconds.items():
-        print(f"{name:24} {2 * size**3 / statistics.median(times[2:]) / 1e12:7.0f} TFLOP/s")
+    for name, times in interleaved(calls, options.reps, untimed=2).items():
+        print(f"{name:24} {2 * size**3 / statistics.median(times) / 1e12:7.0f} TFLOP/s")
     c = np.empty((size, size), np.float32)
     cl.enqueue_copy(queue, c, of_c)
     for part in (slice(None, 64), slice(-64, None)):
