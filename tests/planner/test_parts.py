@@ -12,48 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements.source import Reader, Source
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import build_graph
 from flowcompute.planner.parts import move_parts_to_sources
 from flowcompute.sources.view import SourceView
-from flowcompute.spec import Spec, Stream
+from tests.sources.tape import Tape
 
 N = 1000
 X = np.random.default_rng(1).integers(-9, 9, (N, 3)).astype(np.float32)
-
-
-class Tape(Source):
-    """Records that are only read, and a log of which were."""
-
-    def __init__(self, records: np.ndarray = X) -> None:
-        super().__init__(Spec(records.dtype, records.shape[1:], Stream(len(records))))
-        self.freeze_fields(records=records, log=[])
-
-    @property
-    def read_records(self) -> int:
-        return sum(stop - start for start, stop in self.log)
-
-    def open(self, *, position: int = 0, mapped: bool = True) -> Reader:
-        del mapped
-        return TapeReader(self, position)
-
-
-class TapeReader(Reader):
-    def __init__(self, tape: Tape, position: int) -> None:
-        self.tape = tape
-        self.position = position
-
-    def read(self, out: np.ndarray) -> int:
-        part = self.tape.records[self.position : self.position + len(out)]
-        out[: len(part)] = part
-        if len(part):
-            self.tape.log.append((self.position, self.position + len(part)))
-        self.position += len(part)
-        return len(part)
-
-    def close(self) -> None:
-        """There is nothing to release."""
 
 
 def resolve(element: fc.Element, **options: Any) -> Any:
@@ -87,7 +53,7 @@ READ: dict[str, tuple[Callable[[Any], Any], Any, int]] = {
 @pytest.mark.parametrize("name", READ)
 def test_only_what_is_used_is_read(name: str) -> None:
     build, wanted, records = READ[name]
-    tape = Tape()
+    tape = Tape(X)
     np.testing.assert_array_equal(resolve(build(tape)), wanted)
     assert tape.read_records <= records
     np.testing.assert_array_equal(resolve(build(tape), strategy=fc.Strategy(batch_bytes=100)), wanted)
@@ -97,7 +63,7 @@ def test_only_what_is_used_is_read(name: str) -> None:
 def test_nothing_waits_for_what_comes_much_later(name: str) -> None:
     build, wanted, _ = READ[name]
     budget = np.asarray(wanted).nbytes + 2000
-    np.testing.assert_array_equal(resolve(build(Tape()), memory=budget), wanted)
+    np.testing.assert_array_equal(resolve(build(Tape(X)), memory=budget), wanted)
 
 
 # -- the rewrite --------------------------------------------------------------------------------
@@ -111,7 +77,7 @@ def views(*elements: fc.Element) -> list[tuple[int, int, int, int | None]]:
 
 
 def test_parts_reach_every_source_of_an_expression() -> None:
-    x, y = Tape(), Tape()
+    x, y = Tape(X), Tape(X)
     assert views((x + y)[10:20:3]) == [(10, 3, 0, 4), (10, 3, 0, 4)]
     assert views(fc.cut(x * y, 7, tail="drop")) == [(0, 7, 7, 142)] * 2
     assert views(x[3:][4:9]) == [(7, 1, 0, 5)]
@@ -134,7 +100,7 @@ STAYS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", STAYS)
 def test_what_hangs_on_its_place_in_the_stream_is_not_moved(name: str) -> None:
     build = STAYS[name]
-    assert all(view == (0, 2, 0, 500) for view in views(build(Tape())))
+    assert all(view == (0, 2, 0, 500) for view in views(build(Tape(X))))
     whole, part = resolve(build(fc.source(X))), resolve(build(fc.iterate([X], shape=(3,), dtype="float32")[:N]))
     np.testing.assert_array_equal(whole, part)
 

@@ -11,43 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowcompute.elements.source import Reader, Source
+from flowcompute.elements.source import Source
 from flowcompute.errors import SourceError
 from flowcompute.sources import MemorySource
 from flowcompute.sources import open as fc_open
 from flowcompute.sources.view import SourceView
-from flowcompute.spec import SUPPORTED_DTYPES, Spec, Stream
+from flowcompute.spec import SUPPORTED_DTYPES
 from flowcompute.testing import SourceContract
+from tests.sources.tape import Tape
 
 FEW = SUPPORTED_DTYPES[:4]
-
-
-class Tape(Source):
-    """Records that are read only, and that keeps which were."""
-
-    def __init__(self, records: np.ndarray, ends_at: int | None = None) -> None:
-        super().__init__(Spec(records.dtype, records.shape[1:], Stream(len(records))))
-        self.freeze_fields(records=records[:ends_at], log=[])
-
-    def open(self, *, position: int = 0, mapped: bool = True) -> Reader:
-        del mapped
-        return TapeReader(self, position)
-
-
-class TapeReader(Reader):
-    def __init__(self, tape: Tape, position: int) -> None:
-        self.tape = tape
-        self.position = position
-
-    def read(self, out: np.ndarray) -> int:
-        part = self.tape.records[self.position : self.position + len(out)]
-        out[: len(part)] = part
-        self.tape.log.append((self.position, self.position + len(out)))
-        self.position += len(part)
-        return len(part)
-
-    def close(self) -> None:
-        self.position = len(self.tape.records)
 
 
 def among(records: np.ndarray, before: int, step: int, after: int) -> np.ndarray:
