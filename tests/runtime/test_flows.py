@@ -19,21 +19,9 @@ from flowcompute.errors import PlanError, RunError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.programs import build
 from tests.gpu.shapes import gpu_shaped
+from tests.runtime.feeding import X, assert_no_threads, failing, feed, numbers
 
 DEVICES = ["numpy", "cpu"]
-X = np.random.default_rng(7).integers(-9, 9, (60, 3)).astype(np.float32) / 4
-
-
-def numbers(*values: float) -> np.ndarray:
-    return np.array(values, np.float32)
-
-
-def feed() -> fc.Element:
-    return fc.feed((3,), "float32")
-
-
-def assert_no_threads() -> None:
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("flowcompute")] == []
 
 
 # -- values -------------------------------------------------------------------------------------
@@ -270,17 +258,6 @@ def test_nothing_is_planned_or_compiled_after_opening() -> None:
 
 
 # -- failures -----------------------------------------------------------------------------------
-
-
-def failing(x: Any) -> Any:
-    """A host function that fails at numbers of 7."""
-
-    def check(array: np.ndarray) -> np.ndarray:
-        if (array == 7).any():
-            raise ValueError("seven")
-        return array
-
-    return fc.host(check, x, shape=(), dtype="float32")
 
 
 def test_a_flow_that_failed_half_way_gives_no_wrong_values() -> None:
