@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.planner.accumulator import Accumulator
 from flowcompute.planner.accumulators import HostFold, accumulator_spec
-from flowcompute.planner.accumulators.ordered import from_ordered, to_ordered
 from flowcompute.planner.accumulators.products import product_block
-from flowcompute.planner.accumulators.sketch import SKETCH_RECORDS, rank_error
-from flowcompute.spec import BFLOAT16, FLOAT64, INT64, SUPPORTED_DTYPES, Spec, Stream, is_float
+from flowcompute.planner.accumulators.sketch import SKETCH_RECORDS
+from flowcompute.spec import FLOAT64, INT64, Spec, Stream
 
 SIZES = st.sampled_from([0, 1, 2, 3, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 8191, 8193, 20_000, 40_000])
 EDGES = np.array([-2.0, -1, -1, 0, 0.25, 1, 1])
@@ -268,137 +267,7 @@ def test_a_key_out_of_range_is_named(dtype: str) -> None:
     assert f"0 to {length - 1}" in str(caught.value)
 
 
-# -- special values ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", SUPPORTED_DTYPES, ids=str)
-def test_ordered_integers(dtype: np.dtype) -> None:
-    if is_float(dtype):
-        numbers = np.array([-np.inf, -3, -1e-3, -0.0, 0.0, 1e-3, 3, np.inf]).astype(dtype)
-    elif dtype == np.bool_:
-        numbers = np.array([False, True])
-    else:
-        info = np.iinfo(dtype)
-        numbers = np.array([info.min, info.min + 1, info.max - 1, info.max], dtype)
-    ordered = to_ordered(numbers)
-    assert ordered.dtype.kind in "iu"
-    assert (ordered[:-1] < ordered[1:]).all()
-    assert from_ordered(ordered, dtype).tobytes() == numbers.tobytes()
-    if is_float(dtype):
-        nan = np.array([np.nan, -np.nan]).astype(dtype)
-        assert (to_ordered(nan) > ordered.max()).all()
-        assert (to_ordered(nan, nan_first=True) < ordered.min()).all()
-        assert np.isnan(from_ordered(to_ordered(nan), dtype)).all()
-        assert np.isnan(from_ordered(to_ordered(nan, nan_first=True), dtype)).all()
-
-
-@pytest.mark.parametrize("dtype", ["f2", BFLOAT16, "f4", "f8"], ids=str)
-def test_extremes_of_segments(dtype: Any) -> None:
-    x = np.array([0.0, -0.0, -0.0, 0.0, np.nan, 7, np.inf, -np.inf, 1]).astype(dtype)
-    keys = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4])
-    found = {}
-    for op in ("segment_min", "segment_max"):
-        operands = [Spec(x.dtype, (), Stream(None)), Spec(keys.dtype, (), Stream(None))]
-        accumulator = accumulator_spec(op, operands, {}, Spec(x.dtype, (6,))).make()
-        accumulator.push_records([x, keys])
-        found[op] = accumulator.result().astype("f8")
-    assert np.array_equal(found["segment_min"], [0, 0, np.nan, -np.inf, 1, np.inf], equal_nan=True)
-    assert np.array_equal(found["segment_max"], [0, 0, np.nan, np.inf, 1, -np.inf], equal_nan=True)
-    assert np.signbit(found["segment_min"][:2]).all()
-    assert not np.signbit(found["segment_max"][:2]).any()
-
-
-@pytest.mark.parametrize("dtype", ["f2", BFLOAT16, "f4", "f8"], ids=str)
-def test_top_k_of_special_values(dtype: Any) -> None:
-    x = np.array([1, -0.0, 0.0, np.inf, np.nan, 3, -np.nan, np.inf, -np.inf, 0.0]).astype(dtype)
-    order = [4, 6, 3, 7, 5, 0, 1, 2, 9, 8]
-    for k in (1, 2, 5, 9, 10):
-        operands = [Spec(x.dtype, (), Stream(None))]
-        values = accumulator_spec("top_k_values", operands, {}, Spec(x.dtype, (k,))).make()
-        indices = accumulator_spec("top_k_indices", operands, {}, Spec(INT64, (k,))).make()
-        for part in (x[:1], x[1:4], x[4:]):
-            values.push_records([part])
-            indices.push_records([part])
-        assert indices.result().tolist() == order[:k]
-        want = x[order[:k]].astype("f8")
-        assert np.array_equal(values.result().astype("f8"), want, equal_nan=True)
-        assert np.array_equal(np.signbit(values.result())[2:], np.signbit(want)[2:])
-
-
-def test_too_few_records() -> None:
-    operands = [Spec(INT64, (), Stream(None))]
-    accumulator = accumulator_spec("top_k_values", operands, {}, Spec(INT64, (4,))).make()
-    accumulator.push_records([np.arange(3)])
-    with pytest.raises(ValueError, match="4 records were asked for, and the stream has 3"):
-        accumulator.result()
-    for op in ("first", "last"):
-        with pytest.raises(ValueError, match=f"no {op} record"):
-            accumulator_spec(op, operands, {}, Spec(INT64, ())).make().result()
-
-
 # -- bounds -----------------------------------------------------------------------------------
-
-
-def quantiles(x: np.ndarray, q: np.ndarray, starts: Sequence[int] = (0,)) -> np.ndarray:
-    spec = accumulator_spec("quantile", [Spec(x.dtype, (), Stream(None))], {"q": tuple(q)}, Spec(FLOAT64, q.shape))
-    bounds = [*starts, len(x)]
-    parts = []
-    for start, stop in zip(bounds, bounds[1:], strict=False):
-        parts.append(spec.make(start))
-        parts[-1].push_records([x[start:stop]])
-    while len(parts) > 1:
-        parts[-2].merge(parts.pop())
-    return parts[0].result()
-
-
-def orders(length: int) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(5)
-    ramp = np.arange(length, dtype=np.float64)
-    return {
-        "ascending": ramp,
-        "descending": ramp[::-1].copy(),
-        "shuffled": rng.permutation(ramp),
-        "interleaved": np.concatenate([ramp[start::257] for start in range(257)]),
-        "from_both_ends": np.stack([ramp[: length // 2], ramp[::-1][: length // 2]], axis=1).reshape(-1),
-        "few_values": np.floor(rng.random(length) * 7),
-        "long_tail": rng.pareto(0.5, length),
-    }
-
-
-@pytest.mark.parametrize("kind", orders(8))
-def test_the_sketch_keeps_its_bound(kind: str) -> None:
-    x = orders(300_000)[kind]
-    q = np.linspace(0, 1, 301)
-    ranked = np.sort(x)
-    worst = rank_error(len(x))
-    assert worst < 0.0002 * len(x) + 1
-    for starts in ((0,), (0, 1, 77_777, 200_000)):
-        found = quantiles(x, q, starts)
-        position = q * (len(x) - 1)
-        below, above = np.searchsorted(ranked, found, "left"), np.searchsorted(ranked, found, "right")
-        # Interpolation ends between two records, so up to one place more.
-        assert (below <= position + worst + 1).all()
-        assert (above >= position - worst).all()
-        assert found[0] >= ranked[0]
-        assert found[-1] <= ranked[-1]
-
-
-def test_rank_error_as_documented() -> None:
-    assert rank_error(SKETCH_RECORDS) == rank_error(2 * SKETCH_RECORDS - 1) == 0
-    assert rank_error(10**6) / 10**6 < 0.0002
-    assert rank_error(10**9) / 10**9 < 0.0005
-
-
-def test_quantiles_of_infinities_and_nan() -> None:
-    q = np.array([0, 0.5, 1])
-    inf = np.inf
-    assert np.array_equal(quantiles(np.array([-inf, -inf, 1, inf, inf]), q), [-inf, 1, inf])
-    assert np.array_equal(quantiles(np.array([inf, inf]), q), [inf, inf, inf])
-    x = np.zeros(50_000)
-    x[7] = np.nan
-    assert np.isnan(quantiles(x, q)).all()
-    assert np.isnan(quantiles(x, q, (0, 30_000))).all()
-    assert np.isnan(quantiles(np.empty(0), q)).all()
 
 
 def test_covariance_far_from_zero() -> None:
