@@ -8,7 +8,7 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.spec import is_float
-from tests.properties.programs import Program, Value
+from tests.properties.values import Program, Value
 
 
 def resolve(program: Program, **options: Any) -> list[np.ndarray]:

@@ -7,9 +7,9 @@ import numpy as np
 import flowcompute as fc
 from flowcompute.spec import BOOL, INT64, is_float
 from tests.properties import bounds, stream_bounds
-from tests.properties.programs import Value
 from tests.properties.stream_bounds import known, moved, single
 from tests.properties.stream_leaves import LeafBuilder
+from tests.properties.values import Value
 
 STATISTICS = ("count", "histogram", "bins", "segments", "segments", "top", "end", "cov", "gram", "quantile")
 

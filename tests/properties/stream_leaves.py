@@ -15,7 +15,8 @@ from flowcompute.elements import Element
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, SUPPORTED_DTYPES
 from tests.properties import bounds
 from tests.properties.bounds import Bound
-from tests.properties.programs import Builder, Program, Value, numbers
+from tests.properties.programs import Builder
+from tests.properties.values import Program, Value, numbers
 
 ITEMS = ((), (), (), (3,), (3,), (1,), (2, 3))
 DTYPES = (FLOAT32, FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT64, np.dtype("int32"), np.dtype("int8"), BOOL)

@@ -12,10 +12,11 @@ import flowcompute as fc
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, FLOAT64, INT64, is_float
 from tests.properties import bounds, stream_bounds
-from tests.properties.programs import ROW_STEPS, Value
+from tests.properties.programs import ROW_STEPS
 from tests.properties.stream_bounds import known, moved, single
 from tests.properties.stream_folds import STATISTICS, FoldBuilder
 from tests.properties.stream_leaves import MOST_NUMBERS, StreamProgram
+from tests.properties.values import Value
 
 LENGTHS = (0, 1, 2, 3, 5, 8, 13, 31, 64, 65, 100, 129, 300, 1023, 1024, 1025, 2049, 3000)
 

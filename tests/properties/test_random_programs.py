@@ -11,7 +11,8 @@ from flowcompute.errors import PlanError
 from tests.gpu.shapes import resolve_on_gpu
 from tests.properties.cases import cases
 from tests.properties.checks import check_against_numpy, check_equal, check_same_bits, resolve
-from tests.properties.programs import Program, programs
+from tests.properties.programs import programs
+from tests.properties.values import Program
 
 STRATEGIES = st.builds(
     fc.Strategy,
