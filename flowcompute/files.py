@@ -17,6 +17,8 @@ import secrets
 import stat
 from typing import NamedTuple
 
+from flowcompute.folders import Folders
+
 _HINTS = {
     errno.ENOENT: "check the path",
     errno.ENOTDIR: "check the path: a part of it is no folder",
@@ -53,7 +55,21 @@ class Fingerprint(NamedTuple):
         return cls(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
 
 
-class Files:
+class Unfinished(NamedTuple):
+    """A file that an earlier process began, and how many of its bytes count."""
+
+    path: str
+    size: int
+
+
+class Sealed(NamedTuple):
+    """What tells a finished file from another one, also after it was renamed."""
+
+    size: int
+    mtime_ns: int
+
+
+class Files(Folders):
     """The operations on files that the package needs; each raises OSError as the system does.
 
     Descriptors are plain integers from `open_read` and `create_temporary`, given back to `close`.
@@ -117,11 +133,31 @@ class Files:
 
     def create_temporary(self, target: str, mode: int = 0o666) -> tuple[int, str]:
         """Create an empty file beside `target`, less the bits of the umask; returns its descriptor and path."""
-        folder, name = os.path.split(target)
-        # A name may have 255 bytes: the stem is there for people, the random part for uniqueness.
-        path = os.path.join(folder, f".{name[:48]}.{secrets.token_hex(8)}.partial")
+        path = _temporary_path(target, secrets.token_hex(8))
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(path, flags, mode), path
+
+    def begin_temporary(self, path: str, mode: int = 0o666) -> int:
+        """Create an empty file of this name, or empty the regular file of this name; returns its descriptor."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        return self._own_regular(os.open(path, flags, mode), path, 0)
+
+    def reopen_temporary(self, path: str, size: int) -> int:
+        """Open an unfinished file of at least `size` bytes and cut off what lies beyond; returns its descriptor."""
+        return self._own_regular(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK), path, size)
+
+    def _own_regular(self, handle: int, path: str, size: int) -> int:
+        try:
+            status = self.status(handle)
+            _require_regular(status, path)
+            if status.st_size < size:
+                raise OSError(errno.EIO, f"it has {status.st_size} bytes where {size} were written", path)
+            if status.st_size > size:
+                self.truncate(handle, size)
+        except OSError:
+            self.close(handle)
+            raise
+        return handle
 
     def write_at(self, handle: int, data: memoryview | bytes, offset: int) -> None:
         """Write all of `data` (bytes) at `offset`."""
@@ -197,22 +233,42 @@ class Draft:
     Args:
         durable: whether committing waits until the disk has it (fsync). Without, a power cut
             soon after may leave an empty file under the name.
+        token: tells the temporary name, which is random otherwise; a file that an earlier
+            process left behind under it is begun anew.
+        unfinished: the draft of an earlier process to go on with; OSError if it is not there, or shorter.
     """
 
-    def __init__(self, files: Files, target: str, mode: int = 0o666, *, durable: bool = True) -> None:
+    def __init__(
+        self,
+        files: Files,
+        target: str,
+        mode: int = 0o666,
+        *,
+        durable: bool = True,
+        token: str | None = None,
+        unfinished: Unfinished | None = None,
+    ) -> None:
         self._files = files
         self._durable = durable
         self._target = target
         self._handle: int | None = None
         self._path: str | None = None
         self._committed = False
+        self._name_is_durable = False
         try:
             old = files.stat(target)
         except FileNotFoundError:
             old = None
         self._replaces = old is not None
         bits = mode if old is None else stat.S_IMODE(old.st_mode) & 0o777
-        self._handle, self._path = files.create_temporary(target, bits)
+        if unfinished is not None:
+            self._handle, self._path = files.reopen_temporary(*unfinished), unfinished.path
+            return
+        if token is None:
+            self._handle, self._path = files.create_temporary(target, bits)
+        else:
+            path = _temporary_path(target, token)
+            self._handle, self._path = files.begin_temporary(path, bits), path
         if old is not None:
             # The umask may have taken bits away.
             try:
@@ -231,6 +287,28 @@ class Draft:
         if self._handle is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
         self._files.write_at(self._handle, data, offset)
+
+    def sync(self) -> None:
+        """Make what was written so far durable, and the temporary name; writing goes on, also meanwhile."""
+        if self._handle is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
+        if self._durable:
+            self._files.fsync(self._handle)
+            if not self._name_is_durable:
+                self._files.fsync_folder(os.path.dirname(self._target))
+                self._name_is_durable = True
+
+    def seal(self) -> Sealed:
+        """Make it durable as it is: it only lacks its name, which `commit` gives it."""
+        self.sync()
+        assert self._handle is not None
+        status = self._files.status(self._handle)
+        return Sealed(status.st_size, status.st_mtime_ns)
+
+    def suspend(self) -> None:
+        """Close it and leave it where it is, for `reopen`."""
+        self._path = None
+        self._close()
 
     def commit(self) -> None:
         """Make what was written durable and give it its name; on an error call `discard`."""
@@ -302,6 +380,13 @@ def path_text(path: str | os.PathLike[str]) -> str:
 def format_of(path: str) -> str | None:
     """The format that the extension of a path stands for: "npy" or "raw", or None."""
     return FORMATS.get(os.path.splitext(path)[1].lower())
+
+
+def _temporary_path(target: str, token: str) -> str:
+    """Where a draft of `target` lies: the stem is there for people, the token for uniqueness."""
+    # A name may have 255 bytes.
+    folder, name = os.path.split(target)
+    return os.path.join(folder, f".{name[:48]}.{token}.partial")
 
 
 def _require_regular(status: os.stat_result, path: str) -> None:

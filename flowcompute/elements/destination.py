@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.element import Element
+from flowcompute.elements.keeping import Place, Promise, State
 from flowcompute.errors import SpecError
 from flowcompute.spec import Spec
 
@@ -54,9 +55,35 @@ class Writer(ABC):
     def abort(self) -> None:
         """Drop everything written; leaves no trace. Harmless after `commit` and when called twice."""
 
-    def snapshot(self) -> dict[str, Any]:
-        """What was written so far, as plain data."""
+    # -- checkpoints --------------------------------------------------------------------------
+
+    def snapshot(self) -> State:
+        """What was written so far, as plain data; called between two writes, and quick."""
         return {}
+
+    def persist(self, state: State, place: Place) -> None:  # noqa: B027 - nothing to do for many
+        """Make durable what `snapshot` has said; called in a thread of its own, while writing goes on.
+
+        Raises:
+            DestinationError: if that fails.
+        """
+
+    def suspend(self) -> None:
+        """Close, and leave what was written where it is for `Destination.reopen`; instead of `abort`."""
+        self.abort()
+
+    def seal(self, place: Place) -> State:
+        """Make everything durable, so that only the final name is missing; `commit` follows.
+
+        Returns:
+            What `Destination.recover` needs where the process does not live to see it.
+
+        Raises:
+            DestinationError: if that fails.
+        """
+        state = self.snapshot()
+        self.persist(state, place)
+        return state
 
 
 class Destination(Element):
@@ -71,6 +98,9 @@ class Destination(Element):
 
     in_memory: bool = False
     """Whether the result stays in host memory (and so counts against the budget)."""
+
+    promise: Promise = "exactly once"
+    """What holds for a job that is killed and resumed."""
 
     @property
     def bound(self) -> bool:
@@ -97,3 +127,23 @@ class Destination(Element):
     @abstractmethod
     def open(self, spec: Spec) -> Writer:
         """Start writing a value of this spec (stream length as far as it is known by now)."""
+
+    def open_at(self, spec: Spec, place: Place) -> Writer:  # noqa: ARG002 - for those that keep something
+        """As `open`, for a job that can be resumed."""
+        return self.open(spec)
+
+    def reopen(self, spec: Spec, place: Place, state: State) -> Writer:  # noqa: ARG002 - as above
+        """Go on writing where a frozen job was; what was written after `state` is dropped.
+
+        Raises:
+            CheckpointError: if what was written is not there any more.
+        """
+        return self.open(spec)
+
+    def recover(self, spec: Spec, place: Place, state: State) -> Any:  # noqa: ARG002 - as above
+        """The root's value of a finished job, of which `Writer.seal` gave the state.
+
+        Raises:
+            CheckpointError: if what was written is missing or was changed.
+        """
+        return None

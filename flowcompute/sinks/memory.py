@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements.destination import Destination, Writer
-from flowcompute.errors import RunError, Site
+from flowcompute.elements.keeping import Place, SideFile, State
+from flowcompute.errors import CheckpointError, RunError, Site
+from flowcompute.files import explain
 from flowcompute.sinks.unbound import UNBOUND
 from flowcompute.spec import Spec
 
@@ -42,6 +45,21 @@ class MemorySink(Destination):
         """
         return MemoryWriter(spec, self.name or self.label, self.site)
 
+    def reopen(self, spec: Spec, place: Place, state: State) -> MemoryWriter:
+        """Go on with what the checkpoint holds.
+
+        Raises:
+            CheckpointError: if it does not hold it.
+            RunError: if there is not so much memory.
+        """
+        writer = self.open(spec)
+        writer.restore(state, place.side())
+        return writer
+
+    def recover(self, spec: Spec, place: Place, state: State) -> Any:
+        """The array, or the scalar, of a finished job."""
+        return self.reopen(spec, place, state).commit()
+
 
 class MemoryWriter(Writer):
     """Writes into an array.
@@ -59,6 +77,7 @@ class MemoryWriter(Writer):
         self._site = site
         self._pieces: list[np.ndarray] = []
         self._written = 0
+        self._persisted = 0
         self._result: np.ndarray | None = None
         if spec.stream is None or spec.length is not None:
             self._result = self._allocate(spec.shape if spec.length is None else (spec.length, *spec.shape))
@@ -77,6 +96,7 @@ class MemoryWriter(Writer):
         """
         if self._spec.stream is None and self._result is not None:
             np.copyto(self._result, array, casting="equiv")
+            self._written = 1
             return
         stop = start + len(array)
         self._limit(stop)
@@ -98,6 +118,77 @@ class MemoryWriter(Writer):
         """Drop what was written."""
         self._result = np.empty((0, *self._spec.shape), self._spec.dtype)
         self._pieces.clear()
+
+    # -- checkpoints --------------------------------------------------------------------------
+
+    def snapshot(self) -> State:
+        """How many records were written (1 for a whole value)."""
+        return {"written": self._written}
+
+    def persist(self, state: State, place: Place) -> None:
+        """Write the records that the checkpoint does not hold yet; see `Writer.persist`."""
+        stop = int(state["written"])
+        if stop == self._persisted:
+            return
+        side = place.side()
+        offset = self._persisted * self._spec.item_bytes
+        try:
+            for part in self._parts(self._persisted, stop):
+                data = np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
+                side.write_at(data, offset)
+                offset += len(data)
+            side.fsync()
+        except OSError as error:
+            text, hint = explain(error)
+            raise CheckpointError(
+                f"the result cannot be kept in the checkpoint: {text}", element=self.element, site=self._site, hint=hint
+            ) from error
+        self._persisted = stop
+
+    def restore(self, state: State, side: SideFile) -> None:
+        """Take what the checkpoint holds, and forget what it holds beyond that.
+
+        Raises:
+            CheckpointError: if it holds less.
+        """
+        items = int(state["written"])
+        resident = self._spec.stream is None
+        if self._result is not None and not 0 <= items <= (1 if resident else len(self._result)):
+            raise self._not_held(f"{items} records")
+        if self._result is None:
+            self._limit(items)
+        place = self._allocate((items, *self._spec.shape)) if self._result is None else self._result
+        data = (place if resident else place[:items]).reshape(-1).view(np.uint8).data
+        if items:
+            try:
+                count = side.read_into(data, 0)
+            except OSError as error:
+                raise self._not_held(explain(error)[0]) from error
+            if count != len(data):
+                raise self._not_held(f"{count} of {len(data)} bytes")
+        if self._result is None and items:
+            self._pieces = [place]
+        self._written = self._persisted = items
+
+    def _parts(self, start: int, stop: int) -> Iterator[np.ndarray]:
+        """The records from `start` to `stop`, as they lie in memory; more may be written meanwhile."""
+        if self._result is not None:
+            yield self._result if self._spec.stream is None else self._result[start:stop]
+            return
+        at = 0
+        for piece in tuple(self._pieces):
+            if at + len(piece) > start and at < stop:
+                yield piece[max(start - at, 0) : stop - at]
+            at += len(piece)
+
+    def _not_held(self, got: str) -> CheckpointError:
+        return CheckpointError(
+            "the checkpoint does not hold what was computed of this result",
+            element=self.element,
+            site=self._site,
+            got=got,
+            hint="remove the checkpoint to begin anew",
+        )
 
     def _join(self) -> np.ndarray:
         result = self._allocate((self._written, *self._spec.shape))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.destination import Destination, Writer
+from flowcompute.elements.keeping import Place, Promise, State
 from flowcompute.spec import Spec
 
 
@@ -34,6 +35,26 @@ class NumbersSink(Destination):
         del spec
         return NumbersWriter(self.inner.open(self.inner.spec))
 
+    @property
+    def promise(self) -> Promise:  # type: ignore[override]
+        """That of what is written."""
+        return self.inner.promise
+
+    def open_at(self, spec: Spec, place: Place) -> NumbersWriter:
+        """As `open`, for a job that can be resumed."""
+        del spec
+        return NumbersWriter(self.inner.open_at(self.inner.spec, place))
+
+    def reopen(self, spec: Spec, place: Place, state: State) -> NumbersWriter:
+        """Go on where a frozen job was."""
+        del spec
+        return NumbersWriter(self.inner.reopen(self.inner.spec, place, state))
+
+    def recover(self, spec: Spec, place: Place, state: State) -> Any:
+        """The value of a finished job."""
+        del spec
+        return self.inner.recover(self.inner.spec, place, state)
+
 
 class NumbersWriter(Writer):
     """Passes numbers on."""
@@ -54,6 +75,18 @@ class NumbersWriter(Writer):
         """Drop what was written."""
         self._inner.abort()
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> State:
         """What was written so far."""
         return self._inner.snapshot()
+
+    def persist(self, state: State, place: Place) -> None:
+        """Make it durable."""
+        self._inner.persist(state, place)
+
+    def suspend(self) -> None:
+        """Leave what was written where it is."""
+        self._inner.suspend()
+
+    def seal(self, place: Place) -> State:
+        """Complete what was written."""
+        return self._inner.seal(place)

@@ -8,10 +8,13 @@ import numpy as np
 
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element
+from flowcompute.elements.keeping import Place, SideFile, State
 from flowcompute.errors import DestinationError
 from flowcompute.files import explain
 from flowcompute.scratch import Scratch, ScratchFullError
 from flowcompute.spec import Spec
+
+_COPIED_BYTES = 1 << 22
 
 
 class SpoolSink(Destination):
@@ -32,15 +35,38 @@ class SpoolSink(Destination):
         del spec
         return SpoolWriter(self)
 
+    def open_at(self, spec: Spec, place: Place) -> SpoolWriter:
+        """As `open`, with a file of the checkpoint.
+
+        Raises:
+            DestinationError: if there can be none.
+        """
+        del spec
+        return SpoolWriter(self, place.side())
+
+    def reopen(self, spec: Spec, place: Place, state: State) -> SpoolWriter:
+        """Go on with the file of the checkpoint.
+
+        Raises:
+            DestinationError: if it cannot be used.
+        """
+        del spec
+        return SpoolWriter(self, place.side(), state)
+
 
 class SpoolWriter(Writer):
     """Writes a temporary file, which vanishes when the run commits or aborts."""
 
-    def __init__(self, sink: SpoolSink) -> None:
+    def __init__(self, sink: SpoolSink, side: SideFile | None = None, state: State | None = None) -> None:
         self._sink = sink
         self._scratch = sink.scratch
+        self._side = side
+        self._copied_bytes = 0
         try:
-            self._scratch.begin()
+            if side is None or state is None:
+                self._scratch.begin(side)
+            else:
+                self._scratch.resume(side, int(state["size_bytes"]), int(state["records"]))
         except OSError as error:
             raise self._failed(error) from error
 
@@ -60,6 +86,27 @@ class SpoolWriter(Writer):
             ) from None
         except OSError as error:
             raise self._failed(error) from error
+
+    def snapshot(self) -> State:
+        """How much was kept."""
+        return {"size_bytes": self._scratch.size_bytes, "records": self._scratch.records}
+
+    def persist(self, state: State, place: Place) -> None:
+        """Make it durable; what lies in a file without a name is copied into the checkpoint."""
+        side = place.side()
+        try:
+            while self._side is None and self._copied_bytes < state["size_bytes"]:
+                part = memoryview(bytearray(min(_COPIED_BYTES, state["size_bytes"] - self._copied_bytes)))
+                count = self._scratch.read_into(part, self._copied_bytes)
+                side.write_at(part[:count], self._copied_bytes)
+                self._copied_bytes += count
+            side.fsync()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def suspend(self) -> None:
+        """The file of the checkpoint stays as it is."""
+        self._scratch.close()
 
     def commit(self) -> Any:
         """The run is over: nothing needs the file any more."""

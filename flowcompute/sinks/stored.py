@@ -7,14 +7,14 @@ import os
 import stat
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
 from flowcompute.elements.destination import Destination, Writer
+from flowcompute.elements.keeping import Place, State
 from flowcompute.elements.site import user_site
-from flowcompute.errors import DestinationError, SpecError
-from flowcompute.files import FILES, Draft, Files, explain, path_text, shown
+from flowcompute.errors import CheckpointError, DestinationError, SpecError
+from flowcompute.files import FILES, Draft, Files, Sealed, Unfinished, explain, path_text, shown
 from flowcompute.sinks.unbound import UNBOUND
 from flowcompute.spec import Spec
 
@@ -61,6 +61,50 @@ class StoredSink(Destination):
         """
         return StoredWriter(self, spec)
 
+    def open_at(self, spec: Spec, place: Place) -> StoredWriter:
+        """As `open`, under a temporary name that tells the job."""
+        return StoredWriter(self, spec, token=place.token)
+
+    def reopen(self, spec: Spec, place: Place, state: State) -> StoredWriter:  # noqa: ARG002
+        """Go on with the temporary file.
+
+        Raises:
+            CheckpointError: if it is not there any more, or shorter than it was.
+        """
+        return StoredWriter(self, spec, state=state)
+
+    def recover(self, spec: Spec, place: Place, state: State) -> str:  # noqa: ARG002
+        """Give the complete file its name if it has not got it yet; returns the path as it was named.
+
+        Raises:
+            CheckpointError: if the file is missing, or is not the one that the job has written.
+        """
+        sealed = Sealed(int(state["size"]), int(state["mtime_ns"]))
+        found = self._sealed(state["draft"])
+        if found == sealed:
+            Draft(
+                self.files, self.target, durable=self.durable, unfinished=Unfinished(state["draft"], sealed.size)
+            ).commit()
+            return self.path
+        found = self._sealed(self.target)
+        if found != sealed:
+            raise CheckpointError(
+                f"{shown(self.target)} is not what the finished job has written",
+                element=self.name or self.label,
+                site=self.site,
+                expected=f"{sealed.size} bytes, last changed at {sealed.mtime_ns} ns",
+                got="no file" if found is None else f"{found.size} bytes, last changed at {found.mtime_ns} ns",
+                hint="put the file back, or remove the checkpoint to compute it anew",
+            )
+        return self.path
+
+    def _sealed(self, path: str) -> Sealed | None:
+        try:
+            status = self.files.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Sealed(status.st_size, status.st_mtime_ns)
+
 
 class StoredWriter(Writer):
     """Writes a file under a temporary name beside its target, and renames it when it is complete.
@@ -69,7 +113,7 @@ class StoredWriter(Writer):
         element: name of the element in the plan, for errors.
     """
 
-    def __init__(self, sink: StoredSink, spec: Spec) -> None:
+    def __init__(self, sink: StoredSink, spec: Spec, *, token: str | None = None, state: State | None = None) -> None:
         self.element = sink.name or sink.label
         self._path = sink.path
         self._target = sink.target
@@ -78,11 +122,32 @@ class StoredWriter(Writer):
         self._header: Callable[[Spec, int | None], bytes] = sink.header
         self._offset = len(sink.header(spec, None if spec.stream is None else spec.length or 0))
         self._written = 0
+        self._bytes = 0
+        self._is_sealed = False
         self._draft: Draft | None = None
+        if state is not None:
+            self._go_on(sink, state)
+            return
         self._refuse_special(sink.files)
         folder = os.path.dirname(self._target)
         with self._errors(f"create a file in the folder {shown(folder)} for"):
-            self._draft = Draft(sink.files, self._target, durable=sink.durable)
+            self._draft = Draft(sink.files, self._target, durable=sink.durable, token=token)
+
+    def _go_on(self, sink: StoredSink, state: State) -> None:
+        self._written, self._bytes = int(state["written"]), int(state["bytes"])
+        size = self._offset + self._bytes if self._bytes else 0
+        unfinished = Unfinished(state["draft"], size)
+        try:
+            self._draft = Draft(sink.files, self._target, durable=sink.durable, unfinished=unfinished)
+        except OSError as error:
+            text, _ = explain(error)
+            raise CheckpointError(
+                f"the unfinished result {shown(unfinished.path)} cannot be continued: {text}",
+                element=self.element,
+                site=self._site,
+                expected=f"the file that the job was writing, with at least {size} bytes",
+                hint="put it back, or remove the checkpoint to begin anew",
+            ) from error
 
     def write(self, array: np.ndarray, start: int) -> None:
         """Write records at their place; see `Writer.write`."""
@@ -92,6 +157,7 @@ class StoredWriter(Writer):
         with self._errors("write to", records):
             self._open_draft().write(data.data, self._offset + start * self._spec.item_bytes)
         self._written = 1 if resident else start + len(array)
+        self._bytes = start * self._spec.item_bytes + len(data)
 
     def write_numbers(self, array: np.ndarray, start: int) -> None:
         """Write parts of items at their place; see `Writer.write_numbers`."""
@@ -101,6 +167,7 @@ class StoredWriter(Writer):
         with self._errors("write to", (start // numbers, (start + len(array) - 1) // numbers + 1)):
             self._open_draft().write(data.data, self._offset + start * spec.dtype.itemsize)
         self._written = (start + len(array)) // numbers
+        self._bytes = start * spec.dtype.itemsize + len(data)
 
     def commit(self) -> str:
         """Write the header, make the file durable and give it its name; returns the path as it was named.
@@ -129,9 +196,35 @@ class StoredWriter(Writer):
             with self._errors(f"remove the temporary file {shown(draft.path or self._target)} of"):
                 draft.discard()
 
-    def snapshot(self) -> dict[str, Any]:
-        """How many records were written."""
-        return {"written": self._written}
+    def snapshot(self) -> State:
+        """How much was written, and where."""
+        return {"written": self._written, "bytes": self._bytes, "draft": self._open_draft().path}
+
+    def persist(self, state: State, place: Place) -> None:  # noqa: ARG002
+        """Make the temporary file durable; see `Writer.persist`."""
+        with self._errors("make durable"):
+            self._open_draft().sync()
+
+    def suspend(self) -> None:
+        """Close the temporary file and leave it."""
+        draft, self._draft = self._draft, None
+        if draft is not None:
+            with self._errors("close"):
+                draft.suspend()
+
+    def seal(self, place: Place) -> State:  # noqa: ARG002
+        """Complete the temporary file, header included; see `Writer.seal`."""
+        self._require_complete()
+        with self._errors("complete"):
+            draft = self._open_draft()
+            draft.write(self._full_header(), 0)
+            sealed = draft.seal()
+        self._is_sealed = True
+        return {**self.snapshot(), **sealed._asdict()}
+
+    def _full_header(self) -> bytes:
+        # It is written last: a temporary file that a killed process leaves behind has none and looks like nothing.
+        return self._header(self._spec, None if self._spec.stream is None else self._written)
 
     def _require_complete(self) -> None:
         length = self._spec.length
@@ -145,11 +238,10 @@ class StoredWriter(Writer):
             )
 
     def _complete(self) -> None:
-        # The header comes last: a temporary file that a killed process leaves behind has none and looks like nothing.
-        header = self._header(self._spec, None if self._spec.stream is None else self._written)
         with self._errors("complete"):
             draft = self._open_draft()
-            draft.write(header, 0)
+            if not self._is_sealed:
+                draft.write(self._full_header(), 0)
             draft.commit()
 
     def _open_draft(self) -> Draft:

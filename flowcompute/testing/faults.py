@@ -95,6 +95,20 @@ class FaultyFiles(Files):
         self.handles.add(handle)
         return handle, path
 
+    def begin_temporary(self, path: str, mode: int = 0o666) -> int:
+        """As `Files`, or the fault."""
+        self._step("begin_temporary", path)
+        handle = super().begin_temporary(path, mode)
+        self.handles.add(handle)
+        return handle
+
+    def reopen_temporary(self, path: str, size: int) -> int:
+        """As `Files`, or the fault."""
+        self._step("reopen_temporary", path)
+        handle = super().reopen_temporary(path, size)
+        self.handles.add(handle)
+        return handle
+
     def _write_some(self, handle: int, data: memoryview, offset: int) -> int:
         self._step("write", f"{offset}+{len(data)}")
         return super()._write_some(handle, data[: self._longest], offset)

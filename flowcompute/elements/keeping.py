@@ -1,0 +1,44 @@
+"""What a writer of a job that can be resumed is given: a name for its temporary file, and room in the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+State = dict[str, Any]
+"""Plain data and arrays: what a checkpoint can hold."""
+
+Promise = Literal["exactly once", "at least once"]
+"""How often a record's effect appears at a destination, however often the job was killed and resumed."""
+
+
+class SideFile(Protocol):
+    """A file of a checkpoint that only grows."""
+
+    def write_at(self, data: memoryview | bytes, offset: int) -> None:
+        """Write all of `data` (bytes) at `offset`."""
+
+    def read_into(self, buffer: memoryview, offset: int) -> int:
+        """Fill `buffer` (bytes) from `offset`; returns how many bytes there were."""
+
+    def truncate(self, size: int) -> None:
+        """Cut it to `size` bytes."""
+
+    def fsync(self) -> None:
+        """Make it durable."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one destination of a job keeps what it writes.
+
+    Attributes:
+        token: tells the names of temporary files: the same for a job and the runs that resume it.
+        side: opens the destination's file in the checkpoint, always the same one.
+        epoch: how many checkpoints the job has passed.
+    """
+
+    token: str
+    side: Callable[[], SideFile]
+    epoch: Callable[[], int]
