@@ -115,6 +115,7 @@ from flowcompute.elements.transcendental import (
 )
 from flowcompute.errors import (
     CheckpointError,
+    CheckpointWarning,
     DestinationError,
     FlowError,
     KernelError,
@@ -134,6 +135,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CheckpointError",
+    "CheckpointWarning",
     "Compute",
     "Constant",
     "Destination",

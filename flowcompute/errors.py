@@ -95,3 +95,7 @@ class KernelError(FlowError):
 
 class CheckpointError(FlowError):
     """A frozen state that cannot be used."""
+
+
+class CheckpointWarning(UserWarning):
+    """Something is wrong with a checkpoint that can be used all the same."""
