@@ -19,8 +19,6 @@ from typing import NamedTuple
 
 from flowcompute.folders import Folders
 
-from flowcompute.folders import Folders
-
 _HINTS = {
     errno.ENOENT: "check the path",
     errno.ENOTDIR: "check the path: a part of it is no folder",
