@@ -1,0 +1,116 @@
+"""How operations are kept: by what `operations.py` says, and with what belongs to an element of its own class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flowcompute.checkpoint.attributes import decode_attrs, encode_attrs
+from flowcompute.checkpoint.fields import Fields, refuse
+from flowcompute.checkpoint.fingerprint import function_digest
+from flowcompute.checkpoint.making import Kept
+from flowcompute.checkpoint.operations import OPERATIONS, op_tag
+from flowcompute.checkpoint.part import Describing, Node, Part, Rebuilding
+from flowcompute.checkpoint.sources import describe_policy, read_policy
+from flowcompute.elements.compute import Compute
+from flowcompute.elements.element import Element
+from flowcompute.elements.functions.opencl import SourceOp, opencl
+from flowcompute.elements.host import HostFunction, host
+from flowcompute.elements.op import Op
+from flowcompute.elements.random import SEED_BITS, Random
+from flowcompute.elements.scan import ScanFunction, scan
+from flowcompute.spec import Spec
+
+# -- operations of the tables ------------------------------------------------------------------------
+
+
+def _describe_compute(element: Compute, _: Describing) -> dict[str, Any]:
+    tag = op_tag(element.op)
+    if tag not in OPERATIONS or OPERATIONS[tag][0] is not element.op:
+        refuse(f"the operation {element.op.name} cannot be kept in a checkpoint", got=tag)
+    return {"op": tag, "attrs": encode_attrs(element.attrs)}
+
+
+def _rebuild_compute(fields: Fields, node: Node, _: Rebuilding) -> Compute:
+    op, maker = OPERATIONS[fields.choice("op", tuple(OPERATIONS))]
+    attrs = decode_attrs(fields.take("attrs"))
+    kept = Kept(op, node.inputs, Fields(attrs, "attributes"), node.spec)
+    made = maker(kept)
+    kept.attrs.close()
+    same = isinstance(made, Compute) and made.op is op and len(made.inputs) == len(node.inputs)
+    if not same or any(one is not other for one, other in zip(made.inputs, node.inputs, strict=True)):
+        refuse("the operation is not made so of these operands", got=repr(made))
+    if repr(sorted(made.attrs.items())) != repr(sorted(attrs.items())):
+        refuse("the operation has other attributes", expected=str(made.attrs), got=attrs)
+    return Compute(op, node.inputs, made.spec, made.attrs, node.given)
+
+
+def _describe_random(element: Random, describing: Describing) -> dict[str, Any]:
+    kept = _describe_compute(element, describing)
+    return {**kept, "distribution": element.distribution, "seed": element.seed}
+
+
+def _rebuild_random(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+    distribution = fields.choice("distribution", ("uniform", "normal", "integers"))
+    seed = fields.whole("seed", most=(1 << SEED_BITS) - 1)
+    return Random.of(_rebuild_compute(fields, node, rebuilding), distribution, seed)
+
+
+# -- functions of users ------------------------------------------------------------------------------
+
+
+def _describe_opencl(element: Compute, _: Describing) -> dict[str, Any]:
+    return {"bind": "text", "text": element.attrs["source"], "entry": element.op.name}
+
+
+def _rebuild_opencl(fields: Fields, node: Node, _: Rebuilding) -> Element:
+    digest, entry = fields.text("text"), fields.text("entry")
+    made = opencl(node.bound, *node.inputs, dtype=node.spec.dtype, name=node.given)
+    if made.attrs["source"] != digest or made.op.name != entry:
+        refuse(f"what is bound to {node.name!r} is not the OpenCL text that the job was begun with")
+    if any(one is not other for one, other in zip(made.inputs, node.inputs, strict=True)):
+        refuse("operands do not line up")
+    return made
+
+
+def _describe_host(element: HostFunction, _: Describing) -> dict[str, Any]:
+    return {"bind": "function", "digest": function_digest(element.function), **describe_policy(element.policy)}
+
+
+def _rebuild_host(fields: Fields, node: Node, _: Rebuilding) -> Element:
+    fields.text("digest")
+    policy = read_policy(fields)
+    return host(
+        node.bound,
+        *node.inputs,
+        dtype=node.spec.dtype,
+        shape=node.spec.shape,
+        on_error=policy.on_error,
+        dead_letter=policy.path,
+        name=node.given,
+    )
+
+
+def _describe_scan(element: ScanFunction, describing: Describing) -> dict[str, Any]:
+    init = describing.array(element.init)
+    return {"bind": "function", "digest": function_digest(element.function), "init": init}
+
+
+def _rebuild_scan(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+    fields.text("digest")
+    one = Fields(fields.take("init"), "the first carry")
+    init = rebuilding.array(one, Spec(node.spec.dtype, node.spec.shape))
+    one.close()
+    return scan(node.bound, *node.inputs, init=init, name=node.given)
+
+
+COMPUTES: dict[type[Element], Part] = {
+    Compute: Part("compute", _describe_compute, _rebuild_compute),
+    Random: Part("random", _describe_random, _rebuild_random),
+    HostFunction: Part("host", _describe_host, _rebuild_host, "function"),
+    ScanFunction: Part("scan", _describe_scan, _rebuild_scan, "function"),
+}
+
+OPS: dict[type[Op], Part] = {
+    SourceOp: Part("opencl", _describe_opencl, _rebuild_opencl, "text"),
+}
+"""Classes of operations that belong to one element."""

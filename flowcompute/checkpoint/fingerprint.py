@@ -1,0 +1,173 @@
+"""What tells one state of a file, an array or a function from another, cheaply.
+
+Of a file these are its size, the time of its last change, and a SHA-256 over 16 blocks of 4 KiB: the first, the
+last, and others evenly between. A file of up to 64 KiB is so seen whole. Of a larger one a change of equal size
+between the blocks is seen by its time alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterable
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from flowcompute.checkpoint.fields import Fields, refuse
+from flowcompute.files import FILES, Files, explain, shown
+from flowcompute.sources.stored import StoredSource
+
+_BLOCK_BYTES = 1 << 12
+_BLOCKS = 16
+
+PYTHON = ".".join(platform.python_version_tuple()[:2])
+"""Digests of functions mean something under one version of Python only."""
+
+
+def blocks(size: int, block: int = _BLOCK_BYTES) -> list[tuple[int, int]]:
+    """Begin and length of the blocks that are looked at."""
+    if size <= _BLOCKS * block:
+        return [(0, size)]
+    return [(i * (size - block) // (_BLOCKS - 1), block) for i in range(_BLOCKS)]
+
+
+def file_fingerprint(path: str, files: Files = FILES) -> dict[str, Any]:
+    """The state of a file as plain data: "size" in bytes, "mtime_ns", "sample" (hexadecimal).
+
+    Raises:
+        OSError: if it cannot be read.
+    """
+    handle = files.open_read(path)
+    try:
+        status = files.status(handle)
+        digest = hashlib.sha256()
+        for begin, length in blocks(status.st_size):
+            data = bytearray(length)
+            digest.update(data[: files.read_into(handle, memoryview(data), begin)])
+    finally:
+        files.close(handle)
+    return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "sample": digest.hexdigest()}
+
+
+def described_file(source: StoredSource) -> dict[str, Any]:
+    """Path and state of the file of a source.
+
+    Raises:
+        CheckpointError: if it cannot be read.
+    """
+    try:
+        return {"path": source.path, **file_fingerprint(source.path, source.files)}
+    except OSError as error:
+        text, hint = explain(error)
+        refuse(f"cannot read {shown(source.path)}: {text}", hint=hint)
+
+
+def changes(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """How two states of a file differ, in words."""
+    found = []
+    if then["size"] != now["size"]:
+        found.append(f"it had {then['size']} bytes and has {now['size']}")
+    if then["sample"] != now["sample"]:
+        found.append("its content is another")
+    if then["mtime_ns"] != now["mtime_ns"]:
+        same = " (size and sampled content are the same)" if not found else ""
+        found.append(f"its time of change was {_time(then)} and is {_time(now)}{same}")
+    return found
+
+
+def _time(state: dict[str, Any]) -> str:
+    seconds, rest = divmod(int(state["mtime_ns"]), 10**9)
+    return f"{np.datetime64(seconds, 's') if 0 <= seconds < 2**40 else seconds}.{rest:09d}"
+
+
+def read_state(fields: Fields) -> tuple[str, dict[str, Any]]:
+    """Path and state as they are in job data."""
+    state: dict[str, Any] = {"size": fields.whole("size"), "mtime_ns": fields.whole("mtime_ns", least=-(1 << 63))}
+    path = fields.text("path")
+    return path, {**state, "sample": fields.text("sample")}
+
+
+def changed_file(path: str, then: dict[str, Any], files: Files = FILES) -> list[str]:
+    """How a file differs now, one line for all of it; none where it is the same."""
+    try:
+        found = changes(then, file_fingerprint(path, files))
+    except OSError as error:
+        return [f"{shown(path)} cannot be read: {explain(error)[0]}"]
+    except ValueError:
+        return [f"{shown(path)} is no path of a file"]
+    return [f"{shown(path)} has changed: {', '.join(found)}"] if found else []
+
+
+def array_sample(array: np.ndarray) -> str:
+    """A SHA-256 over dtype, shape and 16 runs of numbers of an array, of any layout and byte order."""
+    native = array.dtype.newbyteorder("=") if array.dtype.kind != "V" else array.dtype
+    digest = hashlib.sha256(f"{native.name} {array.shape}".encode())
+    for begin, length in blocks(array.size, max(1, _BLOCK_BYTES // array.itemsize)):
+        digest.update(np.ascontiguousarray(array.flat[begin : begin + length], native).tobytes())
+    return digest.hexdigest()
+
+
+def function_digest(function: object) -> str:
+    """A digest of what a function does, as far as that can be seen: bytecode, constants, names, defaults, closure.
+
+    What global names mean is not part of it, nor are line numbers and the name of the file. Of what
+    is callable without being a function the type's own code counts.
+    """
+    digest = hashlib.sha256()
+    for part in _function_parts(function, 0):
+        digest.update(repr(part).encode())
+    return digest.hexdigest()
+
+
+_DEEPEST = 8
+_COMPARED_BYTES = 1 << 20
+
+
+def _function_parts(function: Any, depth: int) -> Iterable[object]:
+    if depth > _DEEPEST:
+        return
+    if isinstance(function, CodeType):
+        yield (function.co_code, function.co_names, function.co_varnames, function.co_freevars, function.co_argcount)
+        for constant in function.co_consts:
+            yield from _value_parts(constant, depth)
+        return
+    wrapped = getattr(function, "func", None)
+    if callable(wrapped) and hasattr(function, "keywords"):  # functools.partial
+        yield from _function_parts(wrapped, depth + 1)
+        yield from _value_parts((function.args, sorted(function.keywords.items())), depth)
+        return
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        yield getattr(function, "__qualname__", type(function).__qualname__)
+        call = getattr(type(function).__call__, "__code__", None)
+        if call is not None:
+            yield from _function_parts(call, depth + 1)
+        return
+    yield from _function_parts(code, depth + 1)
+    yield from _value_parts((function.__defaults__, sorted((function.__kwdefaults__ or {}).items())), depth)
+    for cell in function.__closure__ or ():
+        try:
+            yield from _value_parts(cell.cell_contents, depth)
+        except ValueError:
+            yield "an empty cell"
+
+
+def _value_parts(value: Any, depth: int) -> Iterable[object]:
+    """A value that a function holds, as far as it is plain."""
+    if isinstance(value, CodeType) or (callable(value) and not isinstance(value, type)):
+        yield from _function_parts(value, depth + 1)
+    elif value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        yield (type(value).__name__, value)
+    elif isinstance(value, tuple | list) and depth < _DEEPEST:
+        yield (type(value).__name__, len(value))
+        for one in value:
+            yield from _value_parts(one, depth + 1)
+    elif isinstance(value, frozenset):
+        yield sorted(map(repr, value))
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.nbytes <= _COMPARED_BYTES:
+        yield (value.dtype.name, value.shape, value.tobytes())
+    else:
+        yield type(value).__qualname__
