@@ -346,6 +346,25 @@ class Draft:
             self._files.close(handle)
 
 
+def roll_forward(files: Files, target: str, path: str, sealed: Sealed, *, durable: bool = True) -> Sealed | None:
+    """Give a complete draft its name, if it still lies under `path`; tells what is found under the name then.
+
+    Raises:
+        OSError: as the system does.
+    """
+    if _sealed(files, path) == sealed:
+        Draft(files, target, durable=durable, unfinished=Unfinished(path, sealed.size)).commit()
+    return _sealed(files, target)
+
+
+def _sealed(files: Files, path: str) -> Sealed | None:
+    try:
+        status = files.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Sealed(status.st_size, status.st_mtime_ns)
+
+
 def explain(error: OSError) -> tuple[str, str]:
     """What the system said, in words and as its code, and what can be done about it."""
     code = errno.errorcode.get(error.errno or 0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from flowcompute.elements import Destination, Element, VerbSlot
@@ -20,6 +22,7 @@ from flowcompute.planner.parts import move_parts_to_sources
 from flowcompute.planner.pieces import split_items
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
+from flowcompute.planner.shaping import Shaping
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.views import move_views
 from flowcompute.reference import NumpyBackend
@@ -55,7 +58,7 @@ def plan(
         PlanError: if the job cannot be run as asked.
         SpecError: if the graph is not sound.
     """
-    return _plan(elements, memory, device, strategy, precision, by_hand=False)
+    return _plan(elements, memory, device, strategy, precision)
 
 
 def _plan(
@@ -65,24 +68,30 @@ def _plan(
     strategy: Strategy | None,
     precision: Literal["exact", "fast"],
     *,
-    by_hand: bool,
+    by_hand: bool = False,
+    resumable: bool = False,
+    shaping: Shaping | None = None,
 ) -> Plan:
-    graph = move_views(move_parts_to_sources(_graph(elements)))
+    asked = _graph(elements)
     if precision not in ("exact", "fast"):
         raise PlanError("precision= is 'exact' or 'fast'", element="precision", got=repr(precision))
     if not isinstance(strategy, Strategy | None):
         raise PlanError("strategy= is an fc.Strategy", element="strategy", got=type(strategy).__name__)
     budget = default_memory_bytes() if memory is None else parse_bytes(memory)
-    config = Config(budget, device, precision, by_hand)
-    backend = _backend(device, graph)
-    graph = fold_selected(graph, float64=backend.traits.float64)
+    config = Config(budget, device, precision, by_hand, resumable)
+    backend = _backend(device, asked)
+    first = shaping or Shaping(backend.traits.float64, fused=backend.traits.code_shape != "numpy")
+    graph = fold_selected(move_views(move_parts_to_sources(asked)), float64=first.float64)
+    if first.piece_bytes is not None:
+        graph = split_items(graph, first.piece_bytes, fused=first.fused) or graph
+    make = partial(make_plan, config=config, strategy=strategy or Strategy(), backend=backend, asked=asked)
     try:
-        return make_plan(graph, config, strategy or Strategy(), backend)
+        return make(graph, shaping=first)
     except BatchTooLargeError:
-        parts = split_items(graph, budget // 16, fused=backend.traits.code_shape != "numpy")
+        parts = None if shaping is not None else split_items(graph, budget // 16, fused=first.fused)
         if parts is None:
             raise
-        return make_plan(parts, config, strategy or Strategy(), backend)
+        return make(parts, shaping=replace(first, piece_bytes=budget // 16))
 
 
 def start(

@@ -61,12 +61,16 @@ class Writer(ABC):
         """What was written so far, as plain data; called between two writes, and quick."""
         return {}
 
-    def persist(self, state: State, place: Place) -> None:  # noqa: B027 - nothing to do for many
+    def persist(self, state: State, place: Place) -> State:  # noqa: ARG002 - nothing to do for many
         """Make durable what `snapshot` has said; called in a thread of its own, while writing goes on.
+
+        Returns:
+            The state for `Destination.reopen`.
 
         Raises:
             DestinationError: if that fails.
         """
+        return state
 
     def suspend(self) -> None:
         """Close, and leave what was written where it is for `Destination.reopen`; instead of `abort`."""
@@ -81,9 +85,7 @@ class Writer(ABC):
         Raises:
             DestinationError: if that fails.
         """
-        state = self.snapshot()
-        self.persist(state, place)
-        return state
+        return self.persist(self.snapshot(), place)
 
 
 class Destination(Element):

@@ -22,11 +22,14 @@ class SideFile(Protocol):
     def read_into(self, buffer: memoryview, offset: int) -> int:
         """Fill `buffer` (bytes) from `offset`; returns how many bytes there were."""
 
-    def truncate(self, size: int) -> None:
-        """Cut it to `size` bytes."""
-
     def fsync(self) -> None:
         """Make it durable."""
+
+    def mark(self) -> Any:
+        """What a state holds in place of all the bytes that there are now."""
+
+    def restore(self, mark: Any) -> None:
+        """Go back to a mark: what came later is cut off. CheckpointError if what came before is not there."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.keeping import State
 from flowcompute.elements.policy import ErrorPolicy
 from flowcompute.errors import DestinationError, Site
-from flowcompute.files import Draft, explain, shown
+from flowcompute.files import Draft, Sealed, Unfinished, explain, roll_forward, shown
 from flowcompute.metrics import FailedRecord
 from flowcompute.spec import is_float
 
@@ -51,15 +52,22 @@ class DeadLetters:
         self._count = 0
         self._lock = threading.Lock()
 
-    def open(self) -> None:
+    def open(self, token: str | None = None, state: State | None = None) -> None:
         """Begin the file under a temporary name.
+
+        Args:
+            token: tells that name, for a job that can be resumed.
+            state: of a frozen job; its file goes on.
 
         Raises:
             DestinationError: if there can be none of that name.
         """
-        with self._errors("create"):
+        with self._errors("create" if state is None else "go on with"):
             self._refuse_special()
-            self._draft = Draft(self._files, self._path)
+            unfinished = None if state is None else Unfinished(state["draft"], int(state["bytes"]))
+            self._draft = Draft(self._files, self._path, token=token, unfinished=unfinished)
+        if state is not None:
+            self._count, self._written_bytes = int(state["count"]), int(state["bytes"])
 
     def lacks(self, ordinal: int) -> bool:
         """Whether the `ordinal`-th dropped record, from 1, has no line yet."""
@@ -98,6 +106,46 @@ class DeadLetters:
                 self._draft.write(bytes(self._lines), self._written_bytes)
             self._written_bytes += len(self._lines)
             self._lines.clear()
+
+    def snapshot(self) -> State:
+        """How much was written down, and where; it may be more than has been computed.
+
+        Raises:
+            DestinationError: if it cannot be made durable.
+        """
+        with self._lock, self._errors("make durable"):
+            self._flush()
+            assert self._draft is not None
+            self._draft.sync()
+            return {"count": self._count, "bytes": self._written_bytes, "draft": self._draft.path}
+
+    def seal(self) -> State:
+        """As `snapshot` of the complete file, for `recover`.
+
+        Raises:
+            DestinationError: if it cannot be made durable.
+        """
+        state = self.snapshot()
+        with self._lock, self._errors("make durable"):
+            assert self._draft is not None
+            return {**state, **self._draft.seal()._asdict()}
+
+    def recover(self, state: State) -> None:
+        """Give the complete file of a finished job its name if it has not got it yet.
+
+        Raises:
+            DestinationError: if that fails.
+        """
+        with self._errors("complete"):
+            roll_forward(self._files, self._path, state["draft"], Sealed(int(state["size"]), int(state["mtime_ns"])))
+
+    def suspend(self) -> None:
+        """Close the file and leave it where it is; harmless when it was not begun or has ended."""
+        with self._lock:
+            draft, self._draft = self._draft, None
+            if draft is not None:
+                with self._errors("close"):
+                    draft.suspend()
 
     def commit(self) -> None:
         """Give the file its name; harmless when it was not begun or has ended.

@@ -13,6 +13,7 @@ from flowcompute.planner.explain import describe_plan, plan_dot, plan_svg
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.reason import Reason
+from flowcompute.planner.shaping import Shaping
 from flowcompute.planner.steps import RegionStep, Step
 from flowcompute.spec import Spec
 from flowcompute.strategy import Config, Strategy
@@ -174,6 +175,8 @@ class Plan:
         folds: what each fold computes whose blocks a kernel may reduce, by its node's id.
         host_folds: the same of folds that take records on the host.
         depth: batches in flight between two stages.
+        asked: the graph as it was composed, before any rewriting.
+        shaping: the decisions that a frozen state depends on.
     """
 
     graph: Graph
@@ -186,6 +189,8 @@ class Plan:
     memory: MemoryPlan
     depth: int
     reasons: tuple[Reason, ...]
+    asked: Graph
+    shaping: Shaping
 
     @property
     def batch_items(self) -> int:

@@ -17,6 +17,7 @@ from flowcompute.planner.plan import Clock, Pass, Plan, SinkStage, SourceStage
 from flowcompute.planner.policies import check_dead_letters
 from flowcompute.planner.readings import Reading, find_readings, levels_of
 from flowcompute.planner.reason import Reason
+from flowcompute.planner.shaping import Shaping
 from flowcompute.planner.stepping import FUSED, RESIDENT, StepMaker
 from flowcompute.planner.steps import RegionStep, Step
 from flowcompute.scratch import Scratch
@@ -25,8 +26,22 @@ from flowcompute.sources.spool import SpoolSource
 from flowcompute.strategy import Config, Strategy
 
 
-def make_plan(graph: Graph, config: Config, strategy: Strategy, backend: Backend) -> Plan:
+def make_plan(
+    graph: Graph,
+    config: Config,
+    strategy: Strategy,
+    backend: Backend,
+    *,
+    asked: Graph | None = None,
+    shaping: Shaping | None = None,
+) -> Plan:
     """Plan a graph whose roots are destinations.
+
+    Args:
+        graph: in the form in which it is to be run.
+        config, strategy, backend: what is fixed, what may be tuned, and on what.
+        asked: as it was composed, where that is another form.
+        shaping: the decisions that have led from one to the other.
 
     Raises:
         PlanError: naming the element, if the job cannot be run as asked.
@@ -57,6 +72,8 @@ def make_plan(graph: Graph, config: Config, strategy: Strategy, backend: Backend
         memory=memory,
         depth=depth,
         reasons=tuple(reasons),
+        asked=asked or graph,
+        shaping=shaping or Shaping(backend.traits.float64, fused=backend.traits.code_shape != "numpy"),
     )
 
 
@@ -155,7 +172,7 @@ def _pass(
         after = maker.steps(dict.fromkeys(ended, RESIDENT), used).get(RESIDENT, [])
     spools = [_spool_sink(graph.nodes[i], scratches[i]) for i in reading.keeps]
     return Pass(
-        clocks=tuple(_clock(graph, clock, tuple(steps.get(clock.id, ())), scratches) for clock in clocks),
+        clocks=tuple(_clock(maker, clock, tuple(steps.get(clock.id, ())), scratches) for clock in clocks),
         before=tuple(steps.get(RESIDENT, ())),
         after=tuple(after),
         sinks=(*_sinks(graph, levels, index, last=last), *spools),
@@ -191,7 +208,8 @@ def _entered_as_is(clock: ClockNodes) -> frozenset[int]:
     return frozenset(value for value, entry in clock.entries.items() if entry.node is None)
 
 
-def _clock(graph: Graph, found: ClockNodes, steps: tuple[Step, ...], scratches: dict[int, Scratch]) -> Clock:
+def _clock(maker: StepMaker, found: ClockNodes, steps: tuple[Step, ...], scratches: dict[int, Scratch]) -> Clock:
+    graph = maker.graph
     # What enters as it is belongs to the clock that it comes from.
     made = found.entries.keys() - _entered_as_is(found)
     values = frozenset((*found.nodes, *found.sources, *made))
@@ -202,6 +220,10 @@ def _clock(graph: Graph, found: ClockNodes, steps: tuple[Step, ...], scratches: 
         for step in steps
         if isinstance(step, RegionStep) and step.kernel is not None and step.kernel.work == "records"
     ]
+    if maker.config.resumable:
+        # As a kernel would take them: another backend may go on after any batch.
+        folds = [maker.folds[i] for i in values if i in maker.folds]
+        blocks += [fold.block for fold in folds if fold.numbers == 1]
     return Clock(
         id=found.id,
         sources=tuple(_source(graph.nodes[i], scratches) for i in found.sources),

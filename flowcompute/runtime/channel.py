@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import trio
 
+from flowcompute.runtime.barrier import Barrier
 from flowcompute.runtime.buffers import Lease
 from flowcompute.runtime.record import StageRecord, State
 
@@ -39,7 +40,7 @@ class Parcel:
 
 
 class Channel:
-    """Carries parcels from one stage to another, in order.
+    """Carries parcels from one stage to another, in order, and the barriers between them.
 
     A send or receive that need not wait costs no checkpoint: stages meet one in every batch
     anyway, when they hand work to a thread.
@@ -52,9 +53,9 @@ class Channel:
     def __init__(self, producer: StageRecord, consumer: StageRecord, capacity: int) -> None:
         self._producer = producer
         self._consumer = consumer
-        self._sender, self._receiver = trio.open_memory_channel[Parcel](capacity)
+        self._sender, self._receiver = trio.open_memory_channel[Parcel | Barrier](capacity)
 
-    async def send(self, parcel: Parcel) -> None:
+    async def send(self, parcel: Parcel | Barrier) -> None:
         """Pass a parcel on. Once this returns it is the receiver's; if it is cancelled it is still the sender's."""
         try:
             self._sender.send_nowait(parcel)
@@ -62,7 +63,7 @@ class Channel:
             self._producer.enter(State.OUTPUT, self._consumer.name)
             await self._sender.send(parcel)
 
-    async def receive(self) -> Parcel | None:
+    async def receive(self) -> Parcel | Barrier | None:
         """The next parcel, or None after the last."""
         try:
             try:

@@ -14,9 +14,11 @@ from flowcompute.errors import RunError
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.clockwork import DRAIN
 from flowcompute.planner.plan import Clock
+from flowcompute.runtime.barrier import Barrier
 from flowcompute.runtime.buffers import Lease, Pool
 from flowcompute.runtime.channel import Channel, Parcel
 from flowcompute.runtime.failure import attributed
+from flowcompute.runtime.keeper import Keeper
 from flowcompute.runtime.record import ComputeRecord, State
 from flowcompute.runtime.workers import Workers
 from flowcompute.runtime.writing import SinkTask
@@ -48,6 +50,8 @@ class ComputeTask:
         workers: a thread to compute in.
         throttle_s: seconds to pause after each batch.
         after_batch: called in the thread after each batch.
+        starts: by root clock the first record, where not all begin with their streams.
+        keeper: says when a barrier is due, and takes it.
     """
 
     def __init__(
@@ -61,6 +65,8 @@ class ComputeTask:
         *,
         throttle_s: float,
         after_batch: Callable[[], object] | None,
+        starts: Mapping[int, int] | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self._executor = executor
         self._record = record
@@ -70,7 +76,8 @@ class ComputeTask:
         self._placed: dict[int, SinkTask] = {}
         self._forwarded: set[int] = set()
         self._choose: set[int] = {clock.id for clock in clocks if clock.is_root}
-        self._starts = dict.fromkeys(self._choose, 0)
+        self._starts = {**dict.fromkeys(self._choose, 0), **(starts or {})}
+        self._keeper = keeper
         self._reached = reached_clocks(clocks)
         self._workers = workers
         self._throttle_s = throttle_s
@@ -81,6 +88,8 @@ class ComputeTask:
         """Compute until the sources end, then tell the destinations."""
         seq = 0
         while (wanted := self._executor.wants()) is not None:
+            if self._keeper is not None and self._keeper.is_due():
+                await self._cut(self._keeper)
             if wanted == DRAIN:
                 derived = [clock for clock in self._clocks if not clock.is_root]
                 await self._emit({clock.id for clock in derived}, self._executor.drain)
@@ -109,6 +118,20 @@ class ComputeTask:
             channel.finish()
         self._record.enter(State.DONE)
 
+    async def _cut(self, keeper: Keeper) -> None:
+        """Send a barrier to the destinations: everything before it counts, and nothing behind it."""
+        self._record.enter(State.BUSY, "copying its state for a checkpoint")
+        sinks = [sink for output in self._outputs for sink in output.sinks]
+        placed = {sink.position: sink for sink in self._placed.values()}
+        with attributed(self._record.label):
+            state = await self._workers.call(self._executor.snapshot)
+        known = {position: sink.snapshot() for position, sink in placed.items()}
+        barrier = await keeper.begin(self._starts, state, [sink.position for sink in sinks], known)
+        for sink in sinks:
+            if sink.position not in placed:
+                await sink.channel.send(barrier)
+        await keeper.sent()
+
     async def _receive(self, clock: Clock, parcels: list[Parcel], start: int) -> int:
         """Take the next parcel of every source of a clock into `parcels`; returns where the batch ends."""
         if not clock.sources:
@@ -116,6 +139,7 @@ class ComputeTask:
         ends: list[int] = []
         for stage in clock.sources:
             parcel = await self._sources[stage.value].receive()
+            assert not isinstance(parcel, Barrier), "barriers begin at the compute stage"
             if parcel is not None:
                 parcels.append(parcel)
             ends.append(start if parcel is None else parcel.stop)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import trio
 
+from flowcompute.elements.destination import Writer
 from flowcompute.planner.plan import Plan, SinkStage
 from flowcompute.planner.policies import find_dead_letters
 from flowcompute.runtime.failure import attributed
+from flowcompute.runtime.keeper import Keeper, Request, Resume
 from flowcompute.runtime.passes import Conduct, OpenWriters, RunningPass
 from flowcompute.runtime.record import RunRecord
 from flowcompute.runtime.workers import Workers
@@ -22,46 +25,90 @@ class Driver:
         plan: what to run.
         record: where to say how far it is.
         conduct: how to run it.
+        request: the checkpoint that is asked for.
 
     Attributes:
         notes: what else went wrong while a failed run was put away, for the error that is raised.
     """
 
-    def __init__(self, plan: Plan, record: RunRecord, conduct: Conduct) -> None:
+    def __init__(self, plan: Plan, record: RunRecord, conduct: Conduct, request: Request | None = None) -> None:
         self.notes: list[str] = []
         self._plan = plan
         self._record = record
         self._conduct = conduct
-        self._workers = Workers(max(len(each.sources) + len(each.sinks) + 1 for each in plan.passes))
+        self._workers = Workers(max(len(each.sources) + len(each.sinks) + 2 for each in plan.passes))
         self._writers: OpenWriters = []
         self._resident: dict[int, np.ndarray] = {}
         self._letters = find_dead_letters(plan.graph)
+        letters = tuple(self._letters.values())
+        self._keeper = Keeper(plan, record, self._workers, request or Request(), self._writers, letters)
 
     async def run(self) -> tuple[Any, ...]:
         """Run to the end; returns the values of the roots, in their order.
 
-        Cancelled or failed, it leaves nothing open and nothing written, but for the dead-letter
-        files of a run that failed, which are needed most then. Once the results are being
-        committed it is no longer cancelled.
+        Cancelled or failed, it leaves nothing open and, without a checkpoint, nothing written but
+        for the dead-letter files of a run that failed, which are needed most then. With a
+        checkpoint what was written stays where it is, for the run that resumes the job. Once the
+        results are being committed it is no longer cancelled.
 
         Raises:
             FlowError: the first failure, with any others as notes.
+            FrozenError: when it was asked to freeze, and has.
         """
         try:
-            if self._letters:
-                await self._workers.call(self._open_letters)
-            for index in range(len(self._plan.passes)):
-                await self._run_pass(index)
-            with trio.CancelScope(shield=True):
-                values = await self._workers.call(self._commit)
+            body = await self._workers.call(self._keeper.open)
+            if body is not None and body["done"]:
+                values = await self._workers.call(self._recover, body)
+            else:
+                await self._run_passes(body)
+                with trio.CancelScope(shield=True):
+                    await self._workers.call(self._keeper.finish)
+                    values = await self._workers.call(self._commit)
         except BaseException as error:
             # What is no Exception is a cancellation or an interrupt: nothing went wrong that would have to be told.
             with trio.CancelScope(shield=True):
-                await self._workers.call(self._abort, isinstance(error, Exception))
+                await self._workers.call(self._suspend if self._keeper.keeps else self._abort, error)
             raise
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._workers.call(self._keeper.close)
         return tuple(values[root] for root in sorted(values) if root != SinkStage.NO_ROOT)
 
-    async def _run_pass(self, index: int) -> None:
+    async def _run_passes(self, body: Mapping[str, Any] | None) -> None:
+        """All passes, or those that are left of a frozen job."""
+        await self._workers.call(self._open_letters, body)
+        first, resume = 0, None
+        if body is not None:
+            first = int(body["pass"])
+            starts = {int(clock): start for clock, start in body["starts"].items()}
+            resume = Resume(starts, body["executor"], body["sinks"])
+            await self._workers.call(self._reopen, first, body)
+        for index in range(first, len(self._plan.passes)):
+            await self._run_pass(index, resume if index == first else None)
+
+    def _reopen(self, first: int, body: Mapping[str, Any]) -> None:
+        """The results and whole values of the passes before `first`."""
+        for each in self._plan.passes[:first]:
+            for sink in each.sinks:
+                position = len(self._writers)
+                with attributed(sink.name, sink.element.site):
+                    state = body["sinks"][position]
+                    self._writers.append((sink, sink.element.reopen(sink.spec, self._keeper.place(position), state)))
+        self._resident.update(self._keeper.resident(body))
+
+    def _recover(self, body: Mapping[str, Any]) -> dict[int, Any]:
+        """The values of a job that is done; gives files their names where nobody lived to do it."""
+        values: dict[int, Any] = {}
+        sinks = [sink for each in self._plan.passes for sink in each.sinks]
+        for position, sink in enumerate(sinks):
+            with attributed(sink.name, sink.element.site):
+                state = body["sinks"][position]
+                values[sink.root] = sink.element.recover(sink.spec, self._keeper.place(position), state)
+        for letters, state in zip(self._letters.values(), body["letters"], strict=True):
+            letters.recover(state)
+        return values
+
+    async def _run_pass(self, index: int, resume: Resume | None) -> None:
         running = RunningPass(
             self._plan,
             index,
@@ -71,7 +118,10 @@ class Driver:
             writers=self._writers,
             resident=self._resident,
             letters=self._letters,
+            keeper=self._keeper,
+            resume=resume,
         )
+        self._keeper.enter_pass(index, self._resident, resumed=resume is not None)
         try:
             await running.open()
             await running.run()
@@ -85,9 +135,11 @@ class Driver:
             self.notes += [f"also failed: {failure}" for failure in failures[1:]]
             raise failures[0]
 
-    def _open_letters(self) -> None:
-        for letters in self._letters.values():
-            letters.open()
+    def _open_letters(self, body: Mapping[str, Any] | None) -> None:
+        for position, letters in enumerate(self._letters.values()):
+            token = self._keeper.token
+            name = None if token is None else f"{token}-letters-{position}"
+            letters.open(name, None if body is None else body["letters"][position])
 
     def _commit(self) -> dict[int, Any]:
         values: dict[int, Any] = {}
@@ -107,16 +159,29 @@ class Driver:
             raise
         return values
 
-    def _abort(self, keep_letters: bool) -> None:
+    def _abort(self, error: BaseException) -> None:
+        """Drop what was written, but for what a failed run has written down of the records that it dropped."""
         for letters in self._letters.values():
             try:
-                (letters.commit if keep_letters else letters.discard)()
+                (letters.commit if isinstance(error, Exception) else letters.discard)()
             except Exception as failure:  # noqa: BLE001 - as below
                 self.notes.append(f"also failed: {failure}")
+        self._put_away(lambda writer: writer.abort())
+
+    def _suspend(self, error: BaseException) -> None:  # noqa: ARG002 - as `_abort`
+        """Leave what was written for the run that resumes the job."""
+        for letters in self._letters.values():
+            try:
+                letters.suspend()
+            except Exception as failure:  # noqa: BLE001 - as below
+                self.notes.append(f"also failed: {failure}")
+        self._put_away(lambda writer: writer.suspend())
+
+    def _put_away(self, end: Callable[[Writer], None]) -> None:
         for sink, writer in self._writers:
             try:
                 with attributed(sink.name, sink.element.site):
-                    writer.abort()
-            except Exception as failure:  # noqa: BLE001 - all are aborted, then the failures are told
+                    end(writer)
+            except Exception as failure:  # noqa: BLE001 - all are put away, then the failures are told
                 self.notes.append(f"also failed: {failure}")
         self._writers.clear()

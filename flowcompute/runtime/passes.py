@@ -13,7 +13,7 @@ from flowcompute.elements.destination import Writer
 from flowcompute.elements.letters import DeadLetters
 from flowcompute.elements.policy import ErrorPolicy
 from flowcompute.elements.source import AsyncReader, Reader
-from flowcompute.errors import RunError
+from flowcompute.errors import CheckpointError, RunError
 from flowcompute.planner.demand import records_wanted
 from flowcompute.planner.plan import Plan, SinkStage
 from flowcompute.planner.policies import policies
@@ -21,6 +21,7 @@ from flowcompute.runtime.buffers import Pool
 from flowcompute.runtime.channel import Channel
 from flowcompute.runtime.computing import ComputeTask, Output
 from flowcompute.runtime.failure import attributed, first_failure
+from flowcompute.runtime.keeper import Keeper, Resume
 from flowcompute.runtime.reading import SourceTask
 from flowcompute.runtime.record import ComputeRecord, PassRecord, RunRecord, StageRecord, State
 from flowcompute.runtime.watchdog import watch
@@ -61,6 +62,8 @@ class RunningPass:
             commit or abort, since that is decided for all passes together.
         resident: whole values of earlier passes, and for later ones.
         letters: dead-letter files; also the caller's to commit or discard.
+        keeper: takes checkpoints.
+        resume: where the pass goes on; None for from the beginning.
     """
 
     def __init__(
@@ -74,7 +77,12 @@ class RunningPass:
         writers: OpenWriters,
         resident: dict[int, np.ndarray],
         letters: Mapping[ErrorPolicy, DeadLetters],
+        keeper: Keeper,
+        resume: Resume | None = None,
     ) -> None:
+        self._keeper = keeper
+        self._resume = resume
+        self._starts = {} if resume is None else resume.starts
         self._plan = plan
         self._index = index
         self._pass = plan.passes[index]
@@ -101,20 +109,46 @@ class RunningPass:
         """Open sources, destinations and the executor, in this order: what fails soonest comes first."""
         mapped = self._plan.strategy.input != "read"
         for source in self._pass.sources:
+            start = self._start_of(source.value)
             with attributed(source.name, source.element.site):
-                reader = await self._workers.call(partial(source.element.open, position=0, mapped=mapped))
+                reader = await self._workers.call(partial(source.element.open, position=start, mapped=mapped))
             reader.element = source.name
             self._readers.append(reader)
         for sink in self._pass.sinks:
             with attributed(sink.name, sink.element.site):
-                self._writers.append((sink, await self._workers.call(sink.element.open, sink.spec)))
+                self._writers.append((sink, await self._workers.call(self._open_sink, sink)))
         with attributed(self._record.compute.label):
             await self._workers.call(self._executor.open)
+            if self._resume is not None:
+                await self._workers.call(self._executor.restore, self._resume.executor)
         for tally in (*(reader.tally for reader in self._readers), *self._executor.tallies):
             if tally is not None:
                 tally.element = policies(self._plan.graph)[tally.policy]
                 tally.letters = self._letters.get(tally.policy)
                 self._run_tallies.append(tally)
+
+    def _start_of(self, value: int) -> int:
+        """The first record to read of a source.
+
+        Raises:
+            CheckpointError: if this plan cannot go on there.
+        """
+        clock = self._pass.clock_of(value)
+        start = self._starts.get(clock.id, 0)
+        if start % clock.granule and start != clock.length:
+            raise CheckpointError(
+                "was frozen inside a block of records that a kernel reduces as a whole",
+                expected=f"a multiple of {clock.granule} records",
+                got=f"{start} records",
+                hint='thaw it with device="numpy", where it was frozen; jobs with checkpoint= go on everywhere',
+            )
+        return start
+
+    def _open_sink(self, sink: SinkStage) -> Writer:
+        place = self._keeper.place(len(self._writers))
+        if self._resume is not None:
+            return sink.element.reopen(sink.spec, place, self._resume.sinks[len(self._writers)])
+        return sink.element.open(sink.spec) if self._keeper.token is None else sink.element.open_at(sink.spec, place)
 
     async def run(self) -> None:
         """Let all batches through, write what is known only at the end, and look at the sources again."""
@@ -163,6 +197,7 @@ class RunningPass:
         failure: BaseException | None = None
         try:
             async with trio.open_nursery() as watched:
+                watched.start_soon(self._keeper.serve)
                 if self._conduct.stall_timeout_s is not None:
                     watched.start_soon(
                         watch, self._record.stages, self._conduct.stall_timeout_s, self._conduct.on_stuck_thread
@@ -170,6 +205,7 @@ class RunningPass:
                 async with trio.open_nursery() as stages:
                     for run in (*(task.run for task in sources), compute.run, *(task.run for task in sinks)):
                         stages.start_soon(run)
+                await self._keeper.settle()
                 watched.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             failure = first_failure(group)
@@ -201,13 +237,17 @@ class RunningPass:
                     workers=self._workers,
                     batch_items=clock.batch_items,
                     wanted=wanted,
+                    start=self._start_of(source.value),
                 )
             )
         by_value: dict[int, list[SinkTask]] = {}
-        for (sink, writer), live in zip(self._writers[self._first_writer :], record.sinks, strict=True):
+        mine = self._writers[self._first_writer :]
+        for position, ((sink, writer), live) in enumerate(zip(mine, record.sinks, strict=True), self._first_writer):
             if sink.spec.is_stream:
                 channel = self._channel(record.compute, live)
-                task = SinkTask(sink, writer, live, channel, workers=self._workers, ledger=self._ledger)
+                task = SinkTask(
+                    sink, writer, live, channel, workers=self._workers, ledger=self._ledger, position=position
+                )
                 by_value.setdefault(sink.value, []).append(task)
         compute = ComputeTask(
             self._executor,
@@ -218,6 +258,8 @@ class RunningPass:
             self._workers,
             throttle_s=self._conduct.throttle_s,
             after_batch=self._conduct.after_batch,
+            starts=self._starts,
+            keeper=self._keeper,
         )
         return sources, [task for tasks in by_value.values() for task in tasks], compute
 

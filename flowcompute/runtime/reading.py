@@ -29,6 +29,7 @@ class SourceTask:
         workers: threads to read in.
         batch_items: records in a batch.
         wanted: of a stream of unknown length, the most records that are of use; None for all.
+        start: the record at which the reader was opened.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class SourceTask:
         workers: Workers,
         batch_items: int,
         wanted: int | None = None,
+        start: int = 0,
     ) -> None:
         self._stage = stage
         self._reader = reader
@@ -51,6 +53,7 @@ class SourceTask:
         self._workers = workers
         self._batch_items = batch_items
         self._wanted = wanted
+        self._start = start
         self._gives_views = not isinstance(reader, AsyncReader)
         self._immediate = reader.immediate
 
@@ -62,7 +65,7 @@ class SourceTask:
         self._record.enter(State.DONE)
 
     async def _read_all(self) -> None:
-        start, length = 0, self._stage.spec.length
+        start, length = self._start, self._stage.spec.length
         end = self._wanted if length is None else length
         while end is None or start < end:
             stop = start + self._batch_items if end is None else min(start + self._batch_items, end)

@@ -158,6 +158,39 @@ class PassRecord:
         ]
 
 
+class CheckpointRecord:
+    """What the checkpoints of a run cost.
+
+    Attributes:
+        count: checkpoints committed.
+        number: of the newest one.
+        pause_s: seconds that batches stood still for them, altogether.
+        longest_pause_s: of one of them.
+        write_s: seconds of writing them beside the batches.
+        last_s: when the newest one was committed, on the monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.number: int | None = None
+        self.pause_s = 0.0
+        self.longest_pause_s = 0.0
+        self.write_s = 0.0
+        self.last_s: float | None = None
+
+    def paused(self, seconds: float) -> None:
+        """A barrier was made."""
+        self.pause_s += seconds
+        self.longest_pause_s = max(self.longest_pause_s, seconds)
+
+    def written(self, number: int, seconds: float) -> None:
+        """One was committed."""
+        self.count += 1
+        self.number = number
+        self.write_s += seconds
+        self.last_s = time.monotonic()
+
+
 class RunRecord:
     """Everything that is known of a run while it runs and afterwards.
 
@@ -170,9 +203,16 @@ class RunRecord:
         self.ledger = Ledger(room_bytes)
         self.passes: list[PassRecord] = []
         self.tallies: list[Tally] = []
+        self.checkpoints = CheckpointRecord()
+        self._earlier_items = 0
+        self._earlier_bytes = 0
         self.total_items = total_items
         self._began_s = time.perf_counter()
         self._ended_s: float | None = None
+
+    def resume(self, items: int, bytes_read: int) -> None:
+        """Count on from what earlier runs of the job have done."""
+        self._earlier_items, self._earlier_bytes = items, bytes_read
 
     def end(self, *, complete: bool) -> None:
         """Stop the clock; a complete run knows how many items there were."""
@@ -183,7 +223,7 @@ class RunRecord:
     @property
     def items(self) -> int:
         """Records computed."""
-        return sum(each.compute.items for each in tuple(self.passes))
+        return self._earlier_items + sum(each.compute.items for each in tuple(self.passes))
 
     @property
     def launches(self) -> int:
@@ -193,7 +233,7 @@ class RunRecord:
     @property
     def bytes_read(self) -> int:
         """Bytes that sources gave."""
-        return sum(record.bytes_out for each in tuple(self.passes) for record in each.sources)
+        return self._earlier_bytes + sum(record.bytes_out for each in tuple(self.passes) for record in each.sources)
 
     @property
     def bytes_written(self) -> int:

@@ -7,12 +7,15 @@ from contextlib import AbstractContextManager
 import numpy as np
 
 from flowcompute.elements.destination import Writer
+from flowcompute.elements.keeping import State
 from flowcompute.errors import RunError
 from flowcompute.planner.plan import SinkStage
+from flowcompute.runtime.barrier import Barrier
 from flowcompute.runtime.buffers import Ledger
 from flowcompute.runtime.channel import Channel
 from flowcompute.runtime.failure import attributed
-from flowcompute.runtime.record import StageRecord, State
+from flowcompute.runtime.record import StageRecord
+from flowcompute.runtime.record import State as Doing
 from flowcompute.runtime.workers import Workers
 
 
@@ -26,6 +29,7 @@ class SinkTask:
         channel: from the compute stage.
         workers: threads to write in.
         ledger: counts results that grow in memory.
+        position: among all destinations of the run.
     """
 
     def __init__(
@@ -37,6 +41,7 @@ class SinkTask:
         *,
         workers: Workers,
         ledger: Ledger,
+        position: int = 0,
     ) -> None:
         self.stage = stage
         self.record = record
@@ -44,13 +49,17 @@ class SinkTask:
         self._writer = writer
         self._workers = workers
         self._ledger = ledger
+        self.position = position
         self._grows = stage.element.in_memory and stage.spec.length is None
 
     async def run(self) -> None:
         """Write to the end of the stream."""
         while (parcel := await self.channel.receive()) is not None:
+            if isinstance(parcel, Barrier):
+                parcel.reach(self.position, self.snapshot())
+                continue
             try:
-                self.record.enter(State.BUSY, "writing", (parcel.start, parcel.stop))
+                self.record.enter(Doing.BUSY, "writing", (parcel.start, parcel.stop))
                 self.reserve(len(parcel.array))
                 with self._attributed(parcel.start, parcel.stop):
                     if self._writer.immediate:
@@ -60,7 +69,12 @@ class SinkTask:
                 self.record.passed(parcel.stop - parcel.start, parcel.array.nbytes, 0)
             finally:
                 parcel.release()
-        self.record.enter(State.DONE)
+        self.record.enter(Doing.DONE)
+
+    def snapshot(self) -> State:
+        """What has been written."""
+        with attributed(self.stage.name, self.stage.element.site):
+            return self._writer.snapshot()
 
     def reserve(self, items: int) -> None:
         """Count the memory of a result that grows.

@@ -10,7 +10,6 @@ import numpy as np
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.keeping import Place, SideFile, State
 from flowcompute.errors import CheckpointError, RunError, Site
-from flowcompute.files import explain
 from flowcompute.sinks.unbound import UNBOUND
 from flowcompute.spec import Spec
 
@@ -125,25 +124,18 @@ class MemoryWriter(Writer):
         """How many records were written (1 for a whole value)."""
         return {"written": self._written}
 
-    def persist(self, state: State, place: Place) -> None:
+    def persist(self, state: State, place: Place) -> State:
         """Write the records that the checkpoint does not hold yet; see `Writer.persist`."""
-        stop = int(state["written"])
-        if stop == self._persisted:
-            return
-        side = place.side()
+        stop, side = int(state["written"]), place.side()
         offset = self._persisted * self._spec.item_bytes
-        try:
+        if stop > self._persisted:
             for part in self._parts(self._persisted, stop):
                 data = np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
                 side.write_at(data, offset)
                 offset += len(data)
-            side.fsync()
-        except OSError as error:
-            text, hint = explain(error)
-            raise CheckpointError(
-                f"the result cannot be kept in the checkpoint: {text}", element=self.element, site=self._site, hint=hint
-            ) from error
-        self._persisted = stop
+            self._persisted = stop
+        side.fsync()
+        return {**state, "side": side.mark()}
 
     def restore(self, state: State, side: SideFile) -> None:
         """Take what the checkpoint holds, and forget what it holds beyond that.
@@ -153,19 +145,15 @@ class MemoryWriter(Writer):
         """
         items = int(state["written"])
         resident = self._spec.stream is None
+        side.restore(state["side"])
         if self._result is not None and not 0 <= items <= (1 if resident else len(self._result)):
             raise self._not_held(f"{items} records")
         if self._result is None:
             self._limit(items)
         place = self._allocate((items, *self._spec.shape)) if self._result is None else self._result
         data = (place if resident else place[:items]).reshape(-1).view(np.uint8).data
-        if items:
-            try:
-                count = side.read_into(data, 0)
-            except OSError as error:
-                raise self._not_held(explain(error)[0]) from error
-            if count != len(data):
-                raise self._not_held(f"{count} of {len(data)} bytes")
+        if items and (count := side.read_into(data, 0)) != len(data):
+            raise self._not_held(f"{count} of {len(data)} bytes")
         if self._result is None and items:
             self._pieces = [place]
         self._written = self._persisted = items

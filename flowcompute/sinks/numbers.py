@@ -79,9 +79,9 @@ class NumbersWriter(Writer):
         """What was written so far."""
         return self._inner.snapshot()
 
-    def persist(self, state: State, place: Place) -> None:
+    def persist(self, state: State, place: Place) -> State:
         """Make it durable."""
-        self._inner.persist(state, place)
+        return self._inner.persist(state, place)
 
     def suspend(self) -> None:
         """Leave what was written where it is."""

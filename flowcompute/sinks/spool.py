@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,12 @@ import numpy as np
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element
 from flowcompute.elements.keeping import Place, SideFile, State
-from flowcompute.errors import DestinationError
+from flowcompute.errors import CheckpointError, DestinationError
 from flowcompute.files import explain
 from flowcompute.scratch import Scratch, ScratchFullError
 from flowcompute.spec import Spec
 
-_COPIED_BYTES = 1 << 22
+_CHUNK_BYTES = 1 << 22
 
 
 class SpoolSink(Destination):
@@ -48,6 +49,7 @@ class SpoolSink(Destination):
         """Go on with the file of the checkpoint.
 
         Raises:
+            CheckpointError: if it does not hold what was written.
             DestinationError: if it cannot be used.
         """
         del spec
@@ -61,12 +63,15 @@ class SpoolWriter(Writer):
         self._sink = sink
         self._scratch = sink.scratch
         self._side = side
-        self._copied_bytes = 0
+        # What was copied into the checkpoint, or found there.
+        self._digest = hashlib.sha256()
+        self._hashed_bytes = 0
         try:
             if side is None or state is None:
                 self._scratch.begin(side)
             else:
                 self._scratch.resume(side, int(state["size_bytes"]), int(state["records"]))
+                self._verify(state)
         except OSError as error:
             raise self._failed(error) from error
 
@@ -91,18 +96,42 @@ class SpoolWriter(Writer):
         """How much was kept."""
         return {"size_bytes": self._scratch.size_bytes, "records": self._scratch.records}
 
-    def persist(self, state: State, place: Place) -> None:
+    def persist(self, state: State, place: Place) -> State:
         """Make it durable; what lies in a file without a name is copied into the checkpoint."""
-        side = place.side()
+        side, size = place.side(), int(state["size_bytes"])
         try:
-            while self._side is None and self._copied_bytes < state["size_bytes"]:
-                part = memoryview(bytearray(min(_COPIED_BYTES, state["size_bytes"] - self._copied_bytes)))
-                count = self._scratch.read_into(part, self._copied_bytes)
-                side.write_at(part[:count], self._copied_bytes)
-                self._copied_bytes += count
-            side.fsync()
+            while self._hashed_bytes < size:
+                part = memoryview(bytearray(min(_CHUNK_BYTES, size - self._hashed_bytes)))
+                part = part[: self._scratch.read_into(part, self._hashed_bytes)]
+                if self._side is None:
+                    side.write_at(part, self._hashed_bytes)
+                self._digest.update(part)
+                self._hashed_bytes += len(part)
         except OSError as error:
             raise self._failed(error) from error
+        side.fsync()
+        return {**state, "sha256": self._digest.digest()}
+
+    def _verify(self, state: State) -> None:
+        """Refuse a file that does not hold what was written."""
+        size = int(state["size_bytes"])
+        buffer = memoryview(bytearray(min(_CHUNK_BYTES, size)))
+        while self._hashed_bytes < size:
+            part = buffer[: size - self._hashed_bytes]
+            count = self._scratch.read_into(part, self._hashed_bytes)
+            if not count:
+                break
+            self._digest.update(part[:count])
+            self._hashed_bytes += count
+        if self._digest.digest() != state["sha256"]:
+            raise CheckpointError(
+                "the checkpoint does not hold what was kept of this stream",
+                element=self._sink.name,
+                site=self._sink.site,
+                expected=f"{size} bytes",
+                got="others, or fewer",
+                hint="remove the checkpoint to begin anew",
+            )
 
     def suspend(self) -> None:
         """The file of the checkpoint stays as it is."""

@@ -14,7 +14,7 @@ from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.keeping import Place, State
 from flowcompute.elements.site import user_site
 from flowcompute.errors import CheckpointError, DestinationError, SpecError
-from flowcompute.files import FILES, Draft, Files, Sealed, Unfinished, explain, path_text, shown
+from flowcompute.files import FILES, Draft, Files, Sealed, Unfinished, explain, path_text, roll_forward, shown
 from flowcompute.sinks.unbound import UNBOUND
 from flowcompute.spec import Spec
 
@@ -80,30 +80,22 @@ class StoredSink(Destination):
             CheckpointError: if the file is missing, or is not the one that the job has written.
         """
         sealed = Sealed(int(state["size"]), int(state["mtime_ns"]))
-        found = self._sealed(state["draft"])
-        if found == sealed:
-            Draft(
-                self.files, self.target, durable=self.durable, unfinished=Unfinished(state["draft"], sealed.size)
-            ).commit()
-            return self.path
-        found = self._sealed(self.target)
+        try:
+            found = roll_forward(self.files, self.target, state["draft"], sealed, durable=self.durable)
+        except OSError as error:
+            found, (text, _) = None, explain(error)
+        else:
+            text = "no file" if found is None else f"{found.size} bytes, last changed at {found.mtime_ns} ns"
         if found != sealed:
             raise CheckpointError(
                 f"{shown(self.target)} is not what the finished job has written",
                 element=self.name or self.label,
                 site=self.site,
                 expected=f"{sealed.size} bytes, last changed at {sealed.mtime_ns} ns",
-                got="no file" if found is None else f"{found.size} bytes, last changed at {found.mtime_ns} ns",
+                got=text,
                 hint="put the file back, or remove the checkpoint to compute it anew",
             )
         return self.path
-
-    def _sealed(self, path: str) -> Sealed | None:
-        try:
-            status = self.files.stat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return Sealed(status.st_size, status.st_mtime_ns)
 
 
 class StoredWriter(Writer):
@@ -200,10 +192,11 @@ class StoredWriter(Writer):
         """How much was written, and where."""
         return {"written": self._written, "bytes": self._bytes, "draft": self._open_draft().path}
 
-    def persist(self, state: State, place: Place) -> None:  # noqa: ARG002
+    def persist(self, state: State, place: Place) -> State:  # noqa: ARG002
         """Make the temporary file durable; see `Writer.persist`."""
         with self._errors("make durable"):
             self._open_draft().sync()
+        return state
 
     def suspend(self) -> None:
         """Close the temporary file and leave it."""

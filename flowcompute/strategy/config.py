@@ -22,12 +22,14 @@ class Config:
         device: as given: "auto", "numpy", "cpu", "gpu:1", part of a name.
         precision: "exact" (IEEE, the default) or "fast" (multiply-add may be contracted).
         by_hand: whether records are sent by hand, in batches of any size.
+        resumable: whether checkpoints are taken, so that every batch must end where any backend can go on.
     """
 
     memory_bytes: int
     device: str = "auto"
     precision: Literal["exact", "fast"] = "exact"
     by_hand: bool = False
+    resumable: bool = False
 
 
 def parse_bytes(value: int | str, option: str = "memory") -> int:

@@ -16,6 +16,7 @@ from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.planner.backend import Backend, Executor, Traits
 from flowcompute.planner.plan import Clock, MemoryPlan, Pass, Plan, SinkStage, SourceStage
+from flowcompute.planner.shaping import Shaping
 from flowcompute.spec import INT64, Spec, Stream
 from flowcompute.strategy import Config, Strategy
 
@@ -327,6 +328,8 @@ class Job:
         each = Pass(clocks=(clock,), before=(), after=(), sinks=tuple(self.sinks))
         return Plan(
             graph=SimpleNamespace(nodes=()),
+            asked=SimpleNamespace(nodes=()),
+            shaping=Shaping(float64=True, fused=False),
             passes=(each,) * self.passes,
             folds={},
             host_folds={},

@@ -36,8 +36,13 @@ class Side:
         buffer[: len(part)] = part
         return len(part)
 
-    def truncate(self, size: int) -> None:
-        del self.data[size:]
+    def mark(self) -> bytes:
+        return bytes(self.data)
+
+    def restore(self, mark: bytes) -> None:
+        if not self.data.startswith(mark):
+            raise CheckpointError("not what was written")
+        del self.data[len(mark) :]
 
     def fsync(self) -> None:
         self.synced = len(self.data)
@@ -72,10 +77,10 @@ def test_what_was_written_after_the_checkpoint_is_written_again(tmp_path: Path, 
     writer.write(DATA[:7], 0)
     state = writer.snapshot()
     writer.write(-DATA[7:12], 7)
-    writer.persist(state, place(side))
+    kept = writer.persist(state, place(side))
     writer.write(-DATA[12:14], 12)
     writer.suspend()
-    again = sink.reopen(spec, place(side), state)
+    again = sink.reopen(spec, place(side), kept)
     assert again.snapshot() == state
     for start in range(7, 20, 5):
         again.write(DATA[start : start + 5], start)
@@ -98,8 +103,7 @@ def test_a_whole_value_is_kept_whole(tmp_path: Path, kind: str) -> None:
     spec, side = Spec(FLOAT32, (20, 3)), Side()
     sink = sinks(tmp_path)[kind]()
     writer = sink.open_at(spec, place(side))
-    nothing = writer.snapshot()
-    writer.persist(nothing, place(side))
+    nothing = writer.persist(writer.snapshot(), place(side))
     writer.suspend()
     writer = sink.reopen(spec, place(side), nothing)
     writer.write(DATA, 0)
@@ -131,14 +135,18 @@ def test_a_spool_goes_on_in_the_checkpoint() -> None:
     writer.write(DATA[:5], 0)
     state = writer.snapshot()
     writer.write(DATA[5:9], 5)
-    writer.persist(state, place(side))
+    state = writer.persist(state, place(side))
     writer.suspend()
     fresh = SpoolSink(Scratch(None, None), x, "kept")
     writer = fresh.reopen(spec, place(side), state)
     writer.write(DATA[5:], 5)
     assert bytes(side.data) == DATA.tobytes()
     assert fresh.scratch.records == 20
+    state = writer.persist(writer.snapshot(), place(side))
     writer.commit()
+    side.data[17] ^= 1
+    with pytest.raises(CheckpointError, match="kept: the checkpoint does not hold"):
+        fresh.reopen(spec, place(side), state)
 
 
 def test_a_nameless_spool_is_copied_into_the_checkpoint() -> None:
@@ -201,9 +209,11 @@ def test_a_result_in_memory_that_the_checkpoint_lost_is_an_error() -> None:
     spec, side = Spec(FLOAT32, (3,), Stream(20)), Side()
     sink = fc.to_array(name="all")
     with pytest.raises(CheckpointError, match=r"all: the checkpoint does not hold(.|\n)*0 of 60 bytes"):
-        sink.reopen(spec, place(side), {"written": 5})
+        sink.reopen(spec, place(side), {"written": 5, "side": b""})
     with pytest.raises(CheckpointError, match="21 records"):
-        sink.reopen(spec, place(side), {"written": 21})
+        sink.reopen(spec, place(side), {"written": 21, "side": b""})
+    with pytest.raises(CheckpointError, match="not what was written"):
+        sink.reopen(spec, place(side), {"written": 1, "side": bytes(12)})
 
 
 def test_a_sync_that_fails_is_told(tmp_path: Path) -> None:
