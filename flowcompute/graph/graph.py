@@ -11,6 +11,7 @@ import numpy as np
 
 from flowcompute.elements import Compute, Constant, Destination, Element, HostFunction, Source
 from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.scan import ScanFunction
 from flowcompute.errors import SpecError
 from flowcompute.spec import Spec
 
@@ -123,7 +124,7 @@ def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
             return ("constant", value.dtype, value.shape, value.tobytes())
     elif isinstance(element, Source):
         return ("source", type(element), element.identity, element.spec)
-    elif isinstance(element, Compute) and not isinstance(element, HostFunction):
+    elif isinstance(element, Compute) and not isinstance(element, HostFunction | ScanFunction):
         operands = tuple(sorted(inputs)) if element.op.commutes else inputs
         return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec)
     return id(element)
@@ -178,7 +179,7 @@ def _structure(node: Node) -> tuple[Any, ...]:
         scalar = element.value[()] if element.value.ndim == 0 else None
         literal = repr(scalar) if scalar is not None and is_literal(element.value) else None
         return ("constant", shape, literal)
-    if isinstance(element, HostFunction):
+    if isinstance(element, HostFunction | ScanFunction):
         function = element.function
         return (element.op.name, getattr(function, "__qualname__", type(function).__qualname__), shape, node.inputs)
     if isinstance(element, Compute):

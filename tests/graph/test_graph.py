@@ -98,6 +98,8 @@ def test_what_has_effects_is_never_merged() -> None:
         return array * 2
 
     assert len(graph_of(fc.host(twice, x), fc.host(twice, x)).nodes) == 3
+    steps = fc.scan(np.add, x, init=np.zeros(3)), fc.scan(np.subtract, x, init=np.zeros(3))
+    assert len(graph_of(*steps).nodes) == 3
     assert len(graph_of(x >> fc.to_array(), x >> fc.to_array()).nodes) == 3
     assert len(graph_of(x >> fc.discard(), x >> fc.discard()).nodes) == 3
 
@@ -177,6 +179,8 @@ DIFFERENT: dict[str, Callable[[Element, Element], Element]] = {
     "resident": lambda _, __: fc.constant(np.ones((4, 3))) * 5.5,
     "host": lambda x, _: fc.host(np.sort, x),
     "other host": lambda x, _: fc.host(np.square, x),
+    "scan": lambda x, _: fc.scan(np.sort, x, init=np.zeros(3)),
+    "other scan": lambda x, _: fc.scan(np.square, x, init=np.zeros(3)),
 }
 
 
