@@ -305,16 +305,21 @@ class CheckpointFolder:
             if self._closed:
                 return
             self._closed = True
-            for one in self._sides.values():
-                one.close()
-            if self._lock is not None:
-                if not self._published:
-                    # What is left is taken over by whoever creates this checkpoint next.
-                    with contextlib.suppress(OSError, CheckpointError):
-                        self._contents.remove([*self._contents.names(), LOCK])
-                        self._files.remove_folder(self._folder)
-                with naming("close", self.path):
-                    self._files.close(self._lock)
+            # Whatever fails, the rest is closed too: the lock must not outlive this.
+            with contextlib.ExitStack() as stack:
+                if self._lock is not None:
+                    stack.callback(self._unlock, self._lock)
+                for one in self._sides.values():
+                    stack.callback(one.close)
+
+    def _unlock(self, lock: int) -> None:
+        if not self._published:
+            # What is left is taken over by whoever creates this checkpoint next.
+            with contextlib.suppress(OSError, CheckpointError):
+                self._contents.remove([*self._contents.names(), LOCK])
+                self._files.remove_folder(self._folder)
+        with naming("close", self.path):
+            self._files.close(lock)
 
     def _sync_sides(self, marks: Iterable[SideMark]) -> None:
         for mark in marks:

@@ -153,3 +153,47 @@ class FaultyFiles(Files):
         """As `Files`, or the fault."""
         self._step("make_folders", path)
         super().make_folders(path, mode)
+
+    def list_folder(self, path: str) -> list[str]:
+        """As `Files`, or the fault."""
+        self._step("list_folder", path)
+        return super().list_folder(path)
+
+    def is_folder(self, path: str) -> bool:
+        """As `Files`, or the fault."""
+        self._step("is_folder", path)
+        return super().is_folder(path)
+
+    def make_folder(self, path: str, mode: int = 0o700) -> None:
+        """As `Files`, or the fault."""
+        self._step("make_folder", path)
+        super().make_folder(path, mode)
+
+    def remove_folder(self, path: str) -> None:
+        """As `Files`, or the fault."""
+        self._step("remove_folder", path)
+        super().remove_folder(path)
+
+    def rename_folder(self, path: str, target: str) -> None:
+        """As `Files`, or the fault."""
+        self._step("rename_folder", target)
+        super().rename_folder(path, target)
+
+    def create(self, path: str, mode: int = 0o600) -> int:
+        """As `Files`, or the fault."""
+        self._step("create", path)
+        handle = super().create(path, mode)
+        self.handles.add(handle)
+        return handle
+
+    def open_update(self, path: str, *, create: bool = False, mode: int = 0o600) -> int:
+        """As `Files`, or the fault."""
+        self._step("open_update", path)
+        handle = super().open_update(path, create=create, mode=mode)
+        self.handles.add(handle)
+        return handle
+
+    def lock(self, handle: int) -> bool:
+        """As `Files`, or the fault."""
+        self._step("lock", "")
+        return super().lock(handle)
