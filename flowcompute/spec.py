@@ -14,6 +14,7 @@ FLOAT16 = np.dtype(np.float16)
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
 BOOL = np.dtype(np.bool_)
+UINT8 = np.dtype(np.uint8)
 INT64 = np.dtype(np.int64)
 UINT64 = np.dtype(np.uint64)
 

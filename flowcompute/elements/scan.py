@@ -20,6 +20,7 @@ from flowcompute.spec import (
     FLOAT32,
     FLOAT64,
     INT64,
+    UINT8,
     UINT64,
     Spec,
     Stream,
@@ -65,8 +66,8 @@ def _axis(op: str, element: Any, axis: int | None) -> int | None:
 
 
 def _build(op: Op, x: Any, axis: int | None, dtype: np.dtype) -> Compute:
-    """The scan in `dtype`; half formats are scanned in float32 and rounded."""
-    wide = FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
+    """The scan in `dtype`; half formats are scanned in float32 and rounded, bools as the numbers 0 and 1."""
+    wide = FLOAT32 if dtype in (FLOAT16, BFLOAT16) else UINT8 if dtype == BOOL else dtype
     element = cast(x, wide)
     made = Compute(op, (element,), Spec(wide, element.spec.shape, element.spec.stream), {"axis": axis})
     return cast(made, dtype)  # type: ignore[return-value]

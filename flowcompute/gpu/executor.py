@@ -11,6 +11,7 @@ import numpy as np
 from flowcompute.elements import Constant
 from flowcompute.errors import KernelError
 from flowcompute.gpu._cl import cl
+from flowcompute.gpu.carries import TileCarry
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.memory import Memory, memory_of
 from flowcompute.gpu.programs import build, save_new_programs
@@ -20,6 +21,7 @@ from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
 from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
 from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.scan import Carry
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 
 CHUNK_BYTES = 64 << 10
@@ -33,6 +35,10 @@ GROUPS_PER_UNIT = 16
 
 GPU_GROUPS_PER_UNIT = 64
 """As many work-groups of a GPU: more than run at once, so that those that wait keep the memory busy."""
+
+
+SCAN_GROUPS_PER_UNIT = 4
+"""Work-groups that scan tiles at a time, for each compute unit of a GPU."""
 
 
 class OpenCLExecutor(StepExecutor):
@@ -96,6 +102,15 @@ class OpenCLExecutor(StepExecutor):
             self._padded.pop(i, None)
         return super().finish()
 
+    def make_carry(self, step: RegionStep) -> Carry | None:
+        """A carry in the device's memory."""
+        kernel, region = step.kernel, step.region
+        if kernel is None or kernel.work != "scan" or region.anchor is None:
+            return None
+        assert self._memory is not None
+        room = self.one_pass.clock_of(region.anchor).batch_items
+        return TileCarry(self.nodes[region.anchor], kernel.block, self._memory, room)
+
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         """Launch a region's kernel and bring its results to the host where they are needed there."""
         kernel, region = step.kernel, step.region
@@ -108,14 +123,19 @@ class OpenCLExecutor(StepExecutor):
         blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
         self._make_partials(step, kernel, blocks)
         self._written = []
+        carry = self._scans.get(region.anchor) if kernel.work == "scan" and region.anchor is not None else None
+        launch = carry.begin(blocks) if isinstance(carry, TileCarry) else 0
         values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = self._division(kernel, items, blocks)
+        chunk = launch or chunk
         if count:
             self._launch(step, kernel, [*values, count, chunk, blocks, start, phase], groups)
         for i, array in outputs.items():
             self._bring(i, array)
         for fold in region.folds:
             self._push(fold, kernel, items, phase, blocks)
+        if isinstance(carry, TileCarry):
+            carry.advanced(start + items)
 
     def _launch(self, step: RegionStep, kernel: Kernel, values: list[Any], groups: int) -> None:
         compiled = self._kernels[kernel.name]
@@ -145,6 +165,11 @@ class OpenCLExecutor(StepExecutor):
             return self._output(value, outputs[value])
         if argument.kind == "partial":
             return self._output(("partial", value, argument.part), self._partials[value, argument.part])
+        if argument.kind in ("state", "words"):
+            carry = self._scans[value]
+            assert isinstance(carry, TileCarry)
+            self._written.append(buffer := carry.buffer(argument.kind))
+            return buffer
         if argument.kind == "carry":
             return self._memory.input(("carry", value, argument.part), self._carry(argument), fresh=True)
         if argument.period:
@@ -223,6 +248,9 @@ class OpenCLExecutor(StepExecutor):
     def _division(self, kernel: Kernel, items: int, blocks: int) -> tuple[int, int, int]:
         """How many numbers or rows there are, how many a work-item takes, and how many work-groups start."""
         count = items * kernel.units
+        if kernel.work == "scan":
+            # They take tiles by ticket: as many as run at once are enough.
+            return items, 0, min(blocks, self.device.traits.units * (1 if self.cpu else SCAN_GROUPS_PER_UNIT))
         if not self.cpu:
             most = self.device.traits.units * GPU_GROUPS_PER_UNIT
             lanes = kernel.lanes * kernel.work_group

@@ -24,6 +24,10 @@ class Memory(ABC):
         """A buffer that a kernel fills."""
 
     @abstractmethod
+    def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
+        """A buffer that kernels read and change; it begins with the content of `array`, anew after `forget`."""
+
+    @abstractmethod
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:
         """Wait for the kernels so far, which filled `outputs`."""
 
@@ -66,6 +70,10 @@ class HostMemory(Memory):
         """The array itself."""
         del key
         return self._buffers.output(array)
+
+    def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
+        """The array itself."""
+        return self.output(key, array)
 
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:
         """Wait, and make what was written visible in the arrays."""
@@ -117,6 +125,10 @@ class DeviceMemory(Memory):
         buffer = self._room(key, array.nbytes)
         self._current.add(key)
         return buffer
+
+    def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
+        """A buffer of its own, filled when first asked for."""
+        return self.input(key, array, fresh=False)
 
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:  # noqa: ARG002 - nothing to map
         """Wait."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from flowcompute.gpu.exchange import exchanged, local_arrays
 from flowcompute.gpu.expressions import Expressions, write_text
+from flowcompute.gpu.look_back import handed_on, local_ticket
 from flowcompute.gpu.spaced import loose_vector, store_every, store_first
 from flowcompute.gpu.types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
 from flowcompute.gpu.user_functions import call_lines
@@ -54,6 +55,8 @@ class _Renderer:
     def _parameter(argument: Argument) -> str:
         if argument.kind == "scalar":
             return f"const {scalar_type(argument.dtype)} {argument.name}"
+        if argument.kind == "words":
+            return f"volatile __global ulong *restrict {argument.name}"
         constant = "const " if argument.kind in ("input", "carry") else ""
         return f"__global {constant}{memory_type(argument.dtype)} *restrict {argument.name}"
 
@@ -63,6 +66,9 @@ class _Renderer:
             if array.local:
                 kind = type_of(array.dtype, array.lanes, array.mask_bytes)
                 self._line(f"__local {kind} {array.name}[{array.size}] __attribute__((aligned(64)));")
+        if self.kernel.work_group > 1:
+            for line in local_ticket(_every(self.kernel.body)):
+                self._line(line)
         exchanges = _exchanges(self.kernel.body)
         for line in dict.fromkeys(line for one in exchanges for line in local_arrays(one, self.kernel.work_group)):
             self._line(line)
@@ -114,6 +120,9 @@ class _Renderer:
                     self._nest("} else {", otherwise)
             case ir.Exchange():
                 for line in exchanged(statement, self.expressions.helpers):
+                    self._line(line)
+            case ir.HandingOn():
+                for line in handed_on(statement, self.expressions):
                     self._line(line)
             case ir.Barrier():
                 self._line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")

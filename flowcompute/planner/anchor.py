@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flowcompute.elements.nn.attention import ATTENTION
+from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
 from flowcompute.planner.kernel import Argument, Convert, Load, Var
@@ -25,6 +26,8 @@ from flowcompute.spec import Spec
 
 def anchor_name(node: Node) -> str:
     """What reasons call an anchor."""
+    if node.kind is Kind.SCAN:
+        return "a scan"
     return "attention" if node.op is ATTENTION else "a matrix product"
 
 

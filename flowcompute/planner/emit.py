@@ -39,6 +39,18 @@ from flowcompute.spec import BOOL, is_float
 
 Key = int | Access
 
+_PREFIXES: dict[ArgumentKind, str] = {
+    "input": "in",
+    "output": "out",
+    "partial": "part",
+    "carry": "carry",
+    "state": "state",
+    "words": "words",
+    "scalar": "s",
+    "integer": "k",
+}
+"""How parameters are named, in the order in which they stand: pointers first, then scalars."""
+
 
 @dataclass
 class Arguments:
@@ -51,15 +63,14 @@ class Arguments:
         for argument in self.items:
             if (argument.kind, argument.value, argument.part, argument.period) == (kind, value, part, period):
                 return argument
-        prefix = {"input": "in", "output": "out", "partial": "part", "carry": "carry", "scalar": "s", "integer": "k"}
         count = sum(argument.kind == kind for argument in self.items)
-        argument = Argument(f"{prefix[kind]}{count}", kind, dtype, value, part, period)
+        argument = Argument(f"{_PREFIXES[kind]}{count}", kind, dtype, value, part, period)
         self.items.append(argument)
         return argument
 
     def ordered(self) -> tuple[Argument, ...]:
         """Pointers first, then scalars."""
-        order = ["input", "output", "partial", "carry", "scalar", "integer"]
+        order = list(_PREFIXES)
         return tuple(sorted(self.items, key=lambda argument: order.index(argument.kind)))
 
 

@@ -22,7 +22,7 @@ from flowcompute.planner.clockwork import Clockwork, Made
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.host_call import call_host, read_only
 from flowcompute.planner.plan import Clock, Plan
-from flowcompute.planner.scan import Scan, make_scan
+from flowcompute.planner.scan import Carry, Scan, make_scan
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.planner.storage import view_array
 from flowcompute.planner.try_inlet import find_attempts, seconds_of
@@ -48,7 +48,7 @@ class StepExecutor(Executor):
         self._attempts = find_attempts(plan.graph, self.one_pass, resident)
         self.tallies = tuple(attempt.tally for attempt in self._attempts.values())
         self._clockwork = Clockwork(plan, self.one_pass, self._run_batch, self._attempts)
-        self._scans: dict[int, Scan] = {}
+        self._scans: dict[int, Carry] = {}
         self._scratch: dict[int, np.ndarray] = {}
         steps = (*self.one_pass.before, *self.one_pass.steps, *self.one_pass.after)
         self._seconds: dict[str, list[float]] = {step.name: [0, 0.0] for step in steps}
@@ -58,6 +58,11 @@ class StepExecutor(Executor):
     @abstractmethod
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         """Compute a region over `items` records (1 when resident) into `outputs`, and push its folds' blocks."""
+
+    def make_carry(self, step: RegionStep) -> Carry | None:
+        """What the scan in a region carries, at its beginning; None where there is no scan."""
+        del step
+        return None
 
     def array(self, value: int) -> np.ndarray:
         """The array of a value: of the batch, or whole when resident."""
@@ -81,6 +86,8 @@ class StepExecutor(Executor):
         for step in self.one_pass.steps:
             if isinstance(step, NodeStep) and step.node.kind is Kind.SCAN:
                 self._scans[step.node.id] = make_scan(step.node)
+            elif isinstance(step, RegionStep) and (carry := self.make_carry(step)) is not None:
+                self._scans[step.region.anchor or 0] = carry
         self._clockwork = Clockwork(self.plan, self.one_pass, self._run_batch, self._attempts)
 
     def wants(self) -> int | None:
@@ -225,7 +232,9 @@ class StepExecutor(Executor):
             return view_array(node, [self.array(i) for i in node.inputs], stream=True)
         if node.kind is Kind.SCAN:
             made = outputs[node.id] if node.id in outputs else self._between(node.id, items)
-            self._scans[node.id].advance([self.array(i) for i in node.inputs], start, made)
+            scan = self._scans[node.id]
+            assert isinstance(scan, Scan), "scans in kernels are regions"
+            scan.advance([self.array(i) for i in node.inputs], start, made)
             return made
         return self._call(step, (start, start + items))
 

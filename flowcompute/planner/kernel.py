@@ -17,7 +17,7 @@ from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Op
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
-ArgumentKind = Literal["input", "output", "partial", "carry", "scalar", "integer"]
+ArgumentKind = Literal["input", "output", "partial", "carry", "state", "words", "scalar", "integer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Argument:
 
     Attributes:
         kind: "input" and "output" point to values; "partial" to block results and "carry" to
-            the unfinished block of a fold; "scalar" is a number; "integer" a long.
+            the unfinished block of a fold; "state" to what a scan carries from batch to batch, and "words"
+            to what its tiles hand on; "scalar" is a number; "integer" a long.
         value: id of the value (of the fold for partials and carries); -1 for integers.
         part: which accumulator of a fold.
         period: for a resident operand read cyclically, its numbers (it is padded by a vector).
@@ -354,7 +355,15 @@ class Exchange:
     turn: int = 0
 
 
-Stmt = Exchange | CallFunction | Let | Assign | SetInteger | Store | Array | Put | For | While | If | Barrier
+class HandingOn:
+    """A statement by which tiles of a scan hand on what they carry; see `planner.kernel_scan`."""
+
+    __slots__ = ()
+
+
+Stmt = (
+    HandingOn | Exchange | CallFunction | Let | Assign | SetInteger | Store | Array | Put | For | While | If | Barrier
+)
 
 
 @dataclass(frozen=True)
@@ -365,7 +374,7 @@ class Kernel:
         region: name of the region it computes.
         arguments: its parameters, in order.
         work: what the global size counts: "chunks" of `chunk` flat vectors or rows (the runtime
-            passes the count), "blocks" of a fold, or "tiles" of a matrix product.
+            passes the count), "blocks" of a fold, "tiles" of a matrix product, or of a "scan".
         work_group: work-items that share local memory; 1 on CPUs.
         block: records in a canonical block, for kernels with folds.
         columns: for folds of columns, columns that one work-item takes (0: all).
@@ -380,7 +389,7 @@ class Kernel:
     region: str
     arguments: tuple[Argument, ...]
     body: tuple[Stmt, ...]
-    work: Literal["flat", "rows", "records", "columns", "matmul"]
+    work: Literal["flat", "rows", "records", "columns", "matmul", "scan"]
     work_group: int = 1
     block: int = 0
     columns: int = 0

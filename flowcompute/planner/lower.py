@@ -11,11 +11,13 @@ from flowcompute.planner.lower_attention import AttentionLowering
 from flowcompute.planner.lower_flat import FlatLowering, is_flat
 from flowcompute.planner.lower_matmul import MatmulLowering
 from flowcompute.planner.lower_rows import lower_rows
+from flowcompute.planner.lower_scan import lower_scan
 from flowcompute.planner.lower_short_rows import lower_short_rows
 from flowcompute.planner.lower_team_rows import lower_team_rows
 from flowcompute.planner.lower_tiled_attention import TiledAttentionLowering
 from flowcompute.planner.lower_tiled_matmul import TiledMatmulLowering
 from flowcompute.planner.region import Region
+from flowcompute.planner.scan_point import is_scan
 
 
 def lower(graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpec], name: str) -> Kernel:
@@ -24,6 +26,8 @@ def lower(graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpe
         if traits.code_shape == "gpu":
             return TiledAttentionLowering(graph, region).lower(name)
         return AttentionLowering(graph, region, traits).lower(name)
+    if region.anchor is not None and is_scan(graph.nodes[region.anchor]):
+        return lower_scan(graph, region, traits, name)
     if region.anchor is not None:
         if traits.code_shape == "gpu":
             return TiledMatmulLowering(graph, region).lower(name)

@@ -58,8 +58,11 @@ class _Builder(Groups):
             except _Refusal as refusal:
                 self.reasons.append(Reason("cut", node.name, str(refusal)))
             else:
-                return
-        self._start(node, stream)
+                break
+        else:
+            self._start(node, stream)
+        if node.kind is Kind.SCAN:
+            self.groups[self.group_of[node.id]].anchor = node.id
 
     def _why_on_host(self, node: Node) -> str | None:
         """Why a fold takes records on the host; None where a kernel reduces its blocks."""
@@ -194,12 +197,15 @@ class _Builder(Groups):
                 raise _Refusal("rows this wide are folded in a kernel of their own")
 
     def _check_anchor(self, node: Node, groups: list[Group]) -> None:
-        """Refuse what does not follow the anchor number by number, in its shape."""
+        """Refuse what does not follow the anchor number by number, in its shape, or comes before a scan otherwise."""
+        if node.kind is Kind.SCAN:
+            self._check_scanned(node, groups)
+            return
         anchors = [group for group in groups if group.anchor is not None]
         if not anchors:
             return
         if len(anchors) > 1:
-            raise _Refusal("a kernel holds one matrix product or attention")
+            raise _Refusal("a kernel holds one matrix product, attention or scan")
         called = anchor_name(self.graph.nodes[anchors[0].anchor or 0])
         if node.kind is not Kind.ELEMENTWISE:
             raise _Refusal(f"it needs whole rows of {called}, which is stored tile by tile")
@@ -209,6 +215,16 @@ class _Builder(Groups):
             raise _Refusal(f"reductions and {called} walk their operands in different ways")
         if any(self.graph.nodes[i].spec.shape != domain for i in (node.id, *others)):
             raise _Refusal(f"its shape is not that of {called}, {domain}")
+
+    def _check_scanned(self, node: Node, groups: list[Group]) -> None:
+        """Refuse to compute in a scan's kernel what is not made number by number, in the scan's shape."""
+        for group in groups:
+            if group.anchor is not None:
+                raise _Refusal(f"a kernel holds one scan, and {anchor_name(self.graph.nodes[group.anchor])} is stored")
+            if group.reduced or group.folds:
+                raise _Refusal("reductions and scans walk their operands in different ways")
+            if any(self.graph.nodes[i].spec.shape != node.spec.shape for i in group.nodes):
+                raise _Refusal(f"what comes before it is not of its shape, {node.spec.shape}")
 
     def _check_order(self, node: Node, groups: list[Group]) -> None:
         """Refuse when one of the regions must run after something that needs another of them."""

@@ -32,12 +32,8 @@ def scan_tile(numbers: int) -> int:
     return min(max((1 << 14) // max(numbers, 1), 1), 1 << 14)
 
 
-class Scan(ABC):
-    """A scan along axis 0 of what it is given, batch after batch."""
-
-    @abstractmethod
-    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
-        """The results for the next records, of which `start` is the first, into `out`."""
+class Carry(ABC):
+    """What a scan carries from batch to batch."""
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
@@ -46,6 +42,14 @@ class Scan(ABC):
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
+
+
+class Scan(Carry):
+    """A scan along axis 0 of what it is given, batch after batch, on the host."""
+
+    @abstractmethod
+    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
+        """The results for the next records, of which `start` is the first, into `out`."""
 
 
 class TiledScan(Scan):
@@ -103,16 +107,14 @@ class TiledScan(Scan):
         if inside:
             assert self._run is not None
             piece = np.concatenate([self._run[None], piece])
-        local = self._ufunc.accumulate(piece, axis=0, dtype=self._dtype)[1 if inside else 0 :]
+        local = self._accumulated(piece, 0)[1 if inside else 0 :]
         self._run = local[-1].copy()
         out[...] = self._placed(local.astype(self._wide), self._runs)
         if (inside + len(local)) == RUN:
             self._end_runs(self._run.astype(self._wide)[None])
 
     def _whole_runs(self, piece: np.ndarray, out: np.ndarray) -> None:
-        local = self._ufunc.accumulate(
-            piece.reshape(len(piece) // RUN, RUN, *piece.shape[1:]), axis=1, dtype=self._dtype
-        )
+        local = self._accumulated(piece.reshape(len(piece) // RUN, RUN, *piece.shape[1:]), 1)
         before = self._end_runs(local[:, -1].astype(self._wide))
         wide = local.astype(self._wide)
         # Nothing comes before the first run of a tile.
@@ -122,6 +124,17 @@ class TiledScan(Scan):
             wide[first:] = self._combine(np.stack(offsets)[:, None], wide[first:])
         flat = wide.reshape(len(piece), *piece.shape[1:])
         out[...] = flat if self._carry is None else self._combine(self._carry, flat)
+
+    def _accumulated(self, numbers: np.ndarray, axis: int) -> np.ndarray:
+        """A run of numbers along an axis, one after the other."""
+        result = self._ufunc.accumulate(numbers, axis=axis, dtype=self._dtype)
+        if self._ufunc in (np.maximum, np.minimum) and is_float(self._dtype) and (zero := result == 0).any():
+            # Of zeros +0 is the larger, whichever NumPy takes.
+            better = np.signbit(numbers) == (self._ufunc is np.minimum)
+            seen = np.logical_or.accumulate((numbers == 0) & better, axis=axis)
+            wanted = np.where(seen == (self._ufunc is np.maximum), 0.0, -0.0)
+            np.copyto(result, wanted, where=zero, casting="unsafe")
+        return np.asarray(result)
 
     def _placed(self, local: np.ndarray, runs: np.ndarray | None) -> np.ndarray:
         if runs is not None:

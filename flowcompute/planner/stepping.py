@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from flowcompute.elements.op import Kind
-from flowcompute.graph.graph import Graph
+from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.lower import lower
+from flowcompute.planner.lower_scan import why_on_host
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.region import Region
 from flowcompute.planner.regions import build_regions
@@ -17,7 +18,7 @@ from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.strategy import Config
 
 FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD, Kind.CONTRACT)
-ALONE = (Kind.HOST, Kind.ALONG, Kind.SCAN, Kind.VIEW)
+ALONE = (Kind.HOST, Kind.ALONG, Kind.VIEW)
 """Kinds of nodes that are steps of their own."""
 
 RESIDENT = -1
@@ -53,10 +54,10 @@ class StepMaker:
             entered: by clock, the values that come from other clocks as they are.
         """
         nodes = [self.graph.nodes[i] for i in sorted(places)]
-        alone = [node for node in nodes if node.kind in ALONE]
-        wanted = wanted.union(*(node.inputs for node in nodes if node.kind in ALONE))
+        alone = [node for node in nodes if node.kind in ALONE or (node.kind is Kind.SCAN and not self._is_fused(node))]
+        wanted = wanted.union(*(node.inputs for node in alone))
         levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
-        fused = [node.id for node in nodes if node.kind in FUSED]
+        fused = [node.id for node in nodes if self._is_fused(node)]
         regions, host_folds, reasons = build_regions(
             self.graph, levels, fused, wanted, numbers_on_host=self.config.by_hand
         )
@@ -68,6 +69,16 @@ class StepMaker:
         for node in [*(self.graph.nodes[i] for i in host_folds), *alone]:
             made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
         return {place: _ordered(steps) for place, steps in made.items()}
+
+    def _is_fused(self, node: Node) -> bool:
+        """Whether a node is computed in a region; a scan where a kernel may carry it."""
+        if node.kind is not Kind.SCAN:
+            return node.kind in FUSED
+        reason = why_on_host(node, self.backend.traits, by_hand=self.config.by_hand)
+        if reason is not None:
+            made = Reason("cut", node.name, reason)
+            self.reasons += [made] if made not in self.reasons else []
+        return reason is None
 
     def _region_step(self, region: Region) -> RegionStep:
         kernel = None

@@ -1,0 +1,79 @@
+"""What a scan in a kernel carries from batch to batch: the state of `planner.scan`, in the memory of a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowcompute.gpu._cl import cl
+from flowcompute.gpu.memory import Memory
+from flowcompute.graph.graph import Node
+from flowcompute.planner.canonical import merge_dtype
+from flowcompute.planner.kernel import register_dtype
+from flowcompute.planner.scan import RUN, Carry
+from flowcompute.planner.scan_point import REDUCTIONS, identity_of, scan_wide
+
+
+class TileCarry(Carry):
+    """The carry of a scan by an associative operation: of tiles, of runs, and inside the open run.
+
+    Args:
+        node: the scan.
+        records: records in a tile.
+        memory: where the device finds it.
+        batch_items: records in a batch, which the words that tiles hand on are allocated for.
+    """
+
+    def __init__(self, node: Node, records: int, memory: Memory, batch_items: int) -> None:
+        self._node = node
+        self._records = records
+        self._memory = memory
+        self._state = np.empty((3, node.spec.item_numbers), scan_wide(node))
+        self._words = np.zeros(2, np.uint64)
+        self._launches = 0
+        self._position = 0
+        self._room(batch_items // records + 2)
+        self.restore({"carry": None, "runs": None, "run": None})
+
+    def _room(self, tiles: int) -> None:
+        words = 2 + 2 * tiles * self._node.spec.item_numbers
+        if len(self._words) < words:
+            self._words = np.zeros(words, np.uint64)
+            self._memory.forget({("words", self._node.id)})
+
+    def begin(self, tiles: int) -> int:
+        """A launch over so many tiles begins; gives its number, which marks its words."""
+        self._room(tiles)
+        self._launches += 1
+        return self._launches
+
+    def advanced(self, position: int) -> None:
+        """The launch has ended, with the record before `position`."""
+        self._position = position
+
+    def buffer(self, kind: str) -> cl.Buffer:
+        """What the kernel's argument of this kind points to."""
+        array = self._state if kind == "state" else self._words
+        return self._memory.state((kind, self._node.id), array)
+
+    def snapshot(self) -> dict[str, Any]:
+        """See `TiledScan.snapshot`: parts that have not begun are None."""
+        if self._launches:
+            self._memory.fetch(("state", self._node.id), self._state)
+        inside = self._position % self._records
+        begun = (self._position >= self._records, inside >= RUN, inside % RUN > 0)
+        own = register_dtype(self._node.spec.dtype)
+        dtypes = (merge_dtype(own), merge_dtype(own), own)
+        parts = zip(("carry", "runs", "run"), begun, self._state, dtypes, strict=True)
+        shape = self._node.spec.shape
+        return {name: part.astype(dtype).reshape(shape) if there else None for name, there, part, dtype in parts}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        assert self._node.op is not None
+        nothing = identity_of(REDUCTIONS[self._node.op.name], self._state.dtype)
+        for row, name in enumerate(("carry", "runs", "run")):
+            part = state[name]
+            self._state[row] = nothing if part is None else np.reshape(part, -1)
+        self._memory.forget({("state", self._node.id)})

@@ -1,0 +1,63 @@
+"""Statements of the kernel IR by which the tiles of a scan hand on what they carry. Rendered by `gpu/look_back.py`.
+
+A **slot** of the kernel's words belongs to one tile and column; it holds what the tile adds, and
+later what everything up to its end comes to. Tiles are numbered from 0 in each launch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowcompute.planner.kernel import Argument, HandingOn, Var
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket(HandingOn):
+    """Declare (`new`) or assign the number of the next tile that nobody has taken, the same for a work-group.
+
+    Numbers from `blocks` on say that there is none. Every work-group takes tickets until it gets one of these.
+    """
+
+    name: str
+    argument: Argument
+    new: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Publish(HandingOn):
+    """Let later tiles see a number in a slot: what a tile adds, or with `prefix` what comes up to its end."""
+
+    argument: Argument
+    slot: str
+    var: Var
+    prefix: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Await(HandingOn):
+    """Declare what everything up to the end of a tile comes to, once its slot says so."""
+
+    var: Var
+    argument: Argument
+    slot: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookBack(HandingOn):
+    """Set `into[column]` to what comes before tile `tile` in each column, by a whole work-group.
+
+    Of `together` columns at a time `window` tiles are looked at. Local arrays `ahead`, of
+    `window * together` numbers, and `marks`, of `2 * together + 1` int32, serve it.
+    """
+
+    argument: Argument
+    tile: str
+    columns: int
+    together: int
+    window: int
+    op: str
+    dtype: np.dtype
+    into: str
+    work_group: int

@@ -1,0 +1,164 @@
+"""What kernels of scans have in common: numbers of a region around a scan, and the order's sizes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.op import Kind
+from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.canonical import identity, merge_dtype
+from flowcompute.planner.emit import Arguments, Point, Scope, loaded
+from flowcompute.planner.kernel import Combine, Convert, Expr, Load, Number, Var, register_dtype
+from flowcompute.planner.region import Access, Region
+from flowcompute.planner.scan import scan_tile
+from flowcompute.planner.storage import storage
+
+REDUCTIONS = {"cumulative_sum": "sum", "cumulative_prod": "prod", "cumulative_max": "max", "cumulative_min": "min"}
+"""Scans by an associative operation, and the reduction whose step they take."""
+
+
+class ScanPoint(Point):
+    """`lanes` numbers of a batch from number `at` on, counted through records and items; `count` of them exist."""
+
+    def __init__(
+        self, graph: Graph, region: Region, arguments: Arguments, scope: Scope, at: str, count: str | None
+    ) -> None:
+        super().__init__(graph, region, arguments, scope)
+        self.at = at
+        self.count = count
+
+    def load(self, access: Access) -> Var:
+        """Load from wherever these numbers lie."""
+        spec = self.graph.nodes[access.value].spec
+        lies = storage(self.graph, access.value, self.region.entered)
+        argument = self.arguments.get("input", spec.dtype, lies.base)
+        strides = [0] * len(self.region.domain)
+        for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
+            if axis is not None and size != 1:
+                strides[axis] = stride
+        sizes, steps = merged_axes((2, *self.region.domain), (lies.record, *strides))
+        if len(sizes) == 1:
+            index = with_offset(times(f"({self.at})", steps[0]), lies.offset)
+            return loaded(self.scope, Load(argument, index, steps[0], self.count if steps[0] else None))
+        each = with_offset(offset_text(f"({self.at} + {{lane}})", sizes, steps), lies.offset)
+        return loaded(self.scope, Load(argument, each, 1, self.count, each))
+
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """The same numbers, counted from the first record of the stream."""
+        return f"first * {node.spec.item_numbers} + {self.at}", 1, None
+
+
+def merged_axes(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """As few axes as say the same; the size of the first one does not count."""
+    found: list[tuple[int, int]] = []
+    for size, stride in zip(sizes, strides, strict=True):
+        if size == 1:
+            continue
+        if found and found[-1][1] == size * stride:
+            size *= found.pop()[0]
+        found.append((size, stride))
+    found = found or [(1, 0)]
+    return [size for size, _ in found], [stride for _, stride in found]
+
+
+def offset_text(index: str, sizes: list[int], strides: list[int]) -> str:
+    """Where the number at an index that counts through all axes lies."""
+    terms = []
+    for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+        if not stride:
+            continue
+        below = math.prod(sizes[axis + 1 :])
+        whole = index if below == 1 else f"{index} / {below}"
+        terms.append(times(f"({whole})" if axis == 0 else f"({whole} % {size})", stride))
+    return " + ".join(terms) or "0"
+
+
+def times(text: str, factor: int) -> str:
+    """The product of an index and a stride."""
+    return "0" if factor == 0 else text if factor == 1 else f"{text} * {factor}"
+
+
+def with_offset(text: str, offset: int) -> str:
+    """An index that begins later."""
+    return text if not offset else str(offset) if text == "0" else f"{text} + {offset}"
+
+
+class TileScan:
+    """What lowerings of a scan by an associative operation along the stream must know.
+
+    Attributes:
+        columns: numbers in an item, each scanned by itself.
+        records: records in a tile.
+        runs: runs of a tile.
+        dtype: that of the numbers that are scanned.
+        wide: that in which results of runs and tiles are put together.
+    """
+
+    def __init__(self, graph: Graph, region: Region) -> None:
+        assert region.anchor is not None
+        self.graph = graph
+        self.region = region
+        self.node = graph.nodes[region.anchor]
+        assert self.node.op is not None
+        self.op = REDUCTIONS[self.node.op.name]
+        self.columns = self.node.spec.item_numbers
+        self.records = scan_tile(self.columns)
+        self.dtype = register_dtype(self.node.spec.dtype)
+        self.wide = scan_wide(self.node)
+        self.arguments = Arguments()
+        self.names = itertools.count()
+
+    def operand(self, scope: Scope, at: str, count: str | None) -> Var:
+        """What is scanned, at these numbers of the batch."""
+        point = ScanPoint(self.graph, self.region, self.arguments, scope, at, count)
+        return point.value(self.region.reads[self.node.id][0])
+
+    def store(self, scope: Scope, at: str, count: str | None, result: Var) -> None:
+        """Store what follows from the scan's result, in its wide dtype, at these numbers of the batch."""
+        point = ScanPoint(self.graph, self.region, self.arguments, scope, at, count)
+        point.scope.known[self.node.id] = self.narrow(scope, result)
+        for output in self.region.outputs:
+            point.store(output, at, 1, count)
+
+    def nothing(self, dtype: np.dtype) -> Number:
+        """The number that changes nothing."""
+        return Number(identity_of(self.op, dtype))
+
+    def combined(self, scope: Scope, left: Var, right: Var) -> Var:
+        """`left` and then `right`."""
+        return scope.let(Combine(self.op, (left,), (right,), 0), left.dtype, left.lanes)
+
+    def widened(self, scope: Scope, var: Var) -> Var:
+        """In the wide dtype."""
+        return _converted(scope, var, self.wide)
+
+    def narrow(self, scope: Scope, var: Var) -> Var:
+        """In the dtype of the numbers."""
+        return _converted(scope, var, self.dtype)
+
+
+def _converted(scope: Scope, var: Var, dtype: np.dtype) -> Var:
+    expr: Expr = Convert(var, var.dtype, dtype)
+    return var if var.dtype == dtype else scope.let(expr, dtype, var.lanes)
+
+
+def identity_of(op: str, dtype: np.dtype) -> Any:
+    """The number that changes nothing, as a Python number."""
+    value = identity(op, dtype)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def scan_wide(node: Node) -> np.dtype:
+    """The dtype in which results of runs and tiles are put together: floats in float64, unless that changes nothing."""
+    assert node.op is not None
+    dtype = register_dtype(node.spec.dtype)
+    return dtype if node.op.name in ("cumulative_max", "cumulative_min") else merge_dtype(dtype)
+
+
+def is_scan(node: Node) -> bool:
+    """Whether a node carries along an axis."""
+    return node.kind is Kind.SCAN

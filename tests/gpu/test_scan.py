@@ -1,0 +1,148 @@
+"""Scans in kernels: the bits of the host's, for both code shapes, wherever batches are cut, also from a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.batch import Batch
+from flowcompute.planner.plan import Plan
+from flowcompute.planner.scan import scan_tile
+
+SPECIAL = np.array([np.inf, -0.0, 0.0, 1e-40, 1e30, -1e30, np.nan, -np.inf], np.float32)
+
+
+def on_cpu(*elements: fc.Element, **options: Any) -> list[np.ndarray]:
+    return list(fc.resolve(*elements, fc.constant(0), device="cpu", progress=False, **options))[:-1]
+
+
+SHAPES = {"cpu": on_cpu}
+Resolve = Callable[..., list[np.ndarray]]
+
+
+@pytest.fixture(params=SHAPES)
+def resolve(request: pytest.FixtureRequest) -> Resolve:
+    return SHAPES[request.param]
+
+
+def drawn(dtype: str, shape: tuple[int, ...], *, special: bool = False) -> np.ndarray:
+    rng = np.random.default_rng(len(shape) + shape[0])
+    if np.dtype(dtype).kind in "iu":
+        return rng.integers(0, 99, shape).astype(dtype)
+    data = (rng.standard_normal(shape) * 2.0 ** rng.integers(-3, 4, shape)).astype(dtype)
+    if special:
+        # Late, so that most numbers are not yet lost to NaN.
+        flat = data.reshape(-1)
+        flat[-len(SPECIAL) :] = SPECIAL
+        flat[: len(flat) // 2 : 5] *= -0.0
+    return data
+
+
+def check(resolve: Resolve, *elements: fc.Element, batches: tuple[int | None, ...] = (None,)) -> None:
+    """The bits of NumPy's backend, for batches of so many bytes."""
+    for element in elements:
+        assert "state" in kernel_text(element), "or no kernel is tested"
+    wanted = [np.asarray(one) for one in fc.resolve(*elements, fc.constant(0), device="numpy", progress=False)]
+    for batch in batches:
+        got = resolve(*elements, strategy=None if batch is None else fc.Strategy(batch_bytes=batch))
+        for element, mine, theirs in zip(elements, got, wanted, strict=False):
+            assert mine.tobytes() == theirs.tobytes(), f"{element.name}, batches of {batch} bytes"
+
+
+def kernel_text(element: fc.Element) -> str:
+    return "\n".join(kernel.source for kernel in fc.plan(element, device="cpu").kernels)
+
+
+# -- along the stream, in tiles -------------------------------------------------------------------
+
+
+def test_numbers_in_batches_of_any_size(resolve: Resolve) -> None:
+    data = drawn("float32", (2 * 2**14 + 100,), special=True)
+    x = fc.source(data)
+    scans = [fc.cumulative_sum(x), fc.cumulative_max(x), fc.cumulative_min(-x)]
+    # Around runs, tiles, and a whole number of both.
+    check(resolve, *scans, batches=(None, 4 * 1000, 4 * 2**14, 4 * (2**14 + 1)))
+
+
+@pytest.mark.parametrize(("item", "length"), [((3,), 2 * 5461 + 70), ((20,), 1700), ((300,), 120)])
+def test_columns(item: tuple[int, ...], length: int, resolve: Resolve) -> None:
+    data = drawn("float32", (length, *item))
+    row = data.nbytes // length
+    check(resolve, fc.cumulative_sum(fc.source(data), axis=0), batches=(None, 97 * row, scan_tile(*item) * row))
+
+
+@pytest.mark.parametrize("length", [1, 63, 64, 65, 2**14 - 1, 2**14 + 1])
+def test_short_streams(length: int, resolve: Resolve) -> None:
+    check(resolve, fc.cumulative_sum(fc.source(drawn("float32", (length,)))))
+
+
+def test_integers_bools_and_half_formats(resolve: Resolve) -> None:
+    whole, bits = fc.source(drawn("int64", (3000,)) << 55), fc.source(np.arange(3000) > 2500)
+    half = fc.source(drawn("float16", (3000, 2)))
+    check(resolve, fc.cumulative_prod(whole), fc.cumulative_max(bits), fc.cumulative_sum(half, axis=0))
+
+
+def test_what_is_around_a_scan_is_in_its_kernel(resolve: Resolve) -> None:
+    data, weights = drawn("float32", (3000, 20)), drawn("float32", (20,))
+    x, w = fc.source(data), fc.constant(weights)
+    after = fc.cumulative_sum(x * w - 1, axis=0) / w - x[:, ::-1]
+    check(resolve, after, batches=(None, 80 * 1001))
+    assert len(fc.plan(after, device="cpu").kernels) == 1
+
+
+def test_a_scan_of_what_is_selected(resolve: Resolve) -> None:
+    x = fc.source(drawn("float32", (70_000,)))
+    check(resolve, fc.cumulative_sum(x[x > 0]), batches=(None, 4 * 5000))
+
+
+def test_a_scan_of_a_scan_is_another_kernel() -> None:
+    x = fc.source(drawn("float32", (100,)))
+    plan = fc.plan(fc.cumulative_max(fc.cumulative_sum(x)), device="cpu")
+    assert len(plan.kernels) == 2
+    assert any("one scan" in reason.text for reason in plan.reasons)
+
+
+# -- state --------------------------------------------------------------------------------------
+
+
+def run(plan: Plan, data: np.ndarray, start: int, stop: int, state: dict[str, Any] | None) -> tuple[bytes, Any]:
+    """The results for these records in batches of the plan's size, and the state after them."""
+    (one,) = plan.passes
+    (clock,) = one.clocks
+    executor = plan.backend.executor(plan, 0, {})
+    executor.open()
+    if state is not None:
+        executor.restore(state)
+    results = []
+    (value,) = (sink.value for sink in one.sinks)
+    for seq, begin in enumerate(range(start, stop, clock.batch_items)):
+        end = min(stop, begin + clock.batch_items)
+        out = np.empty((end - begin, *data.shape[1:]), data.dtype)
+        executor.process(Batch(seq, begin, end, {clock.sources[0].value: data[begin:end]}, clock.id), {value: out})
+        results.append(out.tobytes())
+    after = executor.snapshot()
+    executor.close()
+    return b"".join(results), after
+
+
+@pytest.mark.parametrize("item", [(), (3,)])
+def test_a_scan_continues_from_any_snapshot_of_any_backend(item: tuple[int, ...]) -> None:
+    data = drawn("float32", (2**14 + 700, *item))
+    strategy = fc.Strategy(batch_bytes=4000)
+    total = fc.cumulative_sum(fc.source(data), axis=0)
+    plans = [fc.plan(total, device=device, strategy=strategy) for device in ("numpy", "cpu")]
+    whole, _ = run(plans[0], data, 0, len(data), None)
+    size = data.nbytes // len(data)
+    step = plans[0].batch_items
+    for cut in (step, 16 * step, scan_tile(data[0].size) // step * step + step):
+        parts = [run(plan, data, 0, cut, None) for plan in plans]
+        states = [after["scans"] for _, after in parts]
+        for state in states[1:]:
+            assert repr(state) == repr(states[0])
+        for (first, state), plan in zip(parts, reversed(plans), strict=True):
+            assert first + run(plan, data, cut, len(data), state)[0] == whole
+        assert len(parts[0][0]) == cut * size
