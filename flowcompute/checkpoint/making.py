@@ -21,7 +21,7 @@ from flowcompute.elements.along import window as windows_along
 from flowcompute.elements.compute import Compute, Constant, broadcast, common_length, elementwise
 from flowcompute.elements.each import each
 from flowcompute.elements.generate import Generator, generated_spec
-from flowcompute.elements.linalg import matmul, vecdot
+from flowcompute.elements.linalg import MATMUL, matmul, vecdot
 from flowcompute.elements.logic import where
 from flowcompute.elements.nn.attention import ATTENTION, attention
 from flowcompute.elements.nn.windows import slide
@@ -332,7 +332,8 @@ def made_product(kept: Kept) -> Any:
     """Matrix products, and those whose right factor is windows."""
     left, right = kept.operands(2)
     if "depth" not in kept.attrs:
-        return matmul(left, right)
+        made: Any = matmul(left, right)
+        return made if made.op is MATMUL else made.inputs[0]  # before it is rounded to a half format
     depth, columns = kept.attrs.whole("depth", least=1, most=63), kept.attrs.whole("columns", least=1, most=63)
     seen, weights = right.spec.shape, left.spec.shape
     own = len(seen) - depth - columns

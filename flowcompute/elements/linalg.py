@@ -30,14 +30,23 @@ MATMUL = Op("matmul", 2, Kind.CONTRACT, np.matmul, by_ufunc(np.matmul), cost=100
 MATMUL_FOLD = Op("matmul", 2, Kind.FOLD, np.matmul, by_ufunc(np.matmul), cost=1000, doc="X.T @ Y of two streams.")
 
 
-def _operands(op: Op, x1: Operand, x2: Operand) -> tuple[Any, Any, np.dtype]:
-    """Both operands in their common dtype (float32 for half formats), and the dtype of the result."""
+def _operands(op: Op, x1: Operand, x2: Operand, *, halves: bool = False) -> tuple[Any, Any, np.dtype]:
+    """Both operands in the dtype in which they are multiplied, and the dtype of the result.
+
+    Half formats become float32; if `halves`, operands of one half format stay as they are.
+    """
     left, right = as_element(x1, op.name), as_element(x2, op.name)
     *_, result = resolve_dtypes(op, [left.dtype, right.dtype])
     if result == BOOL:
         raise SpecError("is not defined for bool", element=op.name, site=user_site(), hint="cast to an integer dtype")
-    wide = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
-    return cast(left, wide), cast(right, wide), result
+    if halves and left.dtype == right.dtype and _wide(left.dtype) != left.dtype:
+        return left, right, result
+    return cast(left, _wide(result)), cast(right, _wide(result)), result
+
+
+def _wide(dtype: np.dtype) -> np.dtype:
+    """The dtype in which products are summed."""
+    return FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
 
 
 def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
@@ -102,8 +111,9 @@ def matmul(x1: Operand | TransposedStream, x2: Operand | TransposedStream) -> Co
         )
     if isinstance(x1, TransposedStream):
         return _transposed_matmul(x1, x2)
-    left, right, result = _operands(MATMUL, x1, x2)
+    left, right, result = _operands(MATMUL, x1, x2, halves=True)
     if _contracts_stream(left, right):
+        left, right = cast(left, _wide(result)), cast(right, _wide(result))
         _check_columns(left, right)
         if left.ndim == 2:
             left = Constant(left.value.T) if isinstance(left, Constant) else transposed(left)
@@ -112,7 +122,8 @@ def matmul(x1: Operand | TransposedStream, x2: Operand | TransposedStream) -> Co
     shape, stream = _matmul_shape(left, right)
     if right.ndim == 1:
         return vecdot(x1, x2)
-    product = Compute(MATMUL, (left, right), Spec(left.dtype, shape, stream))
+    # Half formats stay as they are stored: kernels widen them as they load them, or multiply them on tensor cores.
+    product = Compute(MATMUL, (left, right), Spec(_wide(result), shape, stream))
     return cast(product, result)  # type: ignore[return-value]
 
 

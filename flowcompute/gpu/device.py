@@ -19,6 +19,12 @@ _Made = TypeVar("_Made")
 _WHEEL_POCL = (3, 0)
 """The release of PoCL that its wheel carries."""
 
+_TENSOR_CORES = (8, 0)
+"""NVIDIA's compute capability from which on there are asynchronous copies and products of bfloat16."""
+
+_LOCAL_BYTES = {(9, 0): 227 << 10}
+"""What a work-group can have by compute capability where the driver says 48 KiB, and more was seen to work."""
+
 
 class Device:
     """One OpenCL device; context and queue are made when first asked for.
@@ -104,6 +110,9 @@ def _traits(handle: Any, platform: str, cpu: bool) -> Traits:
     if cpu and hasattr(os, "sysconf"):
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     rounding = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    # By PTX, which other platforms' drivers for the same chips do not take.
+    ptx = platform == "NVIDIA CUDA"
+    capability = (handle.compute_capability_major_nv, handle.compute_capability_minor_nv) if ptx else (0, 0)
     return Traits(
         name=name,
         kind=" | ".join(kind),
@@ -112,10 +121,10 @@ def _traits(handle: Any, platform: str, cpu: bool) -> Traits:
         float64=bool(handle.double_fp_config),
         memory_bytes=memory,
         max_buffer_bytes=int(handle.max_mem_alloc_size),
-        local_bytes=int(handle.local_mem_size),
+        local_bytes=_LOCAL_BYTES.get(capability, int(handle.local_mem_size)),
         units=int(handle.max_compute_units),
-        # By PTX, which other platforms' drivers for the same chips do not take.
-        shuffles=platform == "NVIDIA CUDA",
+        shuffles=ptx,
+        tensor_cores=capability >= _TENSOR_CORES,
         correct_division=bool(handle.single_fp_config & rounding),
     )
 

@@ -10,6 +10,7 @@ from flowcompute.gpu.functions import CPU_FUNCTIONS, CPU_TEXTS, FMA, GPU_FUNCTIO
 from flowcompute.gpu.generate import generated
 from flowcompute.gpu.prelude import HELPERS
 from flowcompute.gpu.spaced import load_every, load_first, loose_vector
+from flowcompute.gpu.tensor_ptx import of_fragments
 from flowcompute.gpu.types import (
     dtype_class,
     mask_type,
@@ -126,6 +127,8 @@ class Expressions:
                     chosen = (self.mask(yes, var.mask_bytes), self.mask(no, var.mask_bytes))
                     return f"({self.mask(mask, var.mask_bytes)} ? {chosen[0]} : {chosen[1]})"
                 return f"({self.mask(mask, var.dtype.itemsize)} ? {yes.name} : {no.name})"
+            case ir.OfFragments():
+                return of_fragments(expr, self.helpers)
 
     def numbers(self, array: str, index: str, var: Var) -> str:
         """Several numbers of an array of single ones: local on GPUs, private on CPUs."""

@@ -8,6 +8,7 @@ from flowcompute.gpu.exchange import exchanged, local_arrays
 from flowcompute.gpu.expressions import Expressions, write_text
 from flowcompute.gpu.look_back import handed_on, local_ticket
 from flowcompute.gpu.spaced import loose_vector, store_every, store_first
+from flowcompute.gpu.tensor_ptx import copying
 from flowcompute.gpu.types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
 from flowcompute.gpu.user_functions import call_lines
 from flowcompute.planner import kernel as ir
@@ -121,6 +122,8 @@ class _Renderer:
             case ir.Exchange():
                 for line in exchanged(statement, self.expressions.helpers):
                     self._line(line)
+            case ir.Copying():
+                self._line(copying(statement, self.expressions.helpers))
             case ir.HandingOn():
                 for line in handed_on(statement, self.expressions):
                     self._line(line)

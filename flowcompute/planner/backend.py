@@ -32,6 +32,7 @@ class Traits:
         units: compute units.
         lanes: numbers in a vector of explicit vector code, on CPUs: 8 or 16. No bit depends on it.
         shuffles: whether 32 neighbouring work-items can read each other's registers.
+        tensor_cores: whether 32 neighbouring work-items can multiply matrices of half formats together, by PTX.
         correct_division: whether it can round fp32 division and square root correctly.
         reason: why this device was chosen, in words.
     """
@@ -47,6 +48,7 @@ class Traits:
     units: int
     lanes: int = 16
     shuffles: bool = False
+    tensor_cores: bool = False
     correct_division: bool = True
     reason: str = ""
 

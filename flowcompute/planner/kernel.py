@@ -198,6 +198,12 @@ class Select:
     no: Var
 
 
+class OfFragments:
+    """An expression of fragments of matrices; see `planner.kernel_tensor`."""
+
+    __slots__ = ()
+
+
 Expr = (
     Load
     | Apply
@@ -214,6 +220,7 @@ Expr = (
     | Combine
     | MultiplyAdd
     | Select
+    | OfFragments
 )
 
 
@@ -355,6 +362,12 @@ class Exchange:
     turn: int = 0
 
 
+class Copying:
+    """A statement of copies into local memory that are waited for later; see `planner.kernel_tensor`."""
+
+    __slots__ = ()
+
+
 class HandingOn:
     """A statement by which tiles of a scan hand on what they carry; see `planner.kernel_scan`."""
 
@@ -362,7 +375,20 @@ class HandingOn:
 
 
 Stmt = (
-    HandingOn | Exchange | CallFunction | Let | Assign | SetInteger | Store | Array | Put | For | While | If | Barrier
+    HandingOn
+    | Copying
+    | Exchange
+    | CallFunction
+    | Let
+    | Assign
+    | SetInteger
+    | Store
+    | Array
+    | Put
+    | For
+    | While
+    | If
+    | Barrier
 )
 
 

@@ -14,6 +14,7 @@ from flowcompute.planner.lower_rows import lower_rows
 from flowcompute.planner.lower_scan import lower_scan
 from flowcompute.planner.lower_short_rows import lower_short_rows
 from flowcompute.planner.lower_team_rows import lower_team_rows
+from flowcompute.planner.lower_tensor_matmul import lower_tensor_matmul
 from flowcompute.planner.lower_tiled_attention import TiledAttentionLowering
 from flowcompute.planner.lower_tiled_matmul import TiledMatmulLowering
 from flowcompute.planner.region import Region
@@ -29,6 +30,8 @@ def lower(graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpe
     if region.anchor is not None and is_scan(graph.nodes[region.anchor]):
         return lower_scan(graph, region, traits, name)
     if region.anchor is not None:
+        if traits.tensor_cores and (kernel := lower_tensor_matmul(graph, region, traits, name)) is not None:
+            return kernel
         if traits.code_shape == "gpu":
             return TiledMatmulLowering(graph, region).lower(name)
         return MatmulLowering(graph, region, traits).lower(name)

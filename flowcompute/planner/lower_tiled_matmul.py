@@ -74,6 +74,43 @@ def choose_tile(rows: int | None, columns: int, itemsize: int) -> Tile:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Of tile `t` of the result: its first row, the end of the rows it may hold, its first column; and all tiles.
+
+    Attributes:
+        across: tiles side by side.
+        many: tiles of a launch.
+    """
+
+    row: str
+    until: str
+    column: str
+    across: int
+    many: str
+
+
+def place_of_tile(scope: Scope, one: Contraction, rows: int, columns: int) -> Place:
+    """Where a tile of `rows` and `columns` stands, so that neighbouring work-groups find their operands in cache."""
+    across = -(-one.columns // columns)
+    high = -(-one.height // rows)
+    if one.shared:
+        within, first, until = "t", "0", "n"
+        tall = scope.integer(f"(n + {rows - 1}) / {rows}")
+    else:
+        within = scope.integer(f"t % {high * across}")
+        first = scope.integer(f"t / {high * across} * {one.height}")
+        until = scope.integer(f"{first} + {one.height}")
+        tall = str(high)
+    band = scope.integer(f"{within} / {BAND * across}")
+    inside = scope.integer(f"{within} % {BAND * across}")
+    side = scope.integer(f"min((long){BAND}, {tall} - {band} * {BAND})")
+    row = scope.integer(f"{first} + ({band} * {BAND} + {inside} % {side}) * {rows}")
+    column = scope.integer(f"{inside} / {side} * {columns}")
+    many = f"((n + {rows - 1}) / {rows})" if one.shared else f"n / {one.height} * {high}"
+    return Place(row, until, column, across, f"{many} * {across}")
+
+
+@dataclass(frozen=True)
 class _Side:
     """An operand's way into local memory.
 
@@ -114,13 +151,10 @@ class TiledMatmulLowering:
     def lower(self, name: str) -> Kernel:
         """The kernel; its work counts rows of the result."""
         one, tile = self.contraction, self.tile
-        down = -(-one.columns // tile.columns)
         scope = Scope(one.names, lanes=LANES)
-        row, until, column = self._place(scope, down)
-        self._product(scope, row, until, column)
-        tall = f"((n + {tile.rows - 1}) / {tile.rows})"
-        many = tall if one.shared else f"n / {one.height} * {-(-one.height // tile.rows)}"
-        body = For("t", "gid", f"{many} * {down}", "gsize", tuple(scope.statements))
+        place = place_of_tile(scope, one, tile.rows, tile.columns)
+        self._product(scope, place.row, place.until, place.column)
+        body = For("t", "gid", place.many, "gsize", tuple(scope.statements))
         return Kernel(
             name,
             self.region.name,
@@ -130,26 +164,8 @@ class TiledMatmulLowering:
             work_group=tile.group,
             units=one.units,
             lanes=LANES,
-            tile=(tile.rows, down),
+            tile=(tile.rows, place.across),
         )
-
-    def _place(self, scope: Scope, down: int) -> tuple[str, str, str]:
-        """First row of tile `t`, the end of the rows it may hold, and its first column."""
-        one, tile = self.contraction, self.tile
-        if one.shared:
-            within, first, until = "t", "0", "n"
-            tall = scope.integer(f"(n + {tile.rows - 1}) / {tile.rows}")
-        else:
-            high = -(-one.height // tile.rows)
-            within = scope.integer(f"t % {high * down}")
-            first = scope.integer(f"t / {high * down} * {one.height}")
-            until = scope.integer(f"{first} + {one.height}")
-            tall = str(high)
-        band = scope.integer(f"{within} / {BAND * down}")
-        inside = scope.integer(f"{within} % {BAND * down}")
-        rows = scope.integer(f"min((long){BAND}, {tall} - {band} * {BAND})")
-        row = scope.integer(f"{first} + ({band} * {BAND} + {inside} % {rows}) * {tile.rows}")
-        return row, until, scope.integer(f"{inside} / {rows} * {tile.columns}")
 
     # -- operands into local memory -----------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from flowcompute.strategy import Config, Strategy
 FOLDER = Path(__file__).parent
 CPU = Traits("a CPU", "cpu", "cpu", True, True, 1 << 33, 1 << 32, 1 << 15, 2)
 GPU = replace(CPU, name="a GPU", kind="gpu", code_shape="gpu", host_memory=False)
+NVIDIA = replace(GPU, name="an NVIDIA GPU", shuffles=True, tensor_cores=True, local_bytes=227 << 10)
 
 
 class OnPaper(Backend):
@@ -90,6 +91,7 @@ GRAPHS = {
     "middle_axis": (lambda: [fc.source(np.zeros((8, 3, 5, 2), "f4")).sum(axis=(1, 3))], CPU),
     "attention": (attention, CPU),
     "attention_on_a_gpu": (attention, GPU),
+    "matmul_by_tensor_cores": (lambda: [rows(200, "f2") @ fc.constant(np.zeros((200, 50), "f2"))], NVIDIA),
     "matmul": (lambda: [rows(20) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
 }
 

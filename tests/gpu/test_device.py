@@ -31,6 +31,7 @@ def fake(
     memory: int = 1 << 30,
     rounding: int = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT,
     width: int = 8,
+    capability: tuple[int, int] = (7, 5),
 ) -> Device:
     handle = SimpleNamespace(
         name=name,
@@ -45,6 +46,8 @@ def fake(
         native_vector_width_float=width,
         single_fp_config=rounding,
         double_fp_config=63 if float64 else 0,
+        compute_capability_major_nv=capability[0],
+        compute_capability_minor_nv=capability[1],
     )
     return Device(handle, SimpleNamespace(name=platform, version=version))
 
@@ -54,7 +57,7 @@ def pocl(version: str = POCL_3_0) -> Device:
     return fake(f"cpu with {number}", platform="Portable Computing Language", version=version, kind="CPU")
 
 
-DISCRETE = fake("NVIDIA H200", platform="NVIDIA CUDA", memory=140 << 30)
+DISCRETE = fake("NVIDIA H200", platform="NVIDIA CUDA", memory=140 << 30, capability=(9, 0))
 SMALLER = fake("NVIDIA T4", platform="NVIDIA CUDA", memory=16 << 30)
 POCL_ON_CUDA = fake("H200 by PoCL", platform="Portable Computing Language", version=POCL_3_0, memory=200 << 30)
 INTEL = fake("Xeon", platform="Intel(R) OpenCL", kind="CPU")
@@ -319,3 +322,9 @@ def test_settings_of_the_user_stay(tmp_path: object) -> None:
     own = {"PYOPENCL_NO_CACHE": "0", "POCL_CACHE_DIR": str(tmp_path)}
     assert python(LISTED, **own).stdout == "0\n"
     assert python(LISTED, FLOWCOMPUTE_CACHE=str(tmp_path)).stdout == "1\n"
+
+
+def test_tensor_cores_are_nvidias_of_some_age() -> None:
+    other = fake("NVIDIA A10", platform="NVIDIA CUDA", capability=(8, 6))
+    assert [one.traits.tensor_cores for one in (DISCRETE, other, SMALLER, POCL_ON_CUDA)] == [True, True, False, False]
+    assert DISCRETE.traits.local_bytes > other.traits.local_bytes == 48 << 10

@@ -1,0 +1,72 @@
+"""The kernel IR of tensor cores: fragments of matrices, and copies that are under way. Rendered by `gpu/tensor_ptx.py`.
+
+A **fragment** is a few small matrices that 32 neighbouring work-items, a team, hold together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowcompute.planner.kernel import Argument, Copying, OfFragments, Var
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment(OfFragments):
+    """Four 8 x 8 matrices of 16-bit numbers (8 x 4 of 32-bit ones) from local memory, as 4 words of 32 bits.
+
+    Work-item l of a team gives where row l % 8 of matrix l / 8 lies, and gets of each matrix word l % 4
+    of row l / 4; with `transposed`, for 16-bit numbers only, of column l / 4. `index` counts numbers of
+    `dtype`, whatever the array is declared as.
+    """
+
+    array: str
+    index: str
+    dtype: np.dtype
+    transposed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentMultiply(OfFragments):
+    """`c + a * b`: 16 x 16 numbers times 16 x 8 (16 x 8 times 8 x 8 of 32-bit ones), summed in float32.
+
+    Of `a` the matrices are the upper left, lower left, upper right and lower right ones; of `b`,
+    transposed, 2 * `part` and the next. Work-item l of a team holds of `c` row l / 4, columns
+    2 * (l % 4) and the next, then the same of row l / 4 + 8. In which order a device adds up one
+    such step is its own.
+    """
+
+    a: Var
+    b: Var
+    part: int
+    c: Var
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Copy(Copying):
+    """Begin to bring `numbers` neighbours of an argument into a local array; zeros unless `exists`.
+
+    `place` counts numbers of the argument's dtype, whatever the array is declared as. It and
+    `index` are multiples of `numbers`, which are a power of two and 16 bytes at most.
+    """
+
+    array: str
+    place: str
+    argument: Argument
+    index: str
+    numbers: int
+    exists: str = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class EndCopies(Copying):
+    """Copies begun since the last such statement are a group. Groups arrive in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitCopies(Copying):
+    """Wait until at most so many groups of the work-item are under way; a barrier shows them to others."""
+
+    pending: int

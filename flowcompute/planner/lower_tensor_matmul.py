@@ -1,0 +1,315 @@
+"""Products of matrices by tensor cores: half formats, summed in float32.
+
+A work-group makes a tile of the result. Its operands come through a ring of stages in local
+memory by copies that nobody waits for until they are needed; teams of 32 work-items multiply
+fragments of them, reading the next ones meanwhile. In the end the sums go through local memory,
+so that neighbouring work-items store neighbours, with what follows the product.
+
+A sum runs over k in steps of 16, in order, from k = 0 on; how a device adds up a step and rounds
+is its own. That order belongs to the product of half formats on such devices: no tile changes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowcompute.graph.graph import Graph
+from flowcompute.planner.anchor import Axes, times
+from flowcompute.planner.backend import Traits
+from flowcompute.planner.contraction import Contraction
+from flowcompute.planner.emit import Scope
+from flowcompute.planner.kernel import (
+    Array,
+    Assign,
+    Barrier,
+    For,
+    Half,
+    If,
+    Item,
+    Kernel,
+    Put,
+    Splat,
+    Var,
+)
+from flowcompute.planner.kernel_tensor import AwaitCopies, EndCopies, FragmentMultiply
+from flowcompute.planner.lower_tiled_matmul import place_of_tile
+from flowcompute.planner.region import Region
+from flowcompute.planner.tensor_tile import EDGE, TEAM, TILES, Feed, Reader, TensorTile, copied_together
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
+
+LANES = 4
+PITCH = 8
+"""Sums between the lines of a tile of the result, so that work-items of a team write to different banks."""
+LEAST = 16
+"""Of fewer rows or columns tiles of fragments would be empty for the most part."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What a work-group makes.
+
+    Attributes:
+        rows, columns: of the result.
+        depth: numbers of k in a stage.
+        stages: of the ring.
+        team_rows, team_columns: what a team of the work-group makes.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    stages: int
+    team_rows: int
+    team_columns: int
+
+    @property
+    def down(self) -> int:
+        """Teams one below the other."""
+        return self.rows // self.team_rows
+
+    @property
+    def group(self) -> int:
+        """Work-items in the work-group."""
+        return self.down * (self.columns // self.team_columns) * TEAM
+
+    def local_bytes(self, itemsize: int) -> int:
+        """Of its local memory."""
+        ring = self.stages * self.depth * (self.rows + self.columns) * itemsize
+        return max(ring, self.rows * (self.columns + PITCH) * FLOAT32.itemsize)
+
+
+SHAPES = (
+    Tile(128, 256, 64, 3, 64, 64),
+    Tile(128, 128, 64, 3, 64, 32),
+    Tile(64, 64, 64, 3, 32, 32),
+)
+
+
+def choose_tile(rows: int | None, columns: int, itemsize: int, local_bytes: int) -> Tile:
+    """The largest tile that is not much larger than the matrix and fits into local memory."""
+    for tile in SHAPES[:-1]:
+        fits = tile.local_bytes(itemsize) <= local_bytes
+        if fits and columns > tile.columns // 2 and (rows is None or rows > tile.rows // 2):
+            return tile
+    return SHAPES[-1]
+
+
+def lower_tensor_matmul(graph: Graph, region: Region, traits: Traits, name: str) -> Kernel | None:
+    """The kernel of a product; None where it is not for tensor cores."""
+    one = Contraction(graph, region)
+    dtype = one.a.argument.dtype
+    if dtype not in (FLOAT16, BFLOAT16) or one.b.argument.dtype != dtype or one.dtype != FLOAT32 or not one.inner:
+        return None
+    rows = None if one.shared and region.stream else one.units if one.shared else one.height
+    if one.columns < LEAST or (rows is not None and rows < LEAST):
+        return None
+    if any(side.argument.value in region.nodes for side in (one.a, one.b)):
+        return None
+    if not all(axes.single for side in (one.a, one.b) for axes in (side.rows, side.columns)):
+        return None
+    lowering = _Lowering(one, region, choose_tile(rows, one.columns, dtype.itemsize, traits.local_bytes))
+    return lowering.lower(name) if lowering.fits else None
+
+
+def lines_along_k(k: Axes, other: Axes) -> bool | None:
+    """Whether neighbours in memory are neighbours along k, or along the other axis (False); None if neither."""
+    if k.stride == 1:
+        return True
+    return False if other.stride == 1 else None
+
+
+class _Lowering:
+    def __init__(self, one: Contraction, region: Region, tile: Tile) -> None:
+        self.one, self.region, self.tile = one, region, tile
+        a, b = lines_along_k(one.a.columns, one.a.rows), lines_along_k(one.b.rows, one.b.columns)
+        # Rows of all records may be neighbours in windows only, whose number nobody knows.
+        self.fits = a is not None and b is not None and (a or not one.shared)
+        begin = 0
+        self.tiles: list[TensorTile] = []
+        for along_k, size in ((a, tile.rows), (b, tile.columns)):
+            lines, width = (size, tile.depth) if along_k else (tile.depth, size)
+            self.tiles.append(TensorTile(begin, one.a.argument.dtype, lines, width, bool(along_k)))
+            begin += tile.stages * lines * width
+        self.steps = -(-one.inner // tile.depth)
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts rows of the result."""
+        one, tile = self.one, self.tile
+        scope = Scope(one.names, lanes=LANES)
+        place = place_of_tile(scope, one, tile.rows, tile.columns)
+        self.row, self.until, self.column = place.row, place.until, place.column
+        sums = self._product(scope)
+        self._results(scope, sums)
+        size = tile.local_bytes(one.a.argument.dtype.itemsize) // FLOAT32.itemsize
+        body = For("t", "gid", place.many, "gsize", tuple(scope.statements))
+        return Kernel(
+            name,
+            self.region.name,
+            one.arguments.ordered(),
+            (Array(TILES, FLOAT32, 1, size, local=True), body),
+            work="matmul",
+            work_group=tile.group,
+            units=one.units,
+            lanes=LANES,
+            tile=(tile.rows, place.across),
+        )
+
+    # -- operands into local memory ---------------------------------------------------------------------
+
+    def _feeds(self, scope: Scope) -> tuple[Feed, Feed]:
+        one, tile = self.one, self.tile
+        a, b = self.tiles
+        first = one.row(scope, self.row)
+        of_a, of_b = one.of_a(scope, first), one.of_b(scope, first)
+        stride = one.row_stride if a.along_k else one.a.columns.stride
+        extent = one.inner if a.along_k else one.height
+
+        def line_of_a(inner: Scope, line: str) -> str:
+            if stride is not None:
+                return f"{of_a} + {times(f'(long){line}', stride)}"
+            return one.of_a(inner, one.row(inner, inner.integer(f"min({self.row} + {line}, {self.until} - 1)")))
+
+        def row_exists(line: str, at: str) -> str:
+            return f"{self.row} + {line if a.along_k else at} < {self.until}"
+
+        left = Feed(
+            scope,
+            a,
+            one.a.argument,
+            copied_together(one.a, stride or 0, extent),
+            tile.group,
+            line_of_a,
+            stride,
+            row_exists,
+        )
+        across = one.b.columns.stride
+        of_b = scope.integer(f"{of_b} + {times(self.column, across)}")
+        other, width = (across, one.inner) if b.along_k else (one.b.rows.stride, one.columns)
+
+        def column_exists(line: str, at: str) -> str | None:
+            if one.columns % tile.columns == 0:
+                return None
+            return f"{self.column} + {line if b.along_k else at} < {one.columns}"
+
+        right = Feed(
+            scope,
+            b,
+            one.b.argument,
+            copied_together(one.b, other, width),
+            tile.group,
+            lambda _, line: f"{of_b} + {times(f'(long){line}', other)}",
+            other,
+            column_exists,
+        )
+        return left, right
+
+    def _bring(self, scope: Scope, feeds: tuple[Feed, Feed], step: str, stage: str) -> None:
+        """Begin to bring the tiles of a step of `depth` numbers of k; beyond the last k stand zeros."""
+        one, depth = self.one, self.tile.depth
+        k = scope.integer(f"{step} * {depth}")
+        for feed, stride in zip(feeds, (one.a.columns.stride, one.b.rows.stride), strict=True):
+            along_k = feed.tile.along_k
+
+            def limit(line: str, at: str, along_k: bool = along_k) -> str:
+                return f"{k} + {at if along_k else line} < {one.inner}"
+
+            feed.bring(scope, stage, times(k, stride), limit if one.inner % depth else None)
+
+    # -- sums -------------------------------------------------------------------------------------------
+
+    def _product(self, scope: Scope) -> list[list[Var]]:
+        """The sums of each team's fragments."""
+        one, tile = self.one, self.tile
+        feeds = self._feeds(scope)
+        team = scope.narrow(f"lid / {TEAM}")
+        self.top = scope.narrow(f"{team} % {tile.down} * {tile.team_rows}")
+        self.left = scope.narrow(f"{team} / {tile.down} * {tile.team_columns}")
+        readers = tuple(
+            Reader(scope, side, first, right=right)
+            for side, first, right in zip(self.tiles, (self.top, self.left), (False, True), strict=True)
+        )
+        sums = [
+            [scope.let(one.zero(), FLOAT32, 4) for _ in range(tile.team_columns // 8)]
+            for _ in range(tile.team_rows // EDGE)
+        ]
+        ahead = tile.stages - 1
+        for step in range(ahead):
+            if step < self.steps:
+                self._bring(scope, feeds, str(step), str(step))
+            scope.add(EndCopies())
+        scope.add(AwaitCopies(ahead - 1), Barrier())
+        ready = self._read(scope, readers, "0", 0)
+        body = scope.inner()
+        self._step(body, feeds, readers, sums, ready)
+        scope.add(For("s", "0", str(self.steps), "1", tuple(body.statements)))
+        return sums
+
+    def _read(self, scope: Scope, readers: tuple[Reader, ...], stage: str, step: int) -> list[list[Var]]:
+        counts = (self.tile.team_rows // EDGE, self.tile.team_columns // EDGE)
+        return [
+            [reader.read(scope, stage, part, step) for part in range(count)]
+            for reader, count in zip(readers, counts, strict=True)
+        ]
+
+    def _step(
+        self,
+        scope: Scope,
+        feeds: tuple[Feed, Feed],
+        readers: tuple[Reader, ...],
+        sums: list[list[Var]],
+        ready: list[list[Var]],
+    ) -> None:
+        """Multiply a stage; the fragments that a multiplication needs are read during the one before."""
+        tile, ahead = self.tile, self.tile.stages - 1
+        here, after = (scope.narrow(f"(int)(s + {later}) % {tile.stages}") for later in (0, 1))
+        every = tile.depth // EDGE
+        now = ready
+        for part in range(every):
+            last = part == every - 1
+            if last:
+                # Whoever is behind the barrier has read all of this stage, which the next step overwrites.
+                scope.add(AwaitCopies(ahead - 1), Barrier())
+            coming = self._read(scope, readers, after if last else here, 0 if last else part + 1)
+            if part == 0:
+                further = scope.inner()
+                self._bring(further, feeds, f"(s + {ahead})", scope.narrow(f"(int)(s + {ahead}) % {tile.stages}"))
+                scope.add(If(f"s + {ahead} < {self.steps}", tuple(further.statements)), EndCopies())
+            self._multiply(scope, now, sums)
+            now = coming
+        for before, later in zip(ready, now, strict=True):
+            scope.add(*(Assign(a, Splat(b)) for a, b in zip(before, later, strict=True)))
+
+    def _multiply(self, scope: Scope, fragments: list[list[Var]], sums: list[list[Var]]) -> None:
+        rows, columns = fragments
+        dtype = self.one.a.argument.dtype
+        for a, line in zip(rows, sums, strict=True):
+            for j, total in enumerate(line):
+                scope.add(Assign(total, FragmentMultiply(a, columns[j // 2], j % 2, total, dtype)))
+
+    # -- results ----------------------------------------------------------------------------------------
+
+    def _results(self, scope: Scope, sums: list[list[Var]]) -> None:
+        """Sums into local memory, and from there with what follows into the result."""
+        one, tile = self.one, self.tile
+        pitch = tile.columns + PITCH
+        scope.add(Barrier())
+        place = scope.narrow(f"({self.top} + lid % {TEAM} / 4) * {pitch} + {self.left} + lid % 4 * 2")
+        for i, line in enumerate(sums):
+            for j, total in enumerate(line):
+                for lower in (False, True):
+                    half = scope.let(Half(total, lower), FLOAT32, 2)
+                    further = (i * EDGE + 8 * lower) * pitch + j * 8
+                    scope.add(Put(TILES, f"{place} + {further}", half, vector=True))
+        scope.add(Barrier())
+        body = scope.inner(LANES)
+        across = tile.columns // LANES
+        down = body.narrow(f"(int)e / {across}")
+        at = body.narrow(f"(int)e % {across} * {LANES}")
+        row, column = body.integer(f"{self.row} + {down}"), body.integer(f"{self.column} + {at}")
+        inside = body.inner(LANES)
+        made = inside.let(Item(TILES, f"{down} * {pitch} + {at}", vector=True), FLOAT32, LANES)
+        count = None if one.columns % LANES == 0 else inside.integer(f"min((long){LANES}, {one.columns} - {column})")
+        one.store(inside, one.row(inside, row), column, count, made)
+        body.add(If(f"{row} < {self.until} && {column} < {one.columns}", tuple(inside.statements)))
+        many = tile.rows * across
+        scope.add(For("e", "lid", str(many), str(tile.group), tuple(body.statements), unroll=4), Barrier())

@@ -1,0 +1,224 @@
+"""Runs kernel IR of GPUs in NumPy, all work-items of a work-group at once: what tensor cores do, without any.
+
+Asynchronous copies arrive when they are waited for and not before; until then their places hold
+NaN. So a place that is read too early, or overwritten too early, spoils the result. Work-items
+run in step, so that a missing barrier shows on a real device only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from flowcompute.planner import kernel as ir
+from flowcompute.planner.kernel import Kernel, Stmt, Var
+from flowcompute.planner.kernel_tensor import AwaitCopies, Copy, EndCopies, Fragment, FragmentMultiply
+
+TEAM = 32
+LANE = np.arange(TEAM)
+
+
+def emulate(kernel: Kernel, arrays: Mapping[int, np.ndarray], n: int, groups: int) -> dict[int, np.ndarray]:
+    """The outputs of a launch, by value id, flat and as large as `arrays` says.
+
+    Args:
+        kernel: what to run.
+        arrays: inputs and scalars, and outputs to be filled, by value id.
+        n: numbers or rows, as the runtime passes them.
+        groups: work-groups.
+    """
+    made = {a.value: np.full(arrays[a.value].size, 77, a.dtype) for a in kernel.arguments if a.kind == "output"}
+    flat = {value: array.reshape(-1) for value, array in arrays.items()}
+    for group in range(groups):
+        _WorkGroup(kernel, {**flat, **made}, {"n": n, "gid": group, "gsize": groups, "first": 0}).run()
+    return made
+
+
+def _python(text: str) -> str:
+    """C's integer expressions as Python's; none of ours divides what is negative."""
+    text = re.sub(r"\((?:long|int)\)", "", text)
+    text = re.sub(r"\b(\d+)L\b", r"\1", text).replace("/", "//")
+    text = re.sub(r"\bmin\(", "np.minimum(", text)
+    text = re.sub(r"\bmax\(", "np.maximum(", text)
+    return " & ".join(f"({part})" for part in text.split("&&")) if "&&" in text else text
+
+
+class _WorkGroup:
+    def __init__(self, kernel: Kernel, memory: Mapping[int, np.ndarray], integers: Mapping[str, int]) -> None:
+        self.kernel, self.memory = kernel, memory
+        self.lid = np.arange(kernel.work_group)
+        self.names: dict[str, Any] = {"np": np, "lid": self.lid, **integers}
+        self.mask = np.ones(kernel.work_group, bool)
+        self.values: dict[str, np.ndarray] = {}
+        self.local: dict[str, np.ndarray] = {}
+        self.begun: list[tuple[np.ndarray, np.ndarray]] = []
+        self.groups: list[list[tuple[np.ndarray, np.ndarray]]] = []
+
+    def run(self) -> None:
+        self.block(self.kernel.body)
+
+    def integer(self, text: str) -> Any:
+        return eval(_python(text), {}, self.names)
+
+    def each(self, text: str) -> np.ndarray:
+        return np.broadcast_to(self.integer(text), self.lid.shape)
+
+    def block(self, body: Iterable[Stmt]) -> None:
+        for statement in body:
+            self.statement(statement)
+
+    def under(self, mask: np.ndarray, body: Iterable[Stmt]) -> None:
+        outer, self.mask = self.mask, self.mask & mask
+        if self.mask.any():
+            self.block(body)
+        self.mask = outer
+
+    def statement(self, statement: Stmt) -> None:
+        match statement:
+            case ir.SetInteger(name, text, new, _):
+                made = self.integer(text)
+                self.names[name] = made if new or self.mask.all() else np.where(self.mask, made, self.names[name])
+            case ir.Array(name, _, lanes, size, _, _):
+                self.local[name] = np.full(size * lanes * 4, 0xFF, np.uint8)
+            case ir.Let(var, expr):
+                self.values[var.name] = self.value(expr, var)
+            case ir.Assign(var, expr):
+                made = self.value(expr, var)
+                self.values[var.name] = np.where(self.mask[:, None], made, self.values[var.name])
+            case ir.For(index, start, stop, step, body, _):
+                at = self.each(start)
+                while (inside := at < self.each(stop)).any():
+                    self.names[index] = at if len(set(at)) > 1 else int(at[0])
+                    self.under(inside, body)
+                    at = at + int(step if step.isdigit() else self.integer(step))
+                    self.names[index] = at
+            case ir.If(condition, body, otherwise):
+                mask = self.each(condition).astype(bool)
+                self.under(mask, body)
+                self.under(~mask, otherwise)
+            case ir.Put(array, index, var, vector):
+                lanes = var.lanes if vector else 1
+                at = self.each(index)[self.mask, None] + np.arange(lanes)
+                self.local[array].view(var.dtype)[at] = self.values[var.name][self.mask, :lanes]
+            case ir.Store():
+                self.store(statement)
+            case Copy():
+                self.copy(statement)
+            case EndCopies():
+                self.groups.append(self.begun)
+                self.begun = []
+            case AwaitCopies(pending):
+                while len(self.groups) > pending:
+                    for place, data in self.groups.pop(0):
+                        place[...] = data
+            case ir.Barrier():
+                assert self.mask.all() or not self.mask.any(), "all meet, or none"
+            case _:
+                raise NotImplementedError(statement)
+
+    # -- copies and fragments ---------------------------------------------------------------------------
+
+    def copy(self, copy: Copy) -> None:
+        size = copy.numbers * copy.argument.dtype.itemsize
+        words = self.local[copy.array].reshape(-1, size)
+        source = self.memory[copy.argument.value]
+        exists = self.each(copy.exists).astype(bool)
+        places, indices = self.each(copy.place), self.each(copy.index)
+        assert not (places % copy.numbers).any(), "misaligned"
+        assert not (indices[exists] % copy.numbers).any(), "misaligned"
+        for item in self.lid[self.mask]:
+            place, index = places[item] // copy.numbers, indices[item]
+            data = source[index : index + copy.numbers].copy() if exists[item] else np.zeros(copy.numbers, source.dtype)
+            assert len(data) == copy.numbers, "beyond the end"
+            words[place] = 0xFF
+            self.begun.append((words[place], data.view(np.uint8)))
+
+    def fragment(self, expr: Fragment) -> np.ndarray:
+        chunk = 16 // expr.dtype.itemsize
+        places = self.each(expr.index)
+        assert not (places % chunk).any(), "misaligned"
+        rows = self.local[expr.array].reshape(-1, 16)[places // chunk].reshape(-1, 4, 8, 16)
+        if expr.transposed:
+            rows = rows.view(np.uint16).swapaxes(-1, -2).copy().view(np.uint8)
+        # (team, matrix, row, word) to (team, row, word, matrix): work-item 4 * row + word.
+        return rows.view(np.uint32).transpose(0, 2, 3, 1).reshape(-1, 4)
+
+    def multiply(self, expr: FragmentMultiply) -> np.ndarray:
+        """As one step in float64, rounded once: devices round differently."""
+        a, b, c = (self.values[var.name] for var in (expr.a, expr.b, expr.c))
+        left = self.matrices(a, expr.dtype)
+        left = np.concatenate([np.concatenate(left[:2], axis=1), np.concatenate(left[2:], axis=1)], axis=2)
+        right = np.concatenate(self.matrices(b, expr.dtype)[2 * expr.part :][:2], axis=2)
+        made = left @ right.swapaxes(1, 2)
+        upper, lower = (made[:, half][:, LANE // 4] for half in (slice(0, 8), slice(8, 16)))
+        columns = LANE % 4 * 2
+        own = [part[:, LANE, columns + one] for part in (upper, lower) for one in (0, 1)]
+        with np.errstate(all="ignore"):
+            return (c + np.stack(own, axis=-1).reshape(-1, 4)).astype(np.float32)
+
+    @staticmethod
+    def matrices(registers: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
+        """The four matrices of 8 rows that each team holds, in float64."""
+        words = np.ascontiguousarray(registers.astype(np.uint32)).view(dtype).reshape(-1, 8, 4, 4, 4 // dtype.itemsize)
+        return [words[:, :, :, matrix].reshape(len(words), 8, -1).astype("f8") for matrix in range(4)]
+
+    # -- values -----------------------------------------------------------------------------------------
+
+    def value(self, expr: ir.Expr, var: Var) -> np.ndarray:
+        def of(one: Var) -> np.ndarray:
+            return self.values[one.name]
+
+        shape = (len(self.lid), var.lanes)
+        with np.errstate(all="ignore"):
+            match expr:
+                case ir.Number(number):
+                    return np.full(shape, number, var.dtype)
+                case ir.ScalarArgument(argument):
+                    return np.full(shape, self.memory[argument.value][0], var.dtype)
+                case ir.Splat(operand):
+                    return np.broadcast_to(of(operand) if operand.lanes == var.lanes else of(operand)[:, :1], shape)
+                case ir.Half(operand, upper):
+                    return of(operand)[:, var.lanes :] if upper else of(operand)[:, : var.lanes]
+                case ir.Lane(operand, lane):
+                    return np.broadcast_to(of(operand)[:, lane : lane + 1], shape)
+                case ir.Item(array, index, _):
+                    at = np.where(self.mask, self.each(index), 0)
+                    return self.local[array].view(var.dtype)[at[:, None] + np.arange(var.lanes)]
+                case ir.Load():
+                    return self.load(expr, var)
+                case Fragment():
+                    return self.fragment(expr)
+                case FragmentMultiply():
+                    return self.multiply(expr)
+                case ir.Apply(op, operands, _, rounds):
+                    made = np.asarray(op.numpy(*map(of, operands)))
+                    return made if rounds is None else made.astype(rounds).astype(np.float32)
+                case ir.Combine(op, (left,), (right,), 0):
+                    return {"sum": np.add, "max": np.maximum}[op](of(left), of(right))
+                case ir.Select(mask, yes, no):
+                    return np.where(of(mask), of(yes), of(no))
+                case ir.Convert(operand, _, target):
+                    return of(operand).astype(target).astype(var.dtype)
+                case _:
+                    raise NotImplementedError(expr)
+
+    def places(self, access: ir.Load | ir.Store, lanes: int) -> tuple[np.ndarray, np.ndarray]:
+        lane = np.arange(lanes)
+        if access.each is not None:
+            at = np.stack([self.each(access.each.format(lane=i)) for i in lane], axis=-1)
+        else:
+            at = self.each(access.index)[:, None] + access.stride * lane
+        count = lanes if access.count is None else self.each(access.count)[:, None]
+        return at, self.mask[:, None] & (lane < count)
+
+    def load(self, load: ir.Load, var: Var) -> np.ndarray:
+        at, exists = self.places(load, var.lanes)
+        return self.memory[load.argument.value][np.where(exists, at, 0)].astype(var.dtype)
+
+    def store(self, store: ir.Store) -> None:
+        at, exists = self.places(store, store.var.lanes)
+        target = self.memory[store.argument.value]
+        target[at[exists]] = self.values[store.var.name][exists].astype(target.dtype)

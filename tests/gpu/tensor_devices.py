@@ -1,0 +1,61 @@
+"""A device with tensor cores: on paper, emulated, and the real one where there is any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.elements import Constant, Element
+from flowcompute.errors import PlanError
+from flowcompute.gpu._cl import cl
+from flowcompute.gpu.device import all_devices
+from flowcompute.graph.graph import build_graph
+from flowcompute.planner.plan import Plan
+from flowcompute.planner.planner import make_plan
+from flowcompute.planner.steps import RegionStep
+from flowcompute.strategy import Config, Strategy
+from tests.golden.test_golden import NVIDIA, OnPaper
+from tests.gpu.emulator import emulate
+
+GROUPS = 3
+
+
+def plan_on_paper(*elements: Element, **config: Any) -> Plan:
+    """The plan of these roots on such a device."""
+    graph = build_graph([element >> fc.discard() for element in elements])
+    return make_plan(graph, Config(1 << 32, **config), Strategy(), OnPaper(NVIDIA))
+
+
+def emulated(element: Element, streams: Mapping[str, np.ndarray], **config: Any) -> np.ndarray:
+    """The value of a root that is one kernel; the arrays of its streams by the name of their source."""
+    plan = plan_on_paper(element, **config)
+    (step,) = (step for step in plan.steps if isinstance(step, RegionStep))
+    assert step.kernel is not None
+    nodes = plan.graph.nodes
+    items = len(next(iter(streams.values()))) if nodes[step.region.outputs[0]].spec.is_stream else 1
+    arrays = {}
+    for argument in step.kernel.arguments:
+        node = nodes[argument.value]
+        if argument.kind == "output":
+            arrays[node.id] = np.empty((items, *node.spec.shape), node.spec.dtype)
+        else:
+            arrays[node.id] = node.element.value if isinstance(node.element, Constant) else streams[node.name]
+    ((value, made),) = emulate(step.kernel, arrays, items * step.kernel.units, GROUPS).items()
+    return made.reshape(items, *nodes[value].spec.shape)
+
+
+def real_device() -> str:
+    """What to give as `device=`; the test is skipped where no device has tensor cores."""
+    if cl is not None:
+        try:
+            gpus = [device for device in all_devices() if device.kind == "gpu"]
+        except PlanError:
+            gpus = []
+        for position, device in enumerate(gpus):
+            if device.traits.tensor_cores:
+                return f"gpu:{position}"
+    pytest.skip("needs an NVIDIA GPU of compute capability 8.0 or more with its OpenCL driver")
