@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from flowcompute.checkpoint.attributes import decode_attrs, encode_attrs
 from flowcompute.checkpoint.fields import Fields, refuse
 from flowcompute.checkpoint.fingerprint import function_digest
@@ -11,8 +13,9 @@ from flowcompute.checkpoint.making import Kept
 from flowcompute.checkpoint.operations import OPERATIONS, op_tag
 from flowcompute.checkpoint.part import Describing, Node, Part, Rebuilding
 from flowcompute.checkpoint.sources import describe_policy, read_policy
-from flowcompute.elements.compute import Compute
+from flowcompute.elements.compute import Compute, broadcast
 from flowcompute.elements.element import Element
+from flowcompute.elements.functions.kernel import UserOp, user_op
 from flowcompute.elements.functions.opencl import SourceOp, opencl
 from flowcompute.elements.host import HostFunction, host
 from flowcompute.elements.op import Op
@@ -56,6 +59,36 @@ def _rebuild_random(fields: Fields, node: Node, rebuilding: Rebuilding) -> Eleme
 
 
 # -- functions of users ------------------------------------------------------------------------------
+
+
+def _describe_kernel(element: Compute, describing: Describing) -> dict[str, Any]:
+    op = element.op
+    assert isinstance(op, UserOp)
+    digest = op.function.digest
+    describing.kernels[digest] = op.function
+    return {"kernel": digest, "result": op.result}
+
+
+def _rebuild_kernel(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+    digest = fields.text("kernel")
+    function = rebuilding.kernels.get(digest)
+    if function is None:
+        refuse("the function of this kernel is missing", got=digest)
+    result = fields.whole("result", most=len(function.results) - 1)
+    given = [one.dtype.name for one in node.inputs]
+    if given != list(function.parameters):
+        refuse("a kernel's operands are of other dtypes", expected=", ".join(function.parameters), got=given)
+    return _broadcast(user_op(function, result, ""), node, {"function": digest, "result": result}, node.spec.dtype)
+
+
+def _broadcast(op: Op, node: Node, attrs: dict[str, Any], dtype: np.dtype) -> Compute:
+    """An element-wise Compute of operands that are aligned already."""
+    if not node.inputs:
+        refuse("takes operands")
+    aligned, shape, stream = broadcast(op.name, list(node.inputs))
+    if any(one is not other for one, other in zip(aligned, node.inputs, strict=True)):
+        refuse("operands do not line up")
+    return Compute(op, node.inputs, Spec(dtype, shape, stream), attrs, node.given)
 
 
 def _describe_opencl(element: Compute, _: Describing) -> dict[str, Any]:
@@ -111,6 +144,7 @@ COMPUTES: dict[type[Element], Part] = {
 }
 
 OPS: dict[type[Op], Part] = {
+    UserOp: Part("kernel", _describe_kernel, _rebuild_kernel),
     SourceOp: Part("opencl", _describe_opencl, _rebuild_opencl, "text"),
 }
 """Classes of operations that belong to one element."""

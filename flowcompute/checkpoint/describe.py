@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.fingerprint import PYTHON
+from flowcompute.checkpoint.kernels import describe_functions
 from flowcompute.checkpoint.part import Describing
 from flowcompute.checkpoint.tags import part_of
 from flowcompute.errors import CheckpointError
@@ -37,6 +38,7 @@ def describe_job(graph: Graph, put: Callable[[np.ndarray], Any]) -> dict[str, An
         "python": PYTHON,
         "nodes": nodes,
         "roots": list(graph.roots),
+        "kernels": describe_functions(describing.kernels),
     }
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from flowcompute.checkpoint.fields import Fields, refuse
 from flowcompute.elements.element import Element
+from flowcompute.elements.functions import ir
 from flowcompute.spec import Spec
 
 INLINE_BYTES = 1 << 16
@@ -25,9 +26,11 @@ class Describing:
 
     Attributes:
         put: keeps an array beside the description and gives what stands for it there.
+        kernels: functions of `fc.kernel` found so far, by digest.
     """
 
     put: Callable[[np.ndarray], Any]
+    kernels: dict[str, ir.Function] = field(default_factory=dict)
 
     def array(self, value: np.ndarray) -> dict[str, Any]:
         """An array of a dtype of ours, in the description or beside it."""
@@ -42,10 +45,12 @@ class Rebuilding:
     Attributes:
         get: gives an array for what `put` gave.
         bind: objects given by name.
+        kernels: functions of `fc.kernel`, by digest.
     """
 
     get: Callable[[Any], np.ndarray]
     bind: Mapping[str, object]
+    kernels: Mapping[str, ir.Function]
 
     def array(self, fields: Fields, spec: Spec) -> np.ndarray:
         """The array of that dtype and shape.

@@ -11,6 +11,7 @@ import numpy as np
 
 from flowcompute.checkpoint.describe import FORMAT
 from flowcompute.checkpoint.fields import MOST, Fields, refuse
+from flowcompute.checkpoint.kernels import rebuild_functions
 from flowcompute.checkpoint.part import Node, Part, Rebuilding
 from flowcompute.checkpoint.tags import TAGS
 from flowcompute.elements.destination import Destination
@@ -54,10 +55,11 @@ def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, obj
     fields.whole("order")
     fields.text("python")
     drafts = [_Draft.read(one) for one in fields.items("nodes", MOST_NODES)]
+    kernels = rebuild_functions(fields.take("kernels"))
     roots = fields.wholes("roots", most=len(drafts) - 1, length=MOST_NODES)
     fields.close()
     _check_bound(drafts, bind)
-    rebuilding = Rebuilding(get, bind)
+    rebuilding = Rebuilding(get, bind, kernels)
     elements: list[Element] = []
     for draft in drafts:
         elements.append(draft.element(elements, rebuilding))

@@ -1,0 +1,396 @@
+"""At least one job for each class of elements and each operation that users can make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import flowcompute as fc
+from flowcompute.elements import Element
+from flowcompute.elements.compute import Function
+from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
+
+TEXT = "float f(float a, float b) { return a + 2 * b; }"
+
+Build = Callable[[Path], "Element | tuple[Any, ...]"]
+
+
+@fc.kernel
+def divided(a: Any, b: Any) -> Any:
+    q = a / b if b != 0 else 0.0
+    return q, a - q * b
+
+
+@fc.kernel
+def collatz(n: Any, most: Any) -> Any:
+    steps = 0
+    seen = [0] * 4
+    while n > 1:
+        if steps >= most:
+            break
+        if n % 2:
+            n = 3 * n + 1
+        else:
+            n //= 2
+        steps += 1
+        seen[steps % 4] = n
+    for i in range(3):
+        if seen[i] > 100:
+            continue
+        steps += seen[i]
+    low, high = divided(float(steps), 2.0)
+    return low + math.exp(high) * 0.0
+
+
+@fc.kernel(boundary="edge")
+def smoothed(x: Any, *, i: int) -> Any:
+    return (x[i - 1] + x[i] + x[i + 1]) / 3 + i * 0.0
+
+
+class Batches:
+    """An iterable that begins anew."""
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        yield np.arange(6.0).reshape(3, 2)
+        yield np.zeros((0, 2))
+        yield np.ones((2, 2))
+
+
+def twice(batch: np.ndarray) -> np.ndarray:
+    return batch * 2
+
+
+def step(carry: np.ndarray, item: np.ndarray) -> np.ndarray:
+    return carry * 0.5 + item
+
+
+def rows(dtype: Any = "f4", shape: tuple[int, ...] = (12, 6)) -> Any:
+    numbers = np.arange(math.prod(shape)).reshape(shape) % 7
+    return fc.source((numbers - (0 if np.dtype(dtype).kind in "ub" else 3)).astype(dtype))
+
+
+def numbers(dtype: Any = "f8") -> Any:
+    return rows(dtype, (12,))
+
+
+def items(*shape: int) -> Any:
+    return rows("f4", (5, *shape))
+
+
+def unknown() -> Any:
+    x = numbers()
+    return x[x > 0]
+
+
+def _npy(folder: Path, array: np.ndarray, name: str = "x.npy") -> str:
+    np.save(folder / name, array)
+    return str(folder / name)
+
+
+def _raw(folder: Path, array: np.ndarray, head: int = 0) -> str:
+    (folder / "x.raw").write_bytes(b"h" * head + array.tobytes())
+    return str(folder / "x.raw")
+
+
+def _several(folder: Path) -> str:
+    for day in range(3):
+        _npy(folder, np.full((4, 2), day, "f4"), f"day-{day}.npy")
+    return str(folder / "day-*.npy")
+
+
+SOURCES: dict[str, Build] = {
+    "npy": lambda folder: fc.open(_npy(folder, np.arange(12.0).reshape(6, 2))) * 2,
+    "npy, bfloat16": lambda folder: fc.open(_npy(folder, np.ones((5, 2), ml_dtypes.bfloat16)), dtype="bfloat16") * 2,
+    "npy, other order": lambda folder: fc.open(_npy(folder, np.asfortranarray(np.ones((5, 3), ">i4"))), name="x") + 1,
+    "raw": lambda folder: fc.open(_raw(folder, np.ones((5, 3), ">f4"), 8), dtype=">f4", shape=(3,), offset=8) * 2,
+    "raw, bfloat16": lambda folder: fc.open(_raw(folder, np.ones(5, BFLOAT16)), dtype="bfloat16") * 2,
+    "raw vectors": lambda folder: fc.open(_raw(folder, np.ones((5, 3), "f8")), shape=fc.Vector(3, "float64")) * 2,
+    "several": lambda folder: fc.open(_several(folder)) + 1,
+    "several raw": lambda folder: fc.open([_raw(folder, np.arange(6, dtype="i2"))] * 2, dtype="i2", shape=(2,)) + 1,
+    "memory": lambda _: (fc.source(np.arange(6.0), name="x") - fc.source(np.arange(6.0)), fc.source(np.eye(3)[::-1])),
+    "memory, other order": lambda _: fc.source(np.arange(40_000, dtype=">f8").reshape(200, 200).T) * 2,
+    "memory, empty": lambda _: fc.source(np.empty((0, 3), "i1")) * 2,
+    "constants": lambda _: tuple(
+        fc.constant(np.array([[0, 1]]).astype(dtype), name=f"c{i}") for i, dtype in enumerate(SUPPORTED_DTYPES)
+    ),
+    "special constants": lambda _: tuple(
+        numbers() * one for one in (math.nan, math.inf, -0.0, 0, 1, True, 0.1, np.float16(3), np.ones(12))
+    ),
+    "large constant": lambda _: rows() @ fc.constant(np.ones((6, 4000), "f4")),
+    "iterate": lambda _: fc.iterate(Batches(), shape=(2,), dtype="f8", name="it") * 2,
+    "iterate items": lambda _: fc.iterate([1, 2, 3], shape=(), dtype="i4", items=True, on_error="skip") * 2,
+    "range": lambda _: (fc.range(10), fc.range(3, 30, 4, dtype="u1"), fc.range(0.5, 3, 0.25), fc.range(9.0, 0, -1.5)),
+    "random": lambda _: (
+        fc.random.uniform(9, seed=1),
+        fc.random.uniform(9, low=-2, high=3, dtype="f2", shape=(2,), seed=2),
+        fc.random.uniform(9, dtype="f8", seed=2**64 - 1),
+        fc.random.normal(9, mean=1, std=2, seed=3),
+        fc.random.normal(9, dtype="f8", shape=fc.Matrix(2, 2), seed=3) + 1,
+        fc.random.integers(9, low=-5, high=5, seed=4),
+        fc.random.integers(9, low=0, high=2**60, seed=4),
+    ),
+}
+
+ENDS: dict[str, Build] = {
+    "saved": lambda folder: (
+        rows() >> fc.save(folder / "y.npy"),
+        rows() + 1 >> fc.save(folder / "y.raw", durable=False, name="out"),
+        rows("f8").sum() >> fc.save(folder / "z.bin"),
+    ),
+    "in memory": lambda _: (rows() >> fc.to_array(name="kept"), rows().sum(axis=0) >> fc.to_array()),
+    "called": lambda _: rows() >> fc.callback(twice),
+    "discarded": lambda _: rows() >> fc.discard(),
+}
+
+FUNCTIONS: dict[str, Build] = {
+    "host": lambda folder: (
+        fc.host(twice, rows()),
+        fc.host(lambda a, b: a[:, :1] + b[:1], rows(), fc.constant(np.ones(6, "f4")), shape=(1,), dtype="f8", name="h"),
+        fc.host(twice, numbers(), on_error="skip"),
+        fc.host(twice, numbers(), on_error="dead_letter", dead_letter=folder / "bad.jsonl"),
+        fc.host(np.sort, fc.constant(np.arange(3.0))),
+    ),
+    "scan": lambda _: (
+        fc.scan(step, rows("f8"), init=np.zeros(6)),
+        fc.scan(lambda carry, a, b: carry + a * b, numbers(), numbers(), init=0.0, name="s"),
+    ),
+    "kernel": lambda _: (
+        *divided(rows(), 2),
+        collatz(numbers("i8"), 40),
+        collatz(numbers("u1"), np.int16(9)),
+        divided(fc.constant(3.0), rows("f2"))[1],
+    ),
+    "kernel of neighbours": lambda _: (smoothed(rows("f8")), smoothed(numbers())),
+    "opencl": lambda _: fc.opencl(TEXT, rows(), rows() + 1, name="own"),
+    "spool": lambda folder: fc.spool(numbers(), folder=folder, limit=1 << 20, name="sp") - fc.spool(numbers()).mean(),
+}
+
+REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "mean", "var", "std")
+
+
+def _reduced(name: str, x: Any) -> tuple[Any, ...]:
+    function = getattr(fc, name)
+    return tuple(function(x, axis, keepdims=keep) for axis in (None, 0, 1, (1, 2)) for keep in (False, True))
+
+
+def _of_runs(name: str) -> Any:
+    return getattr(fc, name)(fc.cut(numbers(), 5, tail="emit"), axis=1)
+
+
+OPERATIONS_BY_NAME: dict[str, Build] = {
+    **{name: lambda _, name=name: _reduced(name, items(3, 4)) for name in REDUCTIONS},
+    **{f"{name} in halves": lambda _, name=name: getattr(fc, name)(rows("f2"), axis=0) for name in REDUCTIONS},
+    **{f"{name} of a resident": lambda _, name=name: getattr(fc, name)(np.ones((2, 3)), 1) for name in REDUCTIONS},
+    **{
+        f"{name} of runs": lambda _, name=name: _of_runs(name)
+        for name in ("sum", "prod", "min", "max", "any", "all", "mean", "var", "argmin")
+    },
+    **{
+        name: lambda _, name=name: tuple(
+            getattr(fc, name)(x, axis, keepdims=keep)
+            for x, axis in ((rows(), 1), (rows(), 0), (rows(), None), (numbers(), 0))
+            for keep in (False, True)
+        )
+        for name in ("argmin", "argmax")
+    },
+    "no axes": lambda _: (fc.sum(rows(), ()), fc.max(rows(), ())),
+    "sum in a dtype": lambda _: (rows("i1").sum(dtype="i2"), rows("f4").sum(axis=0, dtype="f8")),
+    "corrected": lambda _: (rows().var(correction=1), rows().var(axis=0, correction=1.5), rows().std(axis=1)),
+    "vecdot": lambda _: (
+        fc.vecdot(rows(), rows() + 1),
+        fc.vecdot(rows(), np.ones(6, "f4")),
+        fc.vecdot(np.ones(6, "f4"), rows()),
+        fc.vecdot(numbers(), numbers() + 1),
+        fc.vecdot(numbers(), np.ones(12)),
+        fc.vecdot(rows(), rows() * 2, axis=0),
+        fc.vecdot(np.ones(3), np.ones(3)),
+        fc.vecdot(items(3, 4), np.ones(3)[:, None], axis=1),
+        fc.vecdot(fc.cut(numbers(), 5, tail="emit"), fc.cut(numbers() + 1, 5, tail="emit")),
+    ),
+    "matmul": lambda _: (
+        rows() @ np.ones((6, 3), "f4"),
+        items(3, 4) @ items(4, 2),
+        items(3, 4) @ np.ones((4, 2)),
+        np.ones((2, 3)) @ items(3, 4),
+        np.ones((5, 2, 3)) @ items(3, 4),
+        fc.constant(np.ones((2, 3))) @ np.ones((3, 4)),
+        rows("f2") @ np.ones((6, 3), "f2"),
+        np.ones(3) @ items(3, 4),
+    ),
+    "products of streams": lambda _: (
+        rows().T @ (rows() + 1),
+        rows().T @ numbers("f4"),
+        numbers("f4") @ rows(),
+        np.ones((2, 12), "f4") @ rows(),
+        (lambda x: x.T @ x)(rows()),
+    ),
+    "convolution": lambda _: (
+        fc.nn.conv1d(items(2, 9), np.ones((4, 2, 3), "f4"), bias=np.ones(4, "f4"), padding="same"),
+        fc.nn.conv2d(items(4, 6, 6), np.ones((6, 2, 3, 2), "f4"), stride=2, dilation=(1, 2), groups=2),
+        fc.nn.conv1d(np.ones((2, 2, 9)), np.ones((4, 2, 3)), padding=1),
+        fc.nn.conv1d(np.ones((2, 2, 9)), np.ones((4, 1, 3)), groups=2),
+    ),
+    "attention": lambda _: (
+        fc.nn.attention(items(4, 3, 8), items(2, 5, 8), items(2, 5, 6)),
+        fc.nn.attention(rows("f2", (5, 3, 8)), np.ones((4, 8), "f2"), np.ones((4, 8), "f2"), causal=True, window=2),
+        fc.nn.attention(items(3, 8), items(4, 8), items(4, 8), mask=np.eye(3, 4, dtype=bool), scale=2),
+        fc.nn.attention(*[fc.constant(np.ones((3, 8)))] * 3),
+    ),
+    "views": lambda _: (
+        items(3, 4)[:, 1:, ::-2],
+        items(3, 4)[:, None, 0],
+        items(3, 4)[:, -1, [0, 2]],
+        items(3, 4)[:, ::-1, 1:1],
+        fc.permute_dims(items(3, 4), (0, 2, 1)),
+        fc.permute_dims(items(3, 4).sum(axis=0), (1, 0)),
+        fc.reshape(items(3, 4), (-1, 12)),
+        fc.reshape(items(3, 4).sum(axis=0), (2, 6)),
+        fc.broadcast_to(items(1, 4), (-1, 3, 4)),
+        fc.broadcast_to(rows().sum(axis=0), (2, 6)),
+        fc.take(items(3, 4), [0, -1, 1], axis=1),
+        fc.take(rows(), fc.bincount(numbers("u1"), 3) % 6, axis=1),
+        fc.stack([rows(), rows() + 1], axis=1),
+        fc.stack([rows().sum(axis=0), np.ones(6, "f4")]),
+        fc.concat([rows(), rows("f4", (12, 2))], axis=1),
+        fc.concat([rows().sum(axis=0), np.ones(2, "f4")]),
+        fc.flip(items(3, 4), (1, 2)),
+        fc.squeeze(fc.expand_dims(rows(), 1), 1),
+        fc.moveaxis(items(3, 4), 2, 1),
+    ),
+    "pad": lambda _: (
+        fc.pad(items(3, 4), 1),
+        fc.pad(rows(), ((0, 0), (2, 3)), "reflect"),
+        fc.pad(rows(), 2, constant_values=math.nan),
+        fc.pad(rows("?"), 2, constant_values=1),
+        fc.pad(rows().sum(axis=0), (1, 0), "wrap"),
+        fc.pad(rows("u1"), (0, 2), "edge"),
+    ),
+    "windows of items": lambda _: (
+        fc.nn.unfold(items(6, 7), (2, 3), (1, 2), step=(1, 2), dilation=2),
+        fc.nn.max_pool2d(items(2, 6, 6), 2, padding=1),
+        fc.nn.avg_pool1d(items(2, 7), 3, ceil_mode=True, count_include_pad=False),
+    ),
+    "along the stream": lambda _: (
+        numbers()[numbers() > 0],
+        rows()[np.arange(12) % 2 == 0],
+        rows()[2:9:3],
+        unknown()[1:5],
+        unknown()[1:],
+        rows()[-3:],
+        rows()[4],
+        unknown()[-1],
+        unknown()[3],
+        fc.cut(numbers(), 4),
+        fc.cut(numbers(), 5, tail="pad", fill=math.nan),
+        fc.cut(rows("?"), 5, tail="pad", fill=True),
+        fc.cut(rows("f2"), 5, tail="pad", fill=-0.0),
+        fc.cut(unknown(), 5, tail="drop"),
+        fc.flatten(rows()),
+        fc.repeat(unknown(), 3),
+        fc.repeat(rows(), 0),
+        fc.concat([numbers(), unknown(), numbers("i4")]),
+        fc.first(rows()),
+        fc.last(unknown()),
+        fc.first(unknown()),
+    ),
+    "windows": lambda _: (
+        fc.window(rows(), 3),
+        fc.window(numbers(), 4, 2, pad="reflect"),
+        fc.window(unknown(), 1, pad="edge"),
+        fc.window(numbers(), 5, pad=math.inf),
+        fc.window(numbers("i4"), 4, pad=7),
+        fc.diff(rows(), 2),
+        fc.convolve(numbers(), [1.0, 2, 3]),
+        fc.convolve(rows("f8"), [1.0, 2, 3, 4], "same"),
+        fc.convolve(unknown(), [1.0, 2], "valid"),
+        fc.convolve(numbers("i4"), np.array([1, 2, 3], "i4")),
+    ),
+    "cut along": lambda _: (numbers() * np.ones((12,)), rows() + np.ones((12, 6)), rows() + np.ones((1, 6))),
+    "scans": lambda _: (
+        *(
+            getattr(fc, f"cumulative_{name}")(x, axis)
+            for name in ("sum", "prod", "max", "min")
+            for x, axis in ((rows(), 0), (rows("i2"), 1), (rows("f2"), 0), (rows().sum(axis=0), 0))
+        ),
+        fc.cumulative_sum(rows("?"), 0, dtype="f4"),
+        fc.cumulative_max(rows("?"), 0),
+        fc.ema(rows(), 0.25),
+        fc.ema(numbers("i4"), np.float64(0.5)),
+        fc.ema(rows("f2"), 1),
+    ),
+    "statistics": lambda _: (
+        fc.cov(rows()),
+        fc.cov(numbers(), correction=0),
+        fc.corrcoef(rows()),
+        fc.histogram(rows(), bins=5, range=(-2, 2))[0],
+        fc.histogram(numbers(), bins=[-1.0, 0, 3])[0],
+        fc.bincount(numbers("u1"), 7),
+        fc.segment_sum(rows("f2"), numbers("u1"), 7),
+        fc.segment_sum(rows("i1"), np.arange(12), 12),
+        fc.segment_mean(rows(), numbers("u1"), 7),
+        fc.segment_min(np.ones((12, 2)), numbers("u1"), 7),
+        fc.segment_max(rows("?"), numbers("u1"), 7),
+        *fc.top_k(numbers(), 3),
+        *fc.top_k(unknown(), 2),
+        fc.quantile(numbers(), 0.5),
+        fc.quantile(numbers("i4"), [[0.25], [0.75]]),
+        fc.quantile(rows(BFLOAT16, (12,)), np.float32([0.5])),
+        fc.count_nonzero(rows(), axis=0),
+    ),
+    "where": lambda _: (
+        fc.where(rows() > 0, rows(), 0),
+        fc.where(rows("?"), rows(BFLOAT16), 1.5),
+        fc.where(numbers() > 0, True, False),
+    ),
+    "casts": lambda _: (rows().astype("i2"), rows().astype("f4"), rows("i8").astype("bfloat16"), fc.clip(rows("i4"))),
+    "mixed signs": lambda _: (rows("u8") < rows("i8"), rows("i8") == rows("u8"), rows("i1") < 300, rows("u8") >= 0),
+    "powers": lambda _: (rows() ** 2.5, rows() ** rows(), rows("i4") ** rows("u1"), 2 ** rows()),
+    "networks": lambda _: (
+        fc.nn.softmax(rows()),
+        fc.nn.log_softmax(rows("f2")),
+        fc.nn.logsumexp(rows(), axis=0),
+        fc.nn.gelu(rows()),
+        fc.nn.gelu(rows(), approximate="tanh"),
+        fc.nn.silu(rows("f2")),
+        fc.nn.mish(rows()),
+        fc.nn.hardswish(rows()),
+        fc.nn.elu(rows()),
+        fc.nn.leaky_relu(rows()),
+        fc.nn.relu(rows("i2")),
+        fc.nn.softplus(rows()),
+        fc.nn.layer_norm(rows(), weight=np.ones(6, "f4"), bias=np.ones(6, "f4")),
+        fc.nn.rms_norm(rows()),
+        fc.nn.group_norm(items(4, 6), 2),
+        fc.nn.instance_norm(items(4, 6)),
+        fc.nn.mse(rows(), rows() + 1),
+        fc.nn.huber(rows(), rows() + 1),
+        fc.nn.cross_entropy(rows(), numbers("u1") % 6),
+        fc.nn.binary_cross_entropy(fc.nn.sigmoid(rows()), rows("?")),
+    ),
+}
+
+
+def elementwise() -> dict[str, Build]:
+    """A job for each element-wise function, of every dtype that it takes."""
+    found = {name: value for room in (fc, fc.nn) for name, value in vars(room).items() if isinstance(value, Function)}
+    return {name: lambda _, function=function: _in_all_dtypes(function) for name, function in found.items()}
+
+
+def _in_all_dtypes(function: Function) -> tuple[Any, ...]:
+    made = []
+    for dtype in SUPPORTED_DTYPES:
+        try:
+            made.append(function(*[rows(dtype)] * function.op.arity))
+            made += [function(rows(dtype), 1)] if function.op.arity == 2 else []
+        except fc.SpecError:
+            continue
+    assert made, function
+    return tuple(made)
+
+
+JOBS: dict[str, Build] = {**SOURCES, **ENDS, **FUNCTIONS, **OPERATIONS_BY_NAME, **elementwise()}

@@ -1,0 +1,134 @@
+"""Every class of elements and every operation as data and back; a new one that job data does not know is found here."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.checkpoint.operations import OPERATIONS, op_tag
+from flowcompute.checkpoint.tags import PARTS, TAGS
+from flowcompute.elements import Compute, Destination, Element, Source, linalg
+from flowcompute.elements.compute import Function
+from flowcompute.elements.functions.opencl import SourceOp
+from flowcompute.elements.functions.tables import FMOD
+from flowcompute.elements.host import HOST, TRY_HOST
+from flowcompute.elements.op import Op
+from flowcompute.elements.scan import SCAN
+from flowcompute.sinks import StoredSink
+from flowcompute.sinks.numbers import NumbersSink
+from flowcompute.sinks.spool import SpoolSink
+from flowcompute.sources.feed import FeedSource
+from flowcompute.sources.spool import SpoolSource
+from flowcompute.sources.stored import StoredSource
+from flowcompute.sources.view import SourceView
+from tests.checkpoint.elements import JOBS, TEXT
+from tests.checkpoint.kept import graph_of, round_trip
+
+BASES = {Element, Source, Destination, StoredSource, StoredSink}
+OF_THE_PLANNER = {SpoolSource, SourceView, SpoolSink, NumbersSink}
+"""Made for a plan, from what a job holds."""
+
+OF_CLASSES = (HOST, TRY_HOST, SCAN)
+"""Operations whose elements have a class of their own."""
+
+NOT_IN_GRAPHS = (linalg._VECDOT, FMOD)
+"""A rule of dtypes, and what stands in users' functions only."""
+
+
+def roots_of(name: str, folder: Path) -> tuple[Element, ...]:
+    with np.errstate(all="ignore"):
+        made = JOBS[name](folder)
+    return made if isinstance(made, tuple) else (made,)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_every_job_comes_back(name: str, tmp_path: Path) -> None:
+    roots = roots_of(name, tmp_path)
+    texts = [TEXT for node in graph_of(*roots).nodes if isinstance(node.op, SourceOp)]
+    again = round_trip(*roots, texts=texts)
+    assert [type(one) for one in again] == [type(node) for node in _bound(roots)]
+
+
+def _bound(roots: tuple[Element, ...]) -> list[Element]:
+    graph = graph_of(*roots)
+    return [graph.nodes[i].element for i in graph.roots]
+
+
+def _modules() -> Iterator[types.ModuleType]:
+    for found in pkgutil.walk_packages(fc.__path__, "flowcompute."):
+        if not found.name.endswith("__main__"):
+            yield importlib.import_module(found.name)
+
+
+def _classes(kind: type) -> Iterator[type]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _classes(one)
+
+
+def test_every_class_of_elements_is_known() -> None:
+    for _ in _modules():
+        pass
+    ours = {one for one in {Element, *_classes(Element)} if one.__module__.startswith("flowcompute.")}
+    ours -= {one for one in ours if one.__module__.startswith("flowcompute.testing")}
+    assert ours == set(PARTS) | BASES | OF_THE_PLANNER
+
+
+def _ops(value: Any) -> Iterator[Op]:
+    if isinstance(value, Op):
+        yield value
+    elif isinstance(value, Function):
+        yield value.op
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _ops(one)
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from _ops(one)
+
+
+def test_every_operation_is_known() -> None:
+    tables = [value for module in _modules() for name, value in vars(module).items() if name != "_"]
+    found = {id(op): op for value in tables for op in _ops(value)}
+    kept = {id(op) for op, _ in OPERATIONS.values()} | {id(op) for op in (*OF_CLASSES, *NOT_IN_GRAPHS)}
+    assert [op_tag(op) for op in found.values() if id(op) not in kept] == []
+
+
+def test_every_operation_and_class_has_a_job(tmp_path: Path) -> None:
+    nodes = [node for name in JOBS for node in graph_of(*roots_of(name, tmp_path)).nodes]
+    made = {op_tag(node.op) for node in nodes if node.op is not None}
+    assert [tag for tag in OPERATIONS if tag not in made] == []
+    assert {type(node.element) for node in nodes} == set(PARTS) - {FeedSource}
+
+
+def test_tags_and_operations_are_told_apart() -> None:
+    assert len(OPERATIONS) == len({id(op) for op, _ in OPERATIONS.values()})
+    assert len(TAGS) == len(PARTS) + 2
+    assert all(part.tag == tag for tag, part in TAGS.items())
+
+
+def test_feeds() -> None:
+    x = fc.feed(shape=(3,), dtype="f4", name="x")
+    (again,) = round_trip(fc.cumulative_sum(x, axis=0) + fc.feed(shape=fc.Number, dtype="f2")[:, None])
+    assert again.spec.length is None
+
+
+def test_an_unknown_class_of_elements_is_refused() -> None:
+    class Own(Compute):
+        pass
+
+    x = fc.source(np.ones(3)) + 1
+    own = Own(x.op, x.inputs, x.spec)
+    with pytest.raises(fc.CheckpointError) as caught:
+        round_trip(own)
+    assert "add: elements of this class cannot be kept in a checkpoint" in str(caught.value)
+    assert "Own" in str(caught.value)
+    assert __file__ in str(caught.value)
