@@ -123,6 +123,7 @@ def _traits(handle: Any, platform: str, cpu: bool) -> Traits:
         max_buffer_bytes=int(handle.max_mem_alloc_size),
         local_bytes=_LOCAL_BYTES.get(capability, int(handle.local_mem_size)),
         units=int(handle.max_compute_units),
+        max_work_group=int(handle.max_work_group_size),
         shuffles=ptx,
         tensor_cores=capability >= _TENSOR_CORES,
         correct_division=bool(handle.single_fp_config & rounding),

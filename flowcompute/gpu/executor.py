@@ -24,9 +24,6 @@ from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.scan import Carry
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 
-CHUNK_BYTES = 64 << 10
-"""What one work-item of a CPU takes: launching smaller ones costs more than it balances."""
-
 LONG_RUN_S = 2.0
 """After runs of this length new programs are kept at once, so that a killed process has them too."""
 
@@ -253,7 +250,7 @@ class OpenCLExecutor(StepExecutor):
             return items, 0, min(blocks, self.device.traits.units * (1 if self.cpu else SCAN_GROUPS_PER_UNIT))
         if not self.cpu:
             most = self.device.traits.units * GPU_GROUPS_PER_UNIT
-            lanes = kernel.lanes * kernel.work_group
+            lanes = (kernel.knobs.items_per_work_item or kernel.lanes) * kernel.work_group
             tiles = -(-count // kernel.tile[0]) * kernel.tile[1]
             work = {"flat": -(-count // lanes), "rows": tiles, "matmul": tiles}
             groups = work.get(kernel.work, blocks)
@@ -271,17 +268,15 @@ class OpenCLExecutor(StepExecutor):
         return -(-self.plan.folds[fold].numbers // kernel.columns)
 
     def _chunk(self, kernel: Kernel, count: int) -> int:
-        """Numbers or rows for one work-item: a fair share, but not much less than `CHUNK_BYTES`."""
+        """Numbers or rows for one work-item: of products a fair share, else as the kernel's knobs say."""
         if kernel.work == "matmul":
             share, together = -(-count // (2 * self.device.traits.units)), kernel.tile[0]
             return min(ROWS_PER_ITEM // together, -(-share // together)) * together
-        width = max([a.dtype.itemsize for a in kernel.arguments if a.kind in ("input", "output")], default=4)
-        knob = self.plan.strategy.items_per_work_item
+        items = kernel.knobs.items_per_work_item or 1
         if kernel.work == "flat":
-            chunk = knob or CHUNK_BYTES // width
-            return max(16, chunk // 16 * 16)
+            return max(16, items // 16 * 16)
         columns = max(1, self._row_numbers(kernel))
-        return max(1, (knob or CHUNK_BYTES // width) // columns)
+        return max(1, items // columns)
 
     def _row_numbers(self, kernel: Kernel) -> int:
         step = next(s for s in self.plan.steps if isinstance(s, RegionStep) and s.kernel is kernel)

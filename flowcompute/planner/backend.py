@@ -30,6 +30,7 @@ class Traits:
         max_buffer_bytes: the largest single buffer.
         local_bytes: local memory of a work-group.
         units: compute units.
+        max_work_group: the largest work-group.
         lanes: numbers in a vector of explicit vector code, on CPUs: 8 or 16. No bit depends on it.
         shuffles: whether 32 neighbouring work-items can read each other's registers.
         tensor_cores: whether 32 neighbouring work-items can multiply matrices of half formats together, by PTX.
@@ -46,6 +47,7 @@ class Traits:
     max_buffer_bytes: int
     local_bytes: int
     units: int
+    max_work_group: int = 256
     lanes: int = 16
     shuffles: bool = False
     tensor_cores: bool = False

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flowcompute.planner.canonical import LANES, identity
+from flowcompute.planner.canonical import identity
 from flowcompute.planner.emit import Arguments, Scope, loaded
 from flowcompute.planner.kernel import (
     Argument,
@@ -32,14 +32,10 @@ from flowcompute.planner.lower_reduce import Parts, Reduction, moved
 from flowcompute.planner.region import Access, Layout
 from flowcompute.planner.row_shape import RowShape
 from flowcompute.planner.row_walk import ColumnPoint, RowWalk
-from flowcompute.planner.teams import GROUP
 from flowcompute.spec import INT64
 
 _FRESH_BLOCK = "(block > 0) | (phase == 0)"
 """Whether the block begins in this batch."""
-
-COLUMN_UNROLL = 8
-"""Records whose numbers a GPU's work-item loads at once."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +105,10 @@ class ColumnFolds:
     def _columns(self, walk: RowWalk) -> list[Stmt]:
         """Each work-item takes a column of a block, whose accumulators it keeps in registers."""
         shape = self.shape
-        size, tiles = shape.folds[self.folds[0]].block, -(-shape.columns // GROUP)
+        size, tiles = shape.folds[self.folds[0]].block, -(-shape.columns // shape.group)
         unit: list[Stmt] = [
             SetInteger("block", f"unit / {tiles}"),
-            SetInteger("c", f"(unit % {tiles}) * {GROUP} + lid"),
+            SetInteger("c", f"(unit % {tiles}) * {shape.group} + lid"),
             SetInteger("lo", f"max((long)0, block * {size} - phase)"),
             SetInteger("hi", f"min(n, (block + 1) * {size} - phase)"),
         ]
@@ -123,7 +119,7 @@ class ColumnFolds:
             self._add(point, fold, totals[fold])
         inner.store_column(point)
         records = (*inner.scope.statements, *point.scope.statements)
-        outer.scope.add(For("record", "lo", "hi", "1", records, unroll=COLUMN_UNROLL))
+        outer.scope.add(For("record", "lo", "hi", "1", records, unroll=shape.turns))
         for fold in self.folds:
             place = f"block * {shape.folds[fold].numbers} + {self._number(outer, fold)}"
             outer.scope.add(
@@ -225,7 +221,7 @@ class ColumnFolds:
     def _each_number(self, numbers: int, body: tuple[Stmt, ...]) -> For:
         shape = self.shape
         start, stop = ("from", "till") if shape.tiled else ("0", str(numbers))
-        return For("j", start if shape.cpu else "lid", stop, "1" if shape.cpu else str(LANES), body)
+        return For("j", start if shape.cpu else "lid", stop, "1" if shape.cpu else str(shape.group), body)
 
     # -- shifts of variances --------------------------------------------------------------------
 

@@ -6,17 +6,18 @@ from flowcompute.planner.canonical import BLOCK, LANES, merge_dtype
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import Array, Barrier, Convert, For, If, Item, Number, Put, Splat, Var
 from flowcompute.planner.lower_reduce import Merging, Parts, Reduction
-from flowcompute.planner.teams import GROUP, WARP, Team, team_size
+from flowcompute.planner.teams import WARP, Team, team_size
 
 
 class GroupBlocks:
     """Reduces rows of one length, known now; every work-item gets the results."""
 
-    def __init__(self, scope: Scope, reductions: list[Reduction], *, shuffle: bool) -> None:
+    def __init__(self, scope: Scope, reductions: list[Reduction], *, group: int, shuffle: bool) -> None:
         self.scope = scope
         self.reductions = reductions
         self.shuffle = shuffle
-        self.team = team_size(shuffle=shuffle)
+        self.group = group
+        self.team = team_size(group, shuffle=shuffle)
 
     def row(self, length: int) -> list[Parts]:
         """Reduce columns 0 to `length`; a row of one block is reduced by every team."""
@@ -47,7 +48,7 @@ class GroupBlocks:
         return (self.scope.let(Number(value), dtype, 1, dtype.itemsize),)
 
     def _block(self, scope: Scope, base: str, columns: int, lanes: int | None, *, spread: bool) -> list[Parts]:
-        team = Team(scope, columns, shuffle=self.shuffle, lanes=lanes)
+        team = Team(scope, columns, group=self.group, shuffle=self.shuffle, lanes=lanes)
         totals = team.start(self.reductions)
         team.accumulate(self.reductions, totals, team.slots(base))
         return team.finish(self.reductions, totals, spread=spread)
@@ -70,7 +71,7 @@ class GroupBlocks:
         block = body.integer(f"min({turn} + lid / {self.team}, (long){whole - 1})")
         results = self._block(body, body.integer(f"{block} * {BLOCK}"), BLOCK, LANES, spread=False)
         self._put(body, results, arrays, block, f"lid % {self.team} == 0 && {turn} + lid / {self.team} < {whole}")
-        scope.add(For(turn, "0", str(whole), str(GROUP // self.team), tuple(body.statements)))
+        scope.add(For(turn, "0", str(whole), str(self.group // self.team), tuple(body.statements)))
         if rest := length % BLOCK:
             results = self._block(scope, str(whole * BLOCK), rest, LANES, spread=False)
             self._put(scope, results, arrays, str(whole), "lid == 0")
@@ -97,7 +98,7 @@ class GroupBlocks:
     def _merged(self, arrays: dict[tuple[str, int], str], blocks: int) -> list[Parts]:
         """Every team merges, a block in each work-item."""
         scope = self.scope
-        team = Team(scope, WARP, shuffle=self.shuffle, lanes=WARP)
+        team = Team(scope, WARP, group=self.group, shuffle=self.shuffle, lanes=WARP)
         fetched = self._fetched(scope, arrays, scope.narrow(f"min({team.place}, {blocks - 1})"))
         wide = [tuple(self._as(var, wider=True) for var in parts) for parts in fetched]
         return [

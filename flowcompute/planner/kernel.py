@@ -15,7 +15,9 @@ from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Op
+from flowcompute.planner.knob_table import Family
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
+from flowcompute.strategy import KernelKnobs
 
 ArgumentKind = Literal["input", "output", "partial", "carry", "state", "words", "scalar", "integer"]
 
@@ -409,6 +411,8 @@ class Kernel:
         tile: rows that one work-group (or work-item of a CPU) takes together, and how many work-groups span
             the columns of a matrix product.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
+        family: which knobs it has; see `planner.knob_table`.
+        knobs: what they were set to, all of its family.
     """
 
     name: str
@@ -423,4 +427,6 @@ class Kernel:
     lanes: int = 1
     tile: tuple[int, int] = (1, 1)
     contract: bool = False
+    family: Family = "fixed"
+    knobs: KernelKnobs = field(default_factory=KernelKnobs)
     notes: dict[str, Any] = field(default_factory=dict, compare=False)

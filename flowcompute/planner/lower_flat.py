@@ -8,15 +8,15 @@ import numpy as np
 
 from flowcompute.elements.generate import Generator
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.backend import Traits
 from flowcompute.planner.canonical import BLOCK, LANES
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, register_dtype
+from flowcompute.planner.knob_table import Family, Shaping, written_turns
 from flowcompute.planner.lower_reduce import Parts, Reduction, VectorBlocks, index_operand, moved
 from flowcompute.planner.region import Access, Region
 from flowcompute.planner.storage import is_dense, storage
-from flowcompute.planner.teams import GROUP, Slot, Team, team_size
+from flowcompute.planner.teams import Slot, Team, team_size
 
 
 def is_flat(graph: Graph, region: Region) -> bool:
@@ -92,14 +92,18 @@ class FlatPoint(Point):
 class FlatLowering:
     """Lowers one flat region."""
 
-    def __init__(self, graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpec]) -> None:
+    def __init__(self, graph: Graph, region: Region, shaping: Shaping, folds: dict[int, FoldSpec]) -> None:
         self.graph = graph
         self.region = region
         self.folds = folds
+        traits = shaping.traits
+        self.family: Family = "numbers" if region.folds else "map"
+        self.knobs = knobs = shaping.settled(self.family)
         self.cpu = traits.code_shape == "cpu"
         self.shuffles = traits.shuffles
-        self.team = team_size(shuffle=traits.shuffles)
-        self.lanes = traits.lanes if self.cpu else 4
+        self.group = knobs.work_group or 1
+        self.team = team_size(self.group, shuffle=traits.shuffles)
+        self.lanes = knobs.vector_width or 4
         # Vectors of a GPU begin at multiples of their size, in buffers of its own.
         self.aligned = not self.cpu and not traits.host_memory
         self.arguments = Arguments()
@@ -115,10 +119,12 @@ class FlatLowering:
             self.arguments.ordered(),
             tuple(body),
             work="records" if self.region.folds else "flat",
-            work_group=1 if self.cpu else LANES,
+            work_group=self.group,
             block=BLOCK if self.region.folds else 0,
             units=1 if self.region.folds else self.region.numbers,
             lanes=self.lanes,
+            family=self.family,
+            knobs=self.knobs,
         )
 
     # -- maps ---------------------------------------------------------------------------------
@@ -135,7 +141,7 @@ class FlatLowering:
 
     def _map_body(self) -> list[Stmt]:
         """Each work-item takes `chunk` numbers in vectors; a vector at the very end is only partly there."""
-        lanes = self.lanes
+        lanes, turns = self.lanes, written_turns(self.knobs)
         main = Scope(self.names, lanes=lanes)
         self._points(FlatPoint(self, main, "i", None))
         tail = Scope(self.names, lanes=lanes)
@@ -143,7 +149,7 @@ class FlatLowering:
         rest = If("i < stop", (SetInteger("left", "stop - i"), *tail.statements))
         if not self.cpu:
             whole = If(f"i + {lanes} <= n", tuple(main.statements), (SetInteger("left", "n - i"), *tail.statements))
-            return [For("i", f"wid * {lanes}", "n", f"wsize * {lanes}", (whole,))]
+            return [For("i", f"wid * {lanes}", "n", f"wsize * {lanes}", (whole,), unroll=turns)]
         start: list[Stmt] = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
         start += [SetInteger(place, f"start % {period}") for period, place in self.periods.items()]
         for period, place in self.periods.items():
@@ -151,7 +157,7 @@ class FlatLowering:
             main.add(SetInteger(place, f"{place} + {step} - ({place} + {step} >= {period} ? {period} : 0)", new=False))
         loop: list[Stmt] = [
             SetInteger("whole", f"stop - (stop - start) % {lanes}"),
-            For("i", "start", "whole", str(lanes), tuple(main.statements)),
+            For("i", "start", "whole", str(lanes), tuple(main.statements), unroll=turns),
             SetInteger("i", "whole"),
             rest,
         ]
@@ -199,7 +205,7 @@ class FlatLowering:
 
     def _team_blocks(self, scope: Scope, reductions: list[Reduction]) -> list[Stmt]:
         """Each team of a work-group reduces a block; where there is none left it repeats the last one."""
-        team = Team(scope, BLOCK, shuffle=self.shuffles, lanes=LANES)
+        team = Team(scope, BLOCK, group=self.group, shuffle=self.shuffles, lanes=LANES)
         totals = team.start(reductions)
         whole, short = team.scope.inner(1), team.scope.inner(1)
         for inner, limit in ((whole, None), (short, "left")):
@@ -213,7 +219,7 @@ class FlatLowering:
         self._store(storing, team.finish(reductions, totals, spread=False))
         scope.add(If(f"{team.place} == 0 && turn + lid / {self.team} < blocks", tuple(storing.statements)))
         block = SetInteger("block", f"min(turn + lid / {self.team}, blocks - 1)")
-        teams = GROUP // self.team
+        teams = self.group // self.team
         return [For("turn", f"gid * {teams}", "blocks", f"gsize * {teams}", (block, *scope.statements))]
 
     def _store_slots(self, scope: Scope, slots: list[Slot]) -> None:

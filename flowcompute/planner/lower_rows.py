@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 
 from flowcompute.graph.graph import Graph
-from flowcompute.planner.backend import Traits
-from flowcompute.planner.canonical import LANES
 from flowcompute.planner.column_folds import ColumnFolds
 from flowcompute.planner.emit import Arguments, Scope
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel, SetInteger, Stmt
+from flowcompute.planner.knob_table import Shaping
 from flowcompute.planner.region import Region
 from flowcompute.planner.row_shape import RowShape
 from flowcompute.planner.row_walk import RowWalk
@@ -19,9 +18,9 @@ ROW_LANES = 4
 """Lanes of row values on CPUs: library functions have the bits of their vector form (never the scalar's)."""
 
 
-def lower_rows(graph: Graph, region: Region, traits: Traits, folds: dict[int, FoldSpec], name: str) -> Kernel:
+def lower_rows(graph: Graph, region: Region, shaping: Shaping, folds: dict[int, FoldSpec], name: str) -> Kernel:
     """The kernel of a region that is walked row by row."""
-    shape = RowShape(graph, region, traits, folds)
+    shape = RowShape(graph, region, shaping, folds, "columns" if region.folds else "rows")
     arguments = Arguments()
     scope = Scope(itertools.count(), lanes=ROW_LANES if shape.cpu else 1)
     columns = ColumnFolds(shape, arguments) if region.folds else None
@@ -34,11 +33,13 @@ def lower_rows(graph: Graph, region: Region, traits: Traits, folds: dict[int, Fo
         arguments.ordered(),
         (*walk.declared, *body),
         work="rows" if columns is None else "columns",
-        work_group=1 if shape.cpu else LANES,
+        work_group=shape.group,
         block=0 if columns is None else folds[region.folds[0]].block,
         columns=shape.tile if shape.tiled else 0,
         units=shape.rows,
         lanes=shape.lanes,
+        family=shape.family,
+        knobs=shape.knobs,
         notes={"depth": shape.depth, "kept": tuple(graph.nodes[i].name for i in shape.kept)},
     )
 

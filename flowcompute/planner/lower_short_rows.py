@@ -15,7 +15,6 @@ import math
 from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.backend import Traits
 from flowcompute.planner.canonical import row_lanes
 from flowcompute.planner.emit import Arguments, Key, Point, Scope, loaded
 from flowcompute.planner.kernel import (
@@ -33,6 +32,7 @@ from flowcompute.planner.kernel import (
     Var,
     register_dtype,
 )
+from flowcompute.planner.knob_table import Shaping
 from flowcompute.planner.lower_reduce import Parts, Reduction
 from flowcompute.planner.lower_rows import ROW_LANES
 from flowcompute.planner.region import Access, Region
@@ -52,11 +52,11 @@ _COMBINED = {"argmin": 4, "argmax": 4, "min": 3, "max": 3}
 """Operations of a step of a reduction, where it is more than one."""
 
 
-def lower_short_rows(graph: Graph, region: Region, traits: Traits, name: str) -> Kernel | None:
+def lower_short_rows(graph: Graph, region: Region, shaping: Shaping, name: str) -> Kernel | None:
     """The kernel of a region that is neither flat nor a contraction; None where its rows are better walked singly."""
-    if traits.code_shape != "cpu" or not region.stream or region.folds:
+    if shaping.traits.code_shape != "cpu" or not region.stream or region.folds:
         return None
-    shape = RowShape(graph, region, traits, {})
+    shape = RowShape(graph, region, shaping, {}, "short rows")
     strides = [row_stride(shape, place) for place in _places(shape)]
     dense = all(stride in (0, 1) for stride in strides)
     # Numbers that lie apart are read one by one: rows that fill vectors are then better read as vectors.
@@ -79,6 +79,8 @@ def lower_short_rows(graph: Graph, region: Region, traits: Traits, name: str) ->
         work="rows",
         units=shape.rows,
         lanes=shape.lanes,
+        family=shape.family,
+        knobs=shape.knobs,
         notes={"depth": shape.depth, "short": True},
     )
 

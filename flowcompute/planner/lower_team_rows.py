@@ -9,30 +9,31 @@ from __future__ import annotations
 import itertools
 
 from flowcompute.graph.graph import Graph
-from flowcompute.planner.backend import Traits
 from flowcompute.planner.canonical import BLOCK
 from flowcompute.planner.emit import Arguments, Scope
 from flowcompute.planner.group_blocks import GroupBlocks
 from flowcompute.planner.kernel import For, If, Kernel, SetInteger, Stmt
+from flowcompute.planner.knob_table import Shaping
 from flowcompute.planner.lower_reduce import Parts, Reduction
 from flowcompute.planner.region import Region
 from flowcompute.planner.row_shape import RowShape
 from flowcompute.planner.row_walk import ColumnPoint, RowPoint, RowWalk
-from flowcompute.planner.teams import GROUP, WARP, Slot, Team
+from flowcompute.planner.teams import WARP, Slot, Team
+from flowcompute.strategy import KernelKnobs
 
 WRITTEN_OUT = 1500
 """Most operations that a work-item is written out for: those of all its columns."""
 
 
-def lower_team_rows(graph: Graph, region: Region, traits: Traits, name: str) -> Kernel | None:
+def lower_team_rows(graph: Graph, region: Region, shaping: Shaping, name: str) -> Kernel | None:
     """The kernel of a region of rows; None for rows too long for registers, and where records are folded."""
-    shape = RowShape(graph, region, traits, {})
+    shape = RowShape(graph, region, shaping, {}, "team rows")
     blocks = -(-shape.columns // BLOCK)
-    if region.folds or not shape.columns or not shape.rows or blocks > (WARP if traits.shuffles else 1):
+    if region.folds or not shape.columns or not shape.rows or blocks > (WARP if shape.shuffles else 1):
         return None
     arguments = Arguments()
     scope = Scope(itertools.count(), lanes=1)
-    team = Team(scope, min(shape.columns, BLOCK), shuffle=traits.shuffles)
+    team = Team(scope, min(shape.columns, BLOCK), group=shape.group, shuffle=shape.shuffles)
     if -(-team.columns // team.size) * len(region.nodes) > WRITTEN_OUT:
         return None
     if blocks > 1 and not shape.depth:
@@ -49,6 +50,8 @@ def lower_team_rows(graph: Graph, region: Region, traits: Traits, name: str) -> 
         units=shape.rows,
         lanes=1,
         tile=(walk.together, 1),
+        family=shape.family if blocks == 1 else "fixed",
+        knobs=shape.knobs if blocks == 1 else KernelKnobs(),
         notes={"depth": shape.depth, "team": team.size, "blocks": blocks},
     )
 
@@ -64,7 +67,7 @@ class TeamWalk(RowWalk):
     def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, team: Team) -> None:
         super().__init__(shape, arguments, scope, None)
         self.team = team
-        self.work_group, self.together = GROUP, GROUP // team.size
+        self.work_group, self.together = shape.group, shape.group // team.size
         self.slots: list[Slot] = []
 
     def emit(self) -> None:
@@ -138,5 +141,5 @@ class GroupWalk(TeamWalk):
         totals = self.team.start(reductions)
         self.team.accumulate(reductions, totals, self.slots)
         made = self.team.finish(reductions, totals, spread=False)
-        merging = GroupBlocks(self.scope, reductions, shuffle=self.team.shuffle)
+        merging = GroupBlocks(self.scope, reductions, group=self.work_group, shuffle=self.team.shuffle)
         return merging.merged_of_teams(made, self.blocks)

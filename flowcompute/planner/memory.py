@@ -79,7 +79,6 @@ def plan_memory(
         why = "the strategy" if strategy.input == "read" else source.element.must_read()
         if why is not None:
             reasons.append(Reason("input", source.name, f"read into buffers: {why}"))
-    reasons += [Reason("knob", name, "accepted, not applied on this device") for name in _unused(strategy, traits)]
     sizers = [_PassSizer(graph, one, folds, config, strategy, traits) for one in passes]
     room = config.memory_bytes - fixed_bytes
     depth = strategy.depth or DEFAULT_DEPTH
@@ -198,19 +197,14 @@ class _PassSizer:
     def _wanted(self, edges: list[_Edge]) -> int:
         """Records that the knob asks for, or the default."""
         default = DEFAULT_BATCH_BYTES[self.traits.code_shape]
+        bytes_ = self.strategy.batch_bytes or default
         rates = [most / REFERENCE_ITEMS for most in self.rooms(REFERENCE_ITEMS)]
         widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
-        wanted = int((self.strategy.batch_bytes or default) // widest)
-        # What is read in place takes no buffers, so more of it may go by at a time.
+        wanted = int(bytes_ // widest)
+        # What is read in place takes no buffers, so more of it may go by at a time, unless batches are to be small.
         seen = max(sum(source.spec.item_bytes for source in self.one.sources), 1)
-        in_place = self.strategy.batch_bytes or min(IN_PLACE_BATCHES * default, self.config.memory_bytes // 2)
+        in_place = min(IN_PLACE_BATCHES * bytes_, self.config.memory_bytes // 2) if bytes_ >= default else bytes_
         return min(wanted, in_place // seen)
-
-
-def _unused(strategy: Strategy, traits: Traits) -> list[str]:
-    """Knobs that are set but that the device's code shape does not have."""
-    unused = ["unroll", "work_group"] + (["items_per_work_item"] if traits.code_shape != "cpu" else [])
-    return [name for name in unused if getattr(strategy, name) is not None]
 
 
 def _results(one_pass: Pass, config: Config) -> list[tuple[str, int]]:

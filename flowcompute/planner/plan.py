@@ -123,6 +123,13 @@ class Pass:
         return tuple(step for clock in self.clocks for step in clock.steps)
 
     @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """All kernels, in the order of their names."""
+        steps = (*self.before, *self.steps, *self.after)
+        kernels = [step.kernel for step in steps if isinstance(step, RegionStep) and step.kernel is not None]
+        return tuple(sorted(kernels, key=lambda kernel: int(kernel.name[1:])))
+
+    @property
     def length(self) -> int | None:
         """Records that are read, when known before running."""
         lengths = [clock.length for clock in self.clocks if clock.is_root]

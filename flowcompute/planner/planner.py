@@ -10,6 +10,7 @@ from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.accumulators import HostFold, accumulator_spec
 from flowcompute.planner.backend import Backend
+from flowcompute.planner.chosen import not_applied
 from flowcompute.planner.clocks import ClockNodes, find_clocks
 from flowcompute.planner.fold import CANONICAL_FOLDS, FoldSpec
 from flowcompute.planner.memory import plan_memory
@@ -56,10 +57,12 @@ def make_plan(
     check_dead_letters(graph)
     readings = find_readings(graph, levels)
     reasons: list[Reason] = []
-    maker = StepMaker(graph, folds, backend, config, reasons)
+    maker = StepMaker(graph, folds, backend, config, strategy, reasons)
     scratches = _scratches(graph, readings)
     passes = tuple(_pass(maker, levels, readings, scratches, index) for index in range(len(readings)))
     reasons.append(Reason("device", backend.traits.name, backend.traits.reason))
+    kernels = [kernel for one in passes for kernel in one.kernels]
+    reasons += not_applied(strategy, kernels, backend.traits)
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend.traits, reasons)
     return Plan(
         graph=graph,

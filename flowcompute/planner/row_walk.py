@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 from flowcompute.graph.graph import Node
-from flowcompute.planner.canonical import LANES
 from flowcompute.planner.emit import Arguments, Key, Point, Scope, loaded
 from flowcompute.planner.group_blocks import GroupBlocks
 from flowcompute.planner.kernel import (
@@ -214,7 +213,7 @@ class RowWalk:
         if shape.cpu:
             results = VectorBlocks(scope, reductions, shape.lanes).row(shape.columns)
         else:
-            results = GroupBlocks(scope, reductions, shuffle=shape.shuffles).row(shape.columns)
+            results = GroupBlocks(scope, reductions, group=shape.group, shuffle=shape.shuffles).row(shape.columns)
         self.scope.add(*scope.statements)
         return results
 
@@ -245,17 +244,17 @@ class RowWalk:
         shape = self.shape
         lanes, columns = shape.lanes, shape.columns
         if not shape.cpu:
-            return (For("c", "lid", str(columns), str(LANES), body("c", None)),)
+            return (For("c", "lid", str(columns), str(shape.group), body("c", None)),)
         if shape.tiled:
             return (
                 SetInteger("whole", f"till - (till - from) % {lanes}"),
-                For("c", "from", "whole", str(lanes), body("c", None)),
+                For("c", "from", "whole", str(lanes), body("c", None), unroll=shape.turns),
                 If("whole < till", (SetInteger("left", "till - whole"), *body("whole", "left"))),
             )
         whole = columns - columns % lanes
         statements: tuple[Stmt, ...] = ()
         if whole:
-            statements += (For("c", "0", str(whole), str(lanes), body("c", None)),)
+            statements += (For("c", "0", str(whole), str(lanes), body("c", None), unroll=shape.turns),)
         if columns % lanes:
             statements += (If("1", body(str(whole), str(columns % lanes))),)
         return statements

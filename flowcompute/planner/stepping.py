@@ -9,13 +9,14 @@ from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.knob_table import Shaping
 from flowcompute.planner.lower import lower
 from flowcompute.planner.lower_scan import why_on_host
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.region import Region
 from flowcompute.planner.regions import build_regions
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
-from flowcompute.strategy import Config
+from flowcompute.strategy import Config, Strategy
 
 FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD, Kind.CONTRACT)
 ALONE = (Kind.HOST, Kind.ALONG, Kind.VIEW)
@@ -34,12 +35,14 @@ class StepMaker:
         folds: dict[int, FoldSpec],
         backend: Backend,
         config: Config,
+        strategy: Strategy,
         reasons: list[Reason],
     ) -> None:
         self.graph = graph
         self.folds = folds
         self.backend = backend
         self.config = config
+        self.strategy = strategy
         self.reasons = reasons
         self._kernels = 0
 
@@ -83,7 +86,9 @@ class StepMaker:
     def _region_step(self, region: Region) -> RegionStep:
         kernel = None
         if self.backend.traits.code_shape != "numpy" and not _launches_nothing(self.graph, region):
-            kernel = lower(self.graph, region, self.backend.traits, self.folds, f"k{self._kernels}")
+            name = f"k{self._kernels}"
+            shaping = Shaping(self.backend.traits, self.strategy.of_kernel(name))
+            kernel = lower(self.graph, region, shaping, self.folds, name)
             kernel = replace(kernel, contract=self.config.precision == "fast")
             self._kernels += 1
         return RegionStep(region.name, region, kernel)

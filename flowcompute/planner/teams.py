@@ -11,20 +11,18 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 
-from flowcompute.planner.canonical import row_lanes
+from flowcompute.planner.canonical import LANES, row_lanes
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import Assign, Barrier, Below, Exchange, Select, Splat
 from flowcompute.planner.lower_reduce import Parts, Reduction
 from flowcompute.spec import BOOL
 
 WARP = 32
-GROUP = 256
-"""Work-items in a work-group."""
 
 
-def team_size(*, shuffle: bool) -> int:
-    """Work-items in a team, at most."""
-    return WARP if shuffle else GROUP
+def team_size(group: int, *, shuffle: bool) -> int:
+    """Work-items in a team, at most, of work-groups of so many."""
+    return WARP if shuffle else min(group, LANES)
 
 
 @dataclass(frozen=True)
@@ -50,15 +48,16 @@ class Team:
     Args:
         scope: where statements go.
         columns: how many there are at most.
+        group: work-items in a work-group.
         shuffle: whether the device has an instruction for exchanges.
         lanes: canonical lanes, if not those of a row of `columns`.
     """
 
-    def __init__(self, scope: Scope, columns: int, *, shuffle: bool, lanes: int | None = None) -> None:
+    def __init__(self, scope: Scope, columns: int, *, group: int, shuffle: bool, lanes: int | None = None) -> None:
         self.scope = scope
         self.columns = columns
         self.lanes = lanes or row_lanes(columns)
-        self.size = min(self.lanes, team_size(shuffle=shuffle))
+        self.size = min(self.lanes, team_size(group, shuffle=shuffle))
         self.shuffle = shuffle
         self.place = scope.narrow(f"lid % {self.size}")
 

@@ -8,50 +8,59 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from flowcompute.errors import PlanError
+from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs, Range, knob
+
+_INPUTS = ("mapped", "read")
 
 
-def _knob(low: int, high: int, doc: str) -> Any:
-    """A whole-number knob with its range, unset by default."""
-    return field(default=None, metadata={"low": low, "high": high, "doc": doc})
+@dataclass(frozen=True, kw_only=True)
+class Strategy(KernelKnobs):
+    """Knobs of speed, of a run and of its kernels. An unset knob (None) is left to the store or the planner.
 
-
-@dataclass(frozen=True)
-class Strategy:
-    """Knobs of speed. An unset knob (None) is left to the planner; a set one is a pin.
+    Attributes:
+        kernels: knobs of single kernels by their name in the plan ("k0"), before those given for all.
+            Any mapping may be given; it is kept as pairs in the order of names.
 
     Raises:
         PlanError: when made with a knob out of its range.
     """
 
-    batch_bytes: int | None = _knob(1, 1 << 34, "bytes of the widest edge in a batch")
-    depth: int | None = _knob(1, 64, "batches in flight on an edge")
-    unroll: int | None = _knob(1, 64, "vectors that one turn of an element-wise loop takes")
-    work_group: int | None = _knob(1, 1024, "work-items that share local memory, on GPUs")
-    items_per_work_item: int | None = _knob(1, 1 << 24, "numbers that one work-item takes, on CPUs")
+    batch_bytes: int | None = knob(Range(1, 1 << 34), "bytes of the widest buffer in a batch")
+    depth: int | None = knob(Range(1, 64), "batches in flight on an edge")
+    reader_threads: int | None = knob(Range(1, 64), "threads that read a batch of a file together")
     input: Literal["mapped", "read"] | None = field(default=None, metadata={"doc": "how files are read"})
+    kernels: tuple[tuple[str, KernelKnobs], ...] = ()
 
     def __post_init__(self) -> None:
-        for knob in dataclasses.fields(self):
-            value = getattr(self, knob.name)
-            if value is None:
-                continue
-            if knob.name == "input":
-                if value not in ("mapped", "read"):
-                    raise PlanError("input is 'mapped' or 'read'", element="strategy", got=repr(value))
-                continue
-            low, high = knob.metadata["low"], knob.metadata["high"]
-            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-                raise PlanError(
-                    f"{knob.name} is out of its range",
-                    element="strategy",
-                    expected=f"a whole number from {low} to {high} ({knob.metadata['doc']})",
-                    got=repr(value),
-                )
+        super().__post_init__()
+        if self.input not in (None, *_INPUTS):
+            raise PlanError("input is 'mapped' or 'read'", element="strategy", got=repr(self.input))
+        object.__setattr__(self, "kernels", _pairs(self.kernels))
+
+    def of_kernel(self, name: str) -> KernelKnobs:
+        """The knobs of the kernel of this name."""
+        return dict(self.kernels).get(name, KernelKnobs()).over(self)
+
+    def with_defaults(self, other: Strategy) -> Strategy:
+        """These knobs, and those of `other` where these are unset; one set for all kernels goes before any of it."""
+        merged = {**other.plain(), **self.plain()}
+        own, theirs = dict(self.kernels), dict(other.kernels)
+        pinned = {name: None for name in KERNEL_KNOBS if getattr(self, name) is not None}
+        kernels = {
+            name: own.get(name, KernelKnobs()).over(dataclasses.replace(theirs.get(name, KernelKnobs()), **pinned))
+            for name in {**theirs, **own}
+        }
+        return Strategy(**{**merged, "kernels": kernels})
+
+    def plain(self) -> dict[str, Any]:
+        """The set knobs by name, as plain data."""
+        knobs = super().plain()
+        kernels = {name: own.plain() for name, own in knobs.pop("kernels") if own.plain()}
+        return {**knobs, **({"kernels": kernels} if kernels else {})}
 
     def to_json(self) -> str:
         """The set knobs as JSON."""
-        knobs = {knob.name: getattr(self, knob.name) for knob in dataclasses.fields(self)}
-        return json.dumps({name: value for name, value in knobs.items() if value is not None}, sort_keys=True)
+        return json.dumps(self.plain(), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -60,18 +69,35 @@ class Strategy:
         Raises:
             PlanError: if the text is not that.
         """
-        names = {knob.name for knob in dataclasses.fields(cls)}
         try:
             knobs = json.loads(text)
-            unknown = sorted(set(knobs) - names)
         except (ValueError, TypeError) as error:
             raise PlanError(f"not a strategy: {error}", element="strategy") from error
-        if not isinstance(knobs, dict) or unknown:
-            raise PlanError(
-                "not a strategy", element="strategy", got=f"unknown knobs {unknown}" if unknown else text[:80]
-            )
-        return cls(**knobs)
+        return cls.from_plain(knobs)
 
     def __str__(self) -> str:
-        knobs = [(knob.name, getattr(self, knob.name)) for knob in dataclasses.fields(self)]
-        return ", ".join(f"{name}={value}" for name, value in knobs if value is not None) or "defaults"
+        every = {name: value for name, value in super().plain().items() if name != "kernels"}
+        words = [f"{name}={value}" for name, value in every.items()]
+        words += [f"{name}({own})" for name, own in self.kernels]
+        return ", ".join(words) or "defaults"
+
+
+def _pairs(kernels: Any) -> tuple[tuple[str, KernelKnobs], ...]:
+    """Knobs by kernel, from a mapping or from pairs, without kernels that have none."""
+    try:
+        given = dict(kernels)
+    except (TypeError, ValueError):
+        given = {"": kernels}
+    pairs = []
+    for name, own in given.items():
+        if not isinstance(name, str) or not name:
+            raise PlanError(
+                "kernels= is knobs by the names of kernels",
+                element="strategy",
+                expected='as kernels={"k0": {"unroll": 2}}',
+                got=repr(kernels)[:80],
+            )
+        knobs = own if type(own) is KernelKnobs else KernelKnobs.from_plain(own, f"kernel {name} of the strategy")
+        if knobs.plain():
+            pairs.append((name, knobs))
+    return tuple(sorted(pairs, key=lambda pair: (len(pair[0]), pair[0])))

@@ -1,0 +1,100 @@
+"""Which kernels have which knobs: for each family the values that it can do, and what it does by itself.
+
+No value changes a bit of an answer: knobs say who computes which number and when, never what is
+added to what (`planner.canonical`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from flowcompute.planner.backend import Traits
+from flowcompute.strategy import KernelKnobs
+
+Family = Literal["map", "numbers", "rows", "short rows", "team rows", "columns", "fixed"]
+"""Kernels by the knobs they have; those that are "fixed" have none."""
+
+CHUNK_BYTES = 64 << 10
+"""What one work-item of a CPU takes: launching smaller ones costs more than it balances."""
+
+_ITEMS = range(1, (1 << 24) + 1)
+_CPU_LANES = (4, 8, 16)
+_TURNS = (1, 2, 4, 8)
+_GROUPS = (32, 64, 128, 256, 512, 1024)
+
+_TABLE: Mapping[tuple[str, Family], Mapping[str, range | tuple[int, ...]]] = {
+    ("cpu", "map"): {"vector_width": _CPU_LANES, "unroll": _TURNS, "items_per_work_item": _ITEMS},
+    ("cpu", "numbers"): {"vector_width": _CPU_LANES},
+    ("cpu", "rows"): {"vector_width": _CPU_LANES, "unroll": _TURNS, "items_per_work_item": _ITEMS},
+    ("cpu", "short rows"): {"vector_width": _CPU_LANES, "items_per_work_item": _ITEMS},
+    ("cpu", "columns"): {"vector_width": _CPU_LANES, "unroll": _TURNS},
+    ("gpu", "map"): {
+        "vector_width": (2, 4, 8),
+        "unroll": _TURNS,
+        "work_group": _GROUPS,
+        "items_per_work_item": _ITEMS,
+    },
+    ("gpu", "numbers"): {"work_group": _GROUPS},
+    ("gpu", "rows"): {"work_group": _GROUPS},
+    ("gpu", "team rows"): {"work_group": _GROUPS},
+    ("gpu", "columns"): {"work_group": _GROUPS, "unroll": (*_TURNS, 16)},
+}
+
+_TRIED_ITEMS = {"cpu": (1 << 12, 1 << 14, 1 << 16, 1 << 18), "gpu": (4, 8, 16, 32)}
+"""Values of `items_per_work_item` that a tuner looks at."""
+
+
+@dataclass(frozen=True)
+class Shaping:
+    """What kernels are to look like on a device.
+
+    Attributes:
+        traits: of the device.
+        wanted: knobs that are set; the others are left to each family.
+    """
+
+    traits: Traits
+    wanted: KernelKnobs = field(default_factory=KernelKnobs)
+
+    def settled(self, family: Family, **defaults: int) -> KernelKnobs:
+        """All knobs of a family, as wanted where it can do that, else as by default.
+
+        Args:
+            family: of the kernel.
+            defaults: where they depend on more than family and device.
+        """
+        chosen = {}
+        for name, values in choices(family, self.traits).items():
+            wanted = getattr(self.wanted, name)
+            chosen[name] = wanted if wanted in values else {**_defaults(family, self.traits), **defaults}[name]
+        return KernelKnobs(**chosen)
+
+
+def choices(family: Family, traits: Traits) -> dict[str, range | tuple[int, ...]]:
+    """The knobs of a family on a device, and the values that it can do."""
+    knobs = dict(_TABLE.get((traits.code_shape, family), {}))
+    if "work_group" in knobs:
+        knobs["work_group"] = tuple(size for size in _GROUPS if size <= traits.max_work_group)
+    return knobs
+
+
+def candidates(family: Family, traits: Traits) -> dict[str, tuple[int, ...]]:
+    """As `choices`, with few values of each knob."""
+    tried = _TRIED_ITEMS.get(traits.code_shape, ())
+    return {name: tried if isinstance(values, range) else values for name, values in choices(family, traits).items()}
+
+
+def written_turns(knobs: KernelKnobs) -> int:
+    """What a loop is told of `unroll`: nothing where one turn is written out, since compilers know that best."""
+    return knobs.unroll if knobs.unroll is not None and knobs.unroll > 1 else 0
+
+
+def _defaults(family: Family, traits: Traits) -> dict[str, int]:
+    if traits.code_shape == "cpu":
+        return {"vector_width": traits.lanes, "unroll": 1, "items_per_work_item": CHUNK_BYTES // 4}
+    # Columns of GPUs: so many records are loaded at once.
+    unroll = 8 if family == "columns" else 1
+    group = min(256, traits.max_work_group)
+    return {"vector_width": 4, "unroll": unroll, "work_group": group, "items_per_work_item": 4}
