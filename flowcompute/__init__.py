@@ -130,6 +130,7 @@ from flowcompute.runtime.run import Run
 from flowcompute.sinks import callback, discard, save, to_array
 from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
+from flowcompute.thawing import Frozen, thaw
 
 __version__ = "0.1.0"
 
@@ -142,6 +143,7 @@ __all__ = [
     "DestinationError",
     "Element",
     "FlowError",
+    "Frozen",
     "KernelError",
     "Matrix",
     "Number",
@@ -284,6 +286,7 @@ __all__ = [
     "take",
     "tan",
     "tanh",
+    "thaw",
     "to_array",
     "top_k",
     "trunc",

@@ -1,4 +1,4 @@
-"""Ctrl-C while the main thread waits for a run."""
+"""Ctrl-C and SIGTERM while the main thread has a run."""
 
 from __future__ import annotations
 
@@ -8,43 +8,63 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self
 
-Handler = Callable[[int, FrameType | None], object]
+Handler = Callable[[int, FrameType | None], object] | int | None
+
+_FATAL = 128
+
+
+def farewell(signum: int) -> BaseException:
+    """What ends a program that got this signal: KeyboardInterrupt, or the exit code that a shell would show."""
+    return KeyboardInterrupt() if signum == signal.SIGINT else SystemExit(_FATAL + signum)
 
 
 class Interrupts:
-    """Within `with`, the first Ctrl-C asks for a clean end, and the second raises KeyboardInterrupt at once.
+    """Within `with`, the first Ctrl-C or SIGTERM asks for a clean end, and the second does not wait for it.
 
-    Signals are taken over only in the main thread, and only from a handler written in Python: a
-    process that ignores them goes on ignoring them. The earlier handler is restored.
+    Signals are taken over only in the main thread. SIGINT is taken over from a handler written in
+    Python only, and SIGTERM unless it is ignored: a process that ignores a signal goes on ignoring
+    it. The earlier handlers are restored.
 
     Args:
-        ask: called at the first Ctrl-C, in the middle of whatever the main thread does.
+        ask: called at the first signal, in the middle of whatever the main thread does.
+        finish: called after that with the signal's number; may wait for the end and raise.
 
     Attributes:
-        received: whether there was one.
+        received: the first signal, None before.
     """
 
-    def __init__(self, ask: Callable[[], None]) -> None:
-        self.received = False
+    def __init__(self, ask: Callable[[], object], finish: Callable[[int], object] = lambda _: None) -> None:
+        self.received: int | None = None
         self._ask = ask
-        self._earlier: Handler | None = None
+        self._finish = finish
+        self._earlier: dict[int, Handler] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            earlier = signal.getsignal(signal.SIGINT)
-            if callable(earlier):
-                self._earlier = earlier
-                signal.signal(signal.SIGINT, self._handle)
+            for signum in (signal.SIGINT, signal.SIGTERM):
+                earlier = signal.getsignal(signum)
+                if callable(earlier) or (signum == signal.SIGTERM and earlier == signal.SIG_DFL):
+                    self._earlier[signum] = earlier
+                    signal.signal(signum, self._handle)
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
     ) -> None:
-        if self._earlier is not None:
-            signal.signal(signal.SIGINT, self._earlier)
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for signum, earlier in self._earlier.items():
+            # Somebody may have taken over from us meanwhile, and would be cut off.
+            if signal.getsignal(signum) == self._handle:
+                signal.signal(signum, earlier)
+        self._earlier.clear()
 
-    def _handle(self, _signum: int, _frame: FrameType | None) -> None:
-        if self.received:
-            raise KeyboardInterrupt
-        self.received = True
+    def _handle(self, signum: int, _frame: FrameType | None) -> None:
+        if self.received is not None:
+            raise farewell(signum)
+        self.received = signum
         self._ask()
+        self._finish(signum)

@@ -23,10 +23,11 @@ from flowcompute.elements import Constant
 from flowcompute.elements.destination import Writer
 from flowcompute.elements.keeping import Place, SideFile, State
 from flowcompute.elements.letters import DeadLetters
-from flowcompute.errors import CheckpointError, CheckpointWarning
+from flowcompute.errors import CheckpointError, CheckpointWarning, PlanError
 from flowcompute.files import shown
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.plan import Plan, SinkStage
+from flowcompute.planner.shaping import Shaping
 from flowcompute.runtime.barrier import Barrier
 from flowcompute.runtime.cadence import Cadence
 from flowcompute.runtime.failure import attributed
@@ -50,6 +51,61 @@ class Request:
     path: str | None = None
     freeze: bool = False
     cadence: Cadence = field(default_factory=Cadence)
+
+    def aim(self, path: str | os.PathLike[str] | None, plan: Plan) -> str:
+        """Where a run that is to be frozen now puts its checkpoint.
+
+        Raises:
+            CheckpointError: if there is no such place, or the job cannot be frozen.
+        """
+        if path is None:
+            if self.path is None:
+                raise CheckpointError("the run has no checkpoint of its own", hint="say where: run.freeze(path)")
+            return self.path
+        target = os.path.abspath(os.fspath(path))
+        if self.path is not None and target != os.path.abspath(self.path):
+            raise CheckpointError(
+                "the run keeps its checkpoint elsewhere",
+                expected=shown(self.path),
+                got=shown(target),
+                hint="run.freeze() without a path",
+            )
+        if self.path is None and CheckpointFolder.exists(target):
+            raise CheckpointError(f"{shown(target)} is there already", hint="choose another path, or remove it")
+        refuse_unreadable(plan)
+        self.path = target
+        return target
+
+
+def stored_shaping(path: str) -> Shaping | None:
+    """The decisions that the state in a checkpoint depends on; None where there is no checkpoint.
+
+    Raises:
+        CheckpointError: if it cannot be used.
+    """
+    if not CheckpointFolder.exists(path):
+        return None
+    with CheckpointFolder.peek(path) as folder:
+        job = folder.job()
+    return Shaping(bool(job["float64"]), bool(job["fused"]), job["piece_bytes"])
+
+
+def refuse_unreadable(plan: Plan) -> None:
+    """Refuse a plan whose sources cannot be read from a later record on.
+
+    Raises:
+        PlanError: naming the source.
+    """
+    for source in (source for one in plan.passes for source in one.sources):
+        if not source.element.rereadable:
+            raise PlanError(
+                "can be read only once, so a job that reads it cannot be resumed",
+                element=source.name,
+                site=source.element.site,
+                expected="a source that can be read again from any record, like a file or an array",
+                got=type(source.element).__name__,
+                hint="write it to a file first, or give an object whose iter() begins anew",
+            )
 
 
 class Resume(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import math
 import os
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -18,12 +18,13 @@ from typing import Any, Self
 
 import trio
 
-from flowcompute.errors import FlowError, PlanError, RunError
+from flowcompute.errors import FlowError, RunError
 from flowcompute.metrics import Metrics, Progress, Skipped
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.policies import policies
 from flowcompute.runtime.driver import Driver
-from flowcompute.runtime.interrupt import Interrupts
+from flowcompute.runtime.interrupt import Interrupts, farewell
+from flowcompute.runtime.keeper import FrozenError, Request
 from flowcompute.runtime.passes import Conduct
 from flowcompute.runtime.progress import Display
 from flowcompute.runtime.record import RunRecord
@@ -33,6 +34,8 @@ _LONGEST_WAIT_S = 0.2 if sys.platform == "win32" else threading.TIMEOUT_MAX
 
 _FAREWELL_S = 5.0
 
+_POLL_S = 0.02
+
 _begun: weakref.WeakSet[Run] = weakref.WeakSet()
 """Runs that this process started, to be put away if it exits before they end."""
 
@@ -41,55 +44,6 @@ _working_for: ContextVar[weakref.ref[Run] | None] = ContextVar("flowcompute_run"
 
 Weakly, as trio's tasks are garbage in cycles when they have ended, and results are too large to wait for it.
 """
-
-
-def start(
-    plan: Plan,
-    *,
-    progress: bool | None = None,
-    throttle: float = 0.0,
-    on_batch: Callable[[Run], object] | None = None,
-    stall_timeout_s: float | None = 120.0,
-    draw: Callable[[Run], str] | None = None,
-    aliases: Mapping[str, str] | None = None,
-) -> Run:
-    """Start running a plan in the background.
-
-    Args:
-        plan: what to run.
-        progress: True shows a bar on a terminal and plain lines elsewhere, False nothing; by
-            default there is a bar on a terminal.
-        throttle: seconds to pause after each batch, to be polite to what is shared.
-        on_batch: called with the run, in a worker thread, after each batch has been computed.
-            What it raises fails the run; what it returns is ignored.
-        stall_timeout_s: seconds that a stage may wait while nothing moves before the run
-            fails with an error that names who holds it up; None for never.
-        draw: what `str(run)` says.
-        aliases: element name -> name of the stage it runs in, for `run.metrics`.
-
-    Raises:
-        PlanError: if an option is not what it should be.
-        RunError: in a trio task, whose event loop it would block.
-    """
-    refuse_in_trio_task("start a run")
-    if not _is_number(throttle) or throttle < 0:
-        raise _bad_option("throttle", "seconds to pause after each batch, 0 or more", throttle)
-    if stall_timeout_s is not None and (not _is_number(stall_timeout_s) or stall_timeout_s <= 0):
-        raise _bad_option("stall_timeout_s", "seconds, more than 0, or None", stall_timeout_s)
-    if on_batch is not None and not callable(on_batch):
-        raise _bad_option("on_batch", "a function that takes the run", on_batch)
-    if not isinstance(progress, bool | None):
-        raise _bad_option("progress", "True, False or None", progress)
-    run = Run(
-        plan,
-        throttle_s=throttle,
-        on_batch=on_batch,
-        stall_timeout_s=stall_timeout_s,
-        draw=draw,
-        aliases=aliases or {},
-    )
-    run.begin(progress)
-    return run
 
 
 def refuse_in_trio_task(doing: str) -> None:
@@ -113,14 +67,6 @@ def _stop_all() -> None:
 atexit.register(_stop_all)
 
 
-def _bad_option(name: str, expected: str, got: object) -> PlanError:
-    return PlanError(f"{name}= is not what it should be", element=name, expected=expected, got=repr(got))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 class Run:
     """A plan at work, or done. Made by `start`.
 
@@ -142,6 +88,7 @@ class Run:
         stall_timeout_s: float | None,
         draw: Callable[[Run], str] | None,
         aliases: Mapping[str, str],
+        request: Request,
     ) -> None:
         self.plan = plan
         lengths = [each.length for each in plan.passes]
@@ -159,6 +106,9 @@ class Run:
         self._error_seen = False
         self._stuck = False
         self._stopped = False
+        self._frozen = False
+        self._request = request
+        self._interrupts: Interrupts | None = None
         self._scope = trio.CancelScope()
         self._token: trio.lowlevel.TrioToken | None = None
         self._settled = threading.Event()
@@ -170,6 +120,9 @@ class Run:
     def begin(self, progress: bool | None) -> None:
         """Start the threads; called once, by `start`."""
         _begun.add(self)
+        if self._request.path is not None:
+            # Before anything of the checkpoint can be seen: who sees it may send the signal.
+            self._interrupts = Interrupts(self._ask_freeze, self._finish_frozen).__enter__()
         self._display = Display.start(self._record, progress)
         self._thread.start()
 
@@ -198,21 +151,54 @@ class Run:
         """
         self._check_usable("wait for a run")
         refuse_in_trio_task("wait for a run")
-        if (working_for := _working_for.get()) is not None and working_for() is self:
+        if self._is_own_thread():
             raise RunError("a run cannot wait for itself", hint="in on_batch= and the like only call run.stop()")
         try:
-            with Interrupts(self.stop) as interrupts:
+            with Interrupts(self.stop) if self._interrupts is None else self._interrupts as interrupts:
                 settled = self._wait_settled(timeout_s)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             self.stop()
-            raise
-        if interrupts.received:
             self._error_seen = True
-            raise KeyboardInterrupt
+            raise
+        if self._interrupts is None and interrupts.received:
+            self._error_seen = True
+            raise farewell(interrupts.received)
         if not settled:
             raise TimeoutError(f"the run has not ended after {timeout_s} s; it goes on")
         self._raise_error()
         return self
+
+    def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Finish the batch in hand, write the state of the job to a checkpoint and end the run.
+
+        Waits until that is done, unless it is called by the run itself (from `on_batch`), and
+        `wait` raises RunError then. `fc.thaw(path)` goes on.
+
+        Args:
+            path: of the checkpoint, a folder that is not there yet; by default the run's own one.
+
+        Returns:
+            The path.
+
+        Raises:
+            CheckpointError: if there is no path, or the job cannot be frozen.
+            RunError: if the run had ended before.
+            FlowError: what it failed with.
+        """
+        self._check_usable("freeze a run")
+        target = self._request.aim(path, self.plan)
+        if self._settled.is_set():
+            self._raise_error()
+            raise RunError("the run has ended and cannot be frozen any more", hint="run.values has its results")
+        self._ask_freeze()
+        if self._is_own_thread():
+            return target
+        self._wait_settled(None)
+        if not self._frozen:
+            self._raise_error()
+            raise RunError("the run ended before it could be frozen", hint="run.values has its results")
+        self._error_seen = True
+        return target
 
     def stop(self) -> None:
         """Ask the run to end; returns at once and may be called from any thread, also from `on_batch`.
@@ -235,7 +221,7 @@ class Run:
     ) -> None:
         if error is not None:
             self.stop()
-        if error is None and not self._stop_asked:
+        if error is None and not self._stop_asked and not self._frozen:
             if not self._error_seen:
                 self.wait()
             return
@@ -358,7 +344,7 @@ class Run:
         after_batch = None if self._on_batch is None else partial(self._on_batch, self)
         # Made here, as it refers to the run: what the run refers to must not, or results outlive their last user.
         conduct = replace(self._conduct, after_batch=after_batch, on_stuck_thread=self._give_up_waiting)
-        driver = Driver(self.plan, self._record, conduct)
+        driver = Driver(self.plan, self._record, conduct, self._request)
         _working_for.set(weakref.ref(self))
         self._token = trio.lowlevel.current_trio_token()
         values: tuple[Any, ...] | None = None
@@ -370,11 +356,31 @@ class Run:
             if values is None:
                 self._stopped = True
                 raise RunError("the run was stopped", hint="its results were dropped; start it again")
+        except FrozenError:
+            self._frozen = True
+            path = self._request.path
+            raise RunError(f"the run was frozen into {path}", hint=f"fc.thaw({path!r}).resolve() goes on") from None
         except BaseException as error:
             for note in driver.notes:
                 error.add_note(note)
             raise
         self._values = values
+
+    def _ask_freeze(self) -> None:
+        self._request.freeze = True
+
+    def _finish_frozen(self, signum: int) -> None:
+        """After a signal: wait until the job is frozen, then leave."""
+        # Asked again and again, since the main thread may hold the lock of the event when the signal comes.
+        while not self._settled.is_set():
+            time.sleep(_POLL_S)
+        self._error_seen = True
+        if self._error is not None and not self._frozen:
+            self._raise_error()
+        raise farewell(signum)
+
+    def _is_own_thread(self) -> bool:
+        return (working_for := _working_for.get()) is not None and working_for() is self
 
     def _give_up_waiting(self, error: RunError) -> None:
         """Let those that wait have the error of a stall although a thread still holds up the end."""

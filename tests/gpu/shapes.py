@@ -15,7 +15,7 @@ from flowcompute.elements import Element
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device import select_device
 from flowcompute.planner.plan import Plan
-from flowcompute.runtime.run import start
+from flowcompute.runtime.starting import start
 from flowcompute.strategy import Strategy
 
 

@@ -22,7 +22,7 @@ from flowcompute.graph.graph import build_graph
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.steps import RegionStep
-from flowcompute.runtime.run import start
+from flowcompute.runtime.starting import start
 from flowcompute.strategy import Config
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 

@@ -10,7 +10,7 @@ from flowcompute.runtime.driver import Driver
 from flowcompute.runtime.failure import attributed, first_failure
 from flowcompute.runtime.passes import Conduct
 from flowcompute.runtime.record import RunRecord
-from flowcompute.runtime.run import start
+from flowcompute.runtime.starting import start
 from tests.runtime.fakes import Boom, Scene, full_job
 
 # How often each thing is done in a job of ten records in batches of four.

@@ -15,7 +15,7 @@ from flowcompute.errors import RunError, SourceError
 from flowcompute.runtime.driver import Driver
 from flowcompute.runtime.passes import Conduct
 from flowcompute.runtime.record import WAITING, RunRecord
-from flowcompute.runtime.run import start
+from flowcompute.runtime.starting import start
 from tests.runtime.fakes import FakeAsyncSource, Job, Scene, full_job, full_values, records
 
 

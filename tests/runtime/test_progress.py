@@ -10,7 +10,7 @@ from rich.console import Console
 from flowcompute.metrics import Progress
 from flowcompute.runtime.progress import Display, describe
 from flowcompute.runtime.record import RunRecord
-from flowcompute.runtime.run import start
+from flowcompute.runtime.starting import start
 from tests.runtime.fakes import Scene, full_job
 
 

@@ -17,7 +17,7 @@ import trio
 from flowcompute.errors import PlanError, RunError
 from flowcompute.metrics import Metrics, NodeMetrics
 from flowcompute.runtime.interrupt import Interrupts
-from flowcompute.runtime.run import start
+from flowcompute.runtime.starting import start
 from tests.runtime.fakes import Boom, FakeAsyncSource, Job, Scene, full_job, full_values
 
 ROOT = pathlib.Path(__file__).absolute().parents[2]
@@ -347,7 +347,7 @@ def test_after_a_fork_the_run_is_refused_in_the_child():
 def test_a_process_that_exits_puts_its_run_away():
     program = """
 import threading
-from flowcompute.runtime.run import start
+from flowcompute.runtime.starting import start
 from tests.runtime.fakes import Scene
 from tests.runtime.test_run import endless_job
 

@@ -12,7 +12,7 @@ from flowcompute.errors import RunError
 from flowcompute.runtime.driver import Driver
 from flowcompute.runtime.passes import Conduct
 from flowcompute.runtime.record import RunRecord, StageRecord, State
-from flowcompute.runtime.run import start
+from flowcompute.runtime.starting import start
 from flowcompute.runtime.watchdog import watch
 from tests.runtime.fakes import FakeAsyncSource, Job, Scene, full_job
 

@@ -1,0 +1,100 @@
+"""Jobs that were frozen, and go on without the program that made them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from flowcompute.checkpoint import CheckpointFolder
+from flowcompute.checkpoint.rebuild import rebuild_job
+from flowcompute.elements import Element
+from flowcompute.errors import CheckpointError
+from flowcompute.flow import start
+from flowcompute.metrics import Progress
+from flowcompute.runtime.run import Run
+
+
+def thaw(path: str | os.PathLike[str], *, bind: Mapping[str, object] | None = None) -> Frozen:
+    """The job in a checkpoint, to go on with it in any process; the program that made it is not needed.
+
+    Args:
+        path: the checkpoint.
+        bind: what is never written into a checkpoint, by the name of its element: functions of
+            `fc.host`, `fc.scan` and `fc.callback`, iterables, OpenCL C, and arrays of more than 64 MiB.
+
+    Raises:
+        CheckpointError: if there is no checkpoint that can be used.
+    """
+    return Frozen(os.path.abspath(path), dict(bind or {}))
+
+
+class Frozen:
+    """A job as its checkpoint holds it. Made by `thaw`; looking at it changes nothing.
+
+    Attributes:
+        path: of the checkpoint.
+        progress: how far the job was.
+        done: whether it had ended, so that its results are there.
+        number: of the checkpoint: how many have been taken before it.
+        created: when it was taken, in seconds since 1970 by the clock of that machine.
+    """
+
+    def __init__(self, path: str, bind: dict[str, object]) -> None:
+        self.path = path
+        self._bind = bind
+        with CheckpointFolder.peek(path) as folder:
+            generation = folder.newest()
+            self._job = folder.job()
+        body, self.number, self.created = generation.body, generation.number, generation.created
+        self.done = bool(body["done"])
+        self.progress = _progress(body["progress"], done=self.done)
+
+    def elements(self) -> list[Element]:
+        """The job's roots, made anew from the checkpoint.
+
+        Raises:
+            CheckpointError: if something has to be bound, or a source is not what it was.
+        """
+        with CheckpointFolder.peek(self.path) as folder:
+            return rebuild_job(self._job["graph"], folder.get_blob, self._bind)
+
+    def start(self, **options: Any) -> Run:
+        """Go on in the background; gives the running `Run`. Options as for `fc.start`, but for `precision`.
+
+        Raises:
+            CheckpointError: if the job cannot go on.
+            FlowError: as `fc.start`.
+        """
+        if "checkpoint" in options or "precision" in options:
+            raise CheckpointError("a frozen job keeps its checkpoint and its precision", hint="leave these options out")
+        return start(*self.elements(), checkpoint=self.path, precision=self._job["precision"], **options)
+
+    def run(self, **options: Any) -> Run:
+        """Go on to the end; gives the finished `Run`."""
+        return self.start(**options).wait()
+
+    def resolve(self, **options: Any) -> Any:
+        """Go on to the end; gives the values as `fc.resolve` of the job would have: one value, or a tuple."""
+        values = self.run(**options).values
+        return values[0] if len(values) == 1 else values
+
+    def __str__(self) -> str:
+        total = self.progress.total_items
+        state = "done" if self.done else f"{self.progress.items} of {'?' if total is None else total} items"
+        taken = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.created))
+        return f"{self.path}: {state}, checkpoint {self.number} of {taken}"
+
+    def __repr__(self) -> str:
+        return f"<Frozen {self}>"
+
+
+def _progress(kept: Mapping[str, Any], *, done: bool) -> Progress:
+    return Progress(
+        items=int(kept["items"]),
+        total_items=None if kept["total_items"] is None else int(kept["total_items"]),
+        bytes_read=int(kept["bytes_read"]),
+        seconds=float(kept["seconds"]),
+        done=done,
+    )
