@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -202,29 +203,24 @@ def test_blocks_that_a_kernel_has_reduced_merge_alike(
 
 
 def _blocks(spec: FoldSpec, flat: np.ndarray, start: int, stop: int) -> list[np.ndarray]:
+    """What a kernel leaves of the blocks of these records, computed number by number."""
     parts: list[list[Any]] = []
+    pairs, step = spec.op.startswith("arg"), oracle.step_of(spec.op)
+    in_lanes = spec.numbers == 1
     with np.errstate(all="ignore"):
         for begin in range(start, stop, spec.block):
             rows = flat[begin : min(stop, begin + spec.block)]
             index = np.arange(begin, begin + len(rows))
-            columns = [_block(spec, rows[:, i], index) for i in range(rows.shape[1])]
+            columns = []
+            for column in rows.T:
+                listed: list[Any] = list(zip(column, index, strict=True)) if pairs else list(column)
+                result = oracle.block(spec.op, listed, 256, rows.dtype) if in_lanes else functools.reduce(step, listed)
+                columns.append(result if pairs else (result,))
             parts.append(columns)
     arrays = [
         np.array([[column[part] for column in columns] for columns in parts]) for part in range(len(spec.parts()))
     ]
     return [array.astype(dtype).reshape(-1, *spec.item) for array, dtype in zip(arrays, spec.parts(), strict=True)]
-
-
-def _block(spec: FoldSpec, numbers: np.ndarray, index: np.ndarray) -> tuple[Any, ...]:
-    pairs = spec.op.startswith("arg")
-    listed: list[Any] = list(zip(numbers, index, strict=True)) if pairs else list(numbers)
-    if spec.numbers == 1:
-        result = oracle.block(spec.op, listed, 256, numbers.dtype)
-    else:
-        result = listed[0]
-        for number in listed[1:]:
-            result = oracle.step_of(spec.op)(result, number)
-    return result if pairs else (result,)
 
 
 @settings(max_examples=60)
