@@ -54,12 +54,11 @@ class Retention:
             trusted: whether HEAD names it. Then later ones were never committed, though they may be complete, and
                 are removed: nobody may fall back to them when the job has gone on without.
         """
-        numbers = contents.numbers()
-        self.kept = [number for number in numbers if number <= loaded.number]
-        self.next = max([self.next, *(number + 1 for number in numbers)])
+        self.kept = [number for number in contents.numbers() if number <= loaded.number]
+        numbered = [(number, name) for name in contents.names() if (number := stored.number_of(name)) is not None]
+        self.next = max([self.next, *(number + 1 for number, _ in numbered)])
         if trusted:
-            numbered = ((stored.number_of(name), name) for name in contents.names())
-            contents.remove(name for number, name in numbered if number is not None and number > loaded.number)
+            contents.remove(name for number, name in numbered if number > loaded.number)
         if loaded.job is not None:
             self._by_job = _contents(stored.read_job(contents.files, contents.folder, loaded.job)[1])
 

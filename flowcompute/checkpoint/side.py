@@ -18,6 +18,7 @@ class SideFile:
     """A file that grows. A generation that holds its `mark()` refers to the bytes that it had then.
 
     What lies beyond the mark of the generation that a job is resumed from was never committed: `restore` cuts it off.
+    One thread may write to it while another one commits.
 
     Attributes:
         name: as given to `CheckpointFolder.side`.
@@ -43,7 +44,9 @@ class SideFile:
             except OSError:
                 files.close(self._handle)
                 raise
-        self._synced = self.size == 0
+        # Counted when they have ended, so that one that goes on during an fsync asks for another.
+        self._changes = 0
+        self._synced_changes = 0 if self.size == 0 else -1
 
     @property
     def closed(self) -> bool:
@@ -57,9 +60,11 @@ class SideFile:
             CheckpointError: if the disk refuses; the file is as it was before, as far as marks see.
         """
         handle = self._for_writing()
-        self._synced = False
-        with naming("write", self._path):
-            self._files.write_at(handle, data, offset)
+        try:
+            with naming("write", self._path):
+                self._files.write_at(handle, data, offset)
+        finally:
+            self._changes += 1
         if offset == self.size == self._hashed:
             self._digest.update(data)
             self._hashed += len(data)
@@ -76,9 +81,11 @@ class SideFile:
     def truncate(self, size: int) -> None:
         """Cut or extend it to `size` bytes."""
         handle = self._for_writing()
-        self._synced = False
-        with naming("cut", self._path):
-            self._files.truncate(handle, size)
+        try:
+            with naming("cut", self._path):
+                self._files.truncate(handle, size)
+        finally:
+            self._changes += 1
         if size < self._hashed:
             self._forget_digest()
         self.size = size
@@ -89,16 +96,21 @@ class SideFile:
         Raises:
             CheckpointError: if the disk refuses. Nothing can be written to the file then until it is opened again.
         """
-        handle = self._for_writing()
-        if not self._synced:
-            # The system may take what it failed to write for written: a second fsync would lie.
-            self._broken = True
+        handle, changes = self._for_writing(), self._changes
+        if self._synced_changes == changes:
+            return
+        try:
             with naming("write", self._path):
                 self._files.fsync(handle)
-            self._broken, self._synced = False, True
+        except BaseException:
+            # The system may take what it failed to write for written: a second fsync would lie.
+            self._broken = True
+            raise
+        self._synced_changes = changes
 
     def mark(self) -> SideMark:
         """What a generation keeps of this file: all that it has now."""
+        self._open_handle()
         self._hash_up_to(self.size)
         return SideMark(self.name, self.size, self._digest.digest())
 
