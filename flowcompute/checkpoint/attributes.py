@@ -30,8 +30,12 @@ def encode_attrs(attrs: Attrs) -> dict[str, Any]:
 
 def encode(value: Any) -> Any:
     """One attribute as plain data."""
-    if value is None or isinstance(value, bool | str):
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, str):
+        return str(value)
     if isinstance(value, int) and -_MOST_INT <= value < _MOST_INT:
         return int(value)
     if isinstance(value, float):

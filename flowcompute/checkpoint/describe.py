@@ -12,6 +12,7 @@ from flowcompute.checkpoint.kernels import describe_functions
 from flowcompute.checkpoint.part import Describing
 from flowcompute.checkpoint.tags import part_of
 from flowcompute.errors import CheckpointError
+from flowcompute.files import shown
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.canonical import ORDER_VERSION
 
@@ -52,13 +53,13 @@ def _described(node: Node, describing: Describing) -> dict[str, Any]:
         raise
     return {
         "tag": part.tag,
-        "name": node.name,
+        "name": str(node.name),
         "given": element.name is not None,
-        "site": None if element.site is None else [element.site.file, element.site.line],
+        "site": None if element.site is None else [shown(element.site.file), element.site.line],
         "inputs": list(node.inputs),
         "dtype": spec.dtype.name,
-        "shape": list(spec.shape),
+        "shape": [int(size) for size in spec.shape],
         "stream": spec.is_stream,
-        "length": spec.length,
+        "length": None if spec.length is None else int(spec.length),
         **own,
     }

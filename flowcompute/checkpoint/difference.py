@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flowcompute.checkpoint.fields import Fields, refuse
+import numpy as np
+
+from flowcompute.checkpoint.fields import DTYPES, Fields, refuse
 from flowcompute.checkpoint.fingerprint import changed_file, changes, read_state
 from flowcompute.files import FILES, Files, shown
 
 MOST_LINES = 20
 _MOST_NODES = 1 << 20
-_UNCOMPARED = ("name", "given", "site")
+_UNCOMPARED = frozenset({"name", "given", "site"})
+
+Nodes = Sequence[Mapping[str, Any]]
 
 
 def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -33,16 +38,13 @@ def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
             lines.append(f"{what} was version {stored.get(key)!r} and is {now.get(key)!r}")
     if lines:
         return lines
-    python = stored.get("python") == now.get("python")
-    then_nodes, now_nodes = _nodes(stored), _nodes(now)
-    then_keys, now_keys = [_kind(node) for node in then_nodes], [_kind(node) for node in now_nodes]
-    if then_keys != now_keys:
-        lines = list(_rearranged(then_nodes, now_nodes, then_keys, now_keys))
-    else:
-        for then, here in zip(then_nodes, now_nodes, strict=True):
-            lines += _node_differences(then, here, then_nodes, now_nodes, python)
-        if list(stored.get("roots", ())) != list(now.get("roots", ())):
-            lines.append("the results are asked for in another order, or others are")
+    then, here = _nodes(stored), _nodes(now)
+    ignored = frozenset() if stored.get("python") == now.get("python") else frozenset({"digest"})
+    lines = list(_Comparison(then, here, ignored).lines())
+    if not lines and [_kind(node) for node in then] != [_kind(node) for node in here]:
+        lines.append("the same elements come in another order")
+    if not lines and not _same(stored.get("roots"), now.get("roots")):
+        lines.append("the results come in another order")
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more differences"]
     return lines
@@ -62,7 +64,7 @@ def check_sources(stored: Mapping[str, Any], files: Files = FILES) -> list[str]:
     return lines
 
 
-def _nodes(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _nodes(data: Mapping[str, Any]) -> Nodes:
     nodes = Fields(data, "a job").items("nodes", _MOST_NODES)
     for node in nodes:
         fields = Fields(node, "a node")
@@ -83,31 +85,21 @@ def _kind(node: Mapping[str, Any]) -> tuple[Any, ...]:
     return (node["tag"], node.get("op"), len(node["inputs"]))
 
 
-def _told(node: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str:
+def _told(node: Mapping[str, Any], nodes: Nodes) -> str:
     """A node in a few words, with its line."""
     what = str(node.get("op") or node["tag"]).rpartition(".")[2]
-    operands = ", ".join(str(nodes[i]["name"]) for i in node["inputs"] if i < len(nodes))
+    operands = _operands(node, nodes)
     name = node["name"] if node["name"] == what else f"{node['name']} = {what}"
     return f"{name}({operands}){_place(node)}" if operands else f"{name}{_place(node)}"
+
+
+def _operands(node: Mapping[str, Any], nodes: Nodes) -> str:
+    return ", ".join(str(nodes[i]["name"]) for i in node["inputs"] if i < len(nodes))
 
 
 def _place(node: Mapping[str, Any]) -> str:
     site = node.get("site")
     return f" (made at {site[0]}:{site[1]})" if isinstance(site, list | tuple) and len(site) == 2 else ""
-
-
-def _rearranged(
-    then: Sequence[Mapping[str, Any]],
-    now: Sequence[Mapping[str, Any]],
-    then_keys: Sequence[Any],
-    now_keys: Sequence[Any],
-) -> Iterator[str]:
-    """Nodes that came and went."""
-    matcher = difflib.SequenceMatcher(None, then_keys, now_keys, autojunk=False)
-    for kind, i1, i2, j1, j2 in matcher.get_opcodes():
-        if kind != "equal":
-            yield from (f"no longer in the job: {_told(node, then)}" for node in then[i1:i2])
-            yield from (f"new in the job: {_told(node, now)}" for node in now[j1:j2])
 
 
 _SAID = {
@@ -126,31 +118,66 @@ _SAID = {
 """How a difference in a field is told, then and now being {0} and {1}."""
 
 
-def _node_differences(
-    then: Mapping[str, Any],
-    now: Mapping[str, Any],
-    then_nodes: Sequence[Mapping[str, Any]],
-    now_nodes: Sequence[Mapping[str, Any]],
-    python: bool,
-) -> Iterator[str]:
-    """How two nodes of one kind differ."""
-    start = f"{now['name']}{_place(now)}"
-    for key in sorted({*then, *now} - set(_UNCOMPARED)):
-        one, other = then.get(key), now.get(key)
-        if _same(one, other) or (key == "digest" and not python):
-            continue
-        if key == "inputs":
-            before, after = (
-                ", ".join(str(nodes[i]["name"]) for i in node["inputs"] if i < len(nodes))
-                for node, nodes in ((then, then_nodes), (now, now_nodes))
-            )
-            yield f"{start} takes ({after}), and took ({before})"
-        elif key == "attrs":
-            yield from (f"{start} {line}" for line in _attr_differences(one, other))
-        elif key in ("file", "files"):
-            yield from (f"{start}: {line}" for line in _file_differences(then, now))
-        else:
-            yield f"{start} {_SAID.get(key, key + ' is {1}, and was {0}').format(_short(one), _short(other))}"
+class _Comparison:
+    """Pairs the nodes of two jobs, so that what differs is told where it differs and nowhere else.
+
+    Nodes that are equal, with all that they are made of, are the same. Of the others those of one kind are paired
+    in their order.
+    """
+
+    def __init__(self, then: Nodes, now: Nodes, ignored: frozenset[str]) -> None:
+        self._then = then
+        self._now = now
+        self._ignored = ignored | _UNCOMPARED
+        self._pairs = self._same_nodes()
+        left = [[i for i in range(len(nodes)) if i not in done]
+                for nodes, done in ((then, self._pairs), (now, {*self._pairs.values()}))]  # fmt: skip
+        before, after = ([_kind(nodes[i]) for i in places] for nodes, places in zip((then, now), left, strict=True))
+        for block in difflib.SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
+            for step in range(block.size):
+                self._pairs[left[0][block.a + step]] = left[1][block.b + step]
+
+    def _same_nodes(self) -> dict[int, int]:
+        """Nodes of the first job with the same ones of the second."""
+        places: dict[str, list[int]] = {}
+        for i, key in reversed(list(enumerate(self._keys(self._now)))):
+            places.setdefault(key, []).append(i)
+        return {i: places[key].pop() for i, key in enumerate(self._keys(self._then)) if places.get(key)}
+
+    def _keys(self, nodes: Nodes) -> list[str]:
+        """For each node a digest of it and of all that it is made of."""
+        keys: list[str] = []
+        for node in nodes:
+            own = sorted((key, repr(_plain(value))) for key, value in node.items() if key not in self._ignored)
+            held = [keys[i] if i < len(keys) else "" for i in node["inputs"]]
+            parts = repr(([one for one in own if one[0] != "inputs"], held))
+            keys.append(hashlib.sha256(parts.encode(errors="surrogatepass")).hexdigest())
+        return keys
+
+    def lines(self) -> Iterator[str]:
+        """What differs."""
+        then, now = self._then, self._now
+        yield from (f"no longer in the job: {_told(node, then)}" for i, node in enumerate(then) if i not in self._pairs)
+        new = {*range(len(now))} - {*self._pairs.values()}
+        yield from (f"new in the job: {_told(now[i], now)}" for i in sorted(new))
+        for i, j in self._pairs.items():
+            yield from self._node_lines(then[i], now[j])
+
+    def _node_lines(self, then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+        start = f"{now['name']}{_place(now)}"
+        for key in sorted({*then, *now} - self._ignored):
+            one, other = then.get(key), now.get(key)
+            if key == "inputs":
+                if [self._pairs.get(i) for i in one or ()] != list(other or ()):
+                    yield f"{start} takes ({_operands(now, self._now)}), and took ({_operands(then, self._then)})"
+            elif _same(one, other):
+                continue
+            elif key == "attrs":
+                yield from (f"{start} {line}" for line in _attr_differences(one, other))
+            elif key in ("file", "files"):
+                yield from (f"{start} {line}" for line in _file_differences(then, now))
+            else:
+                yield f"{start} {_SAID.get(key, key + ' is {1}, and was {0}').format(_short(one), _short(other))}"
 
 
 def _attr_differences(then: Any, now: Any) -> Iterator[str]:
@@ -171,7 +198,7 @@ def _file_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterat
         if path != old_path:
             yield f"reads {shown(path)}, and read {shown(old_path)}"
         elif found := changes(old, new):
-            yield f"{shown(path)} has changed: {', '.join(found)}"
+            yield f"reads {shown(path)}, which has changed: {', '.join(found)}"
         elif one != other:
             yield f"reads {shown(path)} in another way"
 
@@ -185,16 +212,23 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _short(value: Any) -> str:
+def _plain(value: Any) -> Any:
+    """An attribute as it was before it became plain data, and anything else as it is."""
     match value:
         case {"float": str(text)} if len(value) == 1:
             try:
-                return repr(float.fromhex(text))
+                return float.fromhex(text)
             except (ValueError, OverflowError):
-                return text[:80]
+                return text
         case {"dtype": str(name)} if len(value) == 1:
-            return name[:80]
-        case str():
-            return value if len(value) <= 200 else value[:197] + "..."
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+            return np.dtype(DTYPES[name]) if name in DTYPES else name
+        case list() | tuple():
+            return tuple(map(_plain, value))
+    return value
+
+
+def _short(value: Any) -> str:
+    plain = _plain(value)
+    text = plain.name if isinstance(plain, np.dtype) else plain if isinstance(plain, str) else repr(plain)
+    text = text if text.isprintable() else repr(text)
+    return text if len(text) <= 200 else text[:197] + "..."

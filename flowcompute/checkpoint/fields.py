@@ -139,7 +139,10 @@ class Fields:
 
     def _line(self, key: str) -> Site:
         items = self.items(key, 2)
-        file, line = items if len(items) == 2 else (None, None)
-        if not isinstance(file, str) or len(file) > LONGEST_TEXT or type(line) is not int or not 0 <= line < MOST:
+        file: Any = items[0] if len(items) == 2 else None
+        line: Any = items[-1] if len(items) == 2 else None
+        # It is shown in errors as it is.
+        printable = isinstance(file, str) and file.isprintable() and len(file) <= LONGEST_TEXT
+        if not printable or type(line) is not int or not 0 <= line < MOST:
             self.wrong(key, "a file and a line")
         return Site(file, line)

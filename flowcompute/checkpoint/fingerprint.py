@@ -58,7 +58,7 @@ def described_file(source: StoredSource) -> dict[str, Any]:
         CheckpointError: if it cannot be read.
     """
     try:
-        return {"path": source.path, **file_fingerprint(source.path, source.files)}
+        return {"path": str(source.path), **file_fingerprint(source.path, source.files)}
     except OSError as error:
         text, hint = explain(error)
         refuse(f"cannot read {shown(source.path)}: {text}", hint=hint)

@@ -239,15 +239,15 @@ def _made_window(kept: Kept, x: Any) -> Any:
     size, step = attrs.whole("size", least=1), attrs.whole("step", least=1)
     before, after = attrs.whole("before", most=size - 1), attrs.whole("after", most=size - 1)
     padding = attrs.take("pad")
-    if padding is None or (before, after) == ((size - 1) // 2, size // 2):
-        return windows_along(x, size, step, pad=padding)
-    # Those of a convolution stand otherwise beyond the ends.
-    require(type(padding) in (int, float) and padding == 0 and step == 1, "pad")
+    own = windows_along(x, size, step, pad=padding)
+    made = {"size": size, "step": step, "pad": padding, "before": before, "after": after}
+    if repr(own.attrs) == repr(made):
+        return own
+    # Those of a convolution stand otherwise beyond the ends, or only differ in the 0 that is there.
+    require(type(padding) is int and padding == 0 and step == 1, "pad")
     length = x.spec.length
     padded = length + before + after if length else 0
     windows = None if length is None else max(0, padded - size + 1)
-    made = {"size": size, "step": step, "pad": padding, "before": before, "after": after}
-    require(padding == windows_along(x, size, pad=padding).attrs["pad"], "pad")
     return kept.compute(x.dtype, (size, *x.spec.shape), Stream(windows), made)
 
 
@@ -263,6 +263,8 @@ def made_spool(kept: Kept) -> Any:
 def made_view(kept: Kept) -> Any:
     """Views that have a function of their own."""
     name, attrs = kept.op.name, kept.attrs
+    # Of values that are known users' functions make another one at once, which may be of any size.
+    require(not all(isinstance(one, Constant) for one in kept.inputs) or name in ("broadcast_to", "take"), "operands")
     if name in ("stack", "concat"):
         axis = attrs.whole("axis", most=63)
         return (stack if name == "stack" else concat)(kept.inputs, _axis(kept, axis) if kept.inputs else axis)

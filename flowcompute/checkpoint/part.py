@@ -13,7 +13,7 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.functions import ir
 from flowcompute.spec import Spec
 
-INLINE_BYTES = 1 << 16
+INLINE_BYTES = 1 << 14
 """Arrays up to this size lie in the description itself."""
 
 BLOB_BYTES = 64 << 20
@@ -63,7 +63,10 @@ class Rebuilding:
             data = fields.take("bytes")
             if not isinstance(data, bytes) or len(data) != spec.item_bytes * (1 if spec.stream is None else shape[0]):
                 fields.wrong("bytes", f"the bytes of {spec}")
-            return np.frombuffer(data, spec.dtype).reshape(shape)
+            try:
+                return np.frombuffer(data, spec.dtype).reshape(shape)
+            except ValueError:
+                fields.wrong("bytes", "a shape that an array can have")
         array = self.get(fields.take("blob"))
         if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (spec.dtype, shape):
             refuse("an array beside the description is another one", expected=str(spec), got=_told(array))

@@ -24,7 +24,7 @@ def _bound(sink: Destination, node: Node, fields: Fields) -> Element:
 
 
 def _describe_file(sink: StoredSink, _: Describing) -> dict[str, Any]:
-    return {"path": sink.path, "target": sink.target, "durable": sink.durable}
+    return {"path": str(sink.path), "target": str(sink.target), "durable": bool(sink.durable)}
 
 
 def _rebuild_file(kind: type[NpySink] | type[RawSink], fields: Fields, node: Node) -> Element:

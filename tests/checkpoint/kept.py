@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 import numpy as np
 
 import flowcompute as fc
+from flowcompute.checkpoint.decode import decode
+from flowcompute.checkpoint.encode import encode
 from flowcompute.checkpoint.job import describe_job, rebuild_job
 from flowcompute.elements import Destination, Element
 from flowcompute.elements.functions.opencl import SourceOp
@@ -40,9 +41,17 @@ def graph_of(*roots: Element) -> Graph:
     return build_graph([root if isinstance(root, Destination) else fc.to_array().bind(root) for root in roots])
 
 
+def written(data: Any) -> Any:
+    """Data as it is read again from a file."""
+    encoded = encode(data)
+    assert not encoded.arrays
+    return decode(encoded.data, lambda _: np.empty(0)).value
+
+
 def described(*roots: Element, store: Store | None = None) -> dict[str, Any]:
-    """The job of these roots as data, which is a copy of its own."""
-    return copy.deepcopy(describe_job(graph_of(*roots), (store or Store()).put))
+    """The job of these roots as data, read again from a file."""
+    made: dict[str, Any] = written(describe_job(graph_of(*roots), (store or Store()).put))
+    return made
 
 
 def bindings(graph: Graph, texts: Sequence[str] = ()) -> dict[str, object]:
@@ -62,9 +71,9 @@ def round_trip(*roots: Element, texts: Sequence[str] = ()) -> list[Element]:
     """The roots made again, having checked that nothing of the job was lost on the way."""
     graph, store = graph_of(*roots), Store()
     data = describe_job(graph, store.put)
-    kept = copy.deepcopy(data)
-    again = rebuild_job(data, store.get, bindings(graph, texts))
-    assert data == kept, "rebuilding wrote into the description"
+    kept = written(data)
+    again = rebuild_job(kept, store.get, bindings(graph, texts))
+    assert kept == data, "rebuilding wrote into the description"
     made = build_graph(again)
     assert describe_job(made, store.put) == data
     assert [node.name for node in made.nodes] == [node.name for node in graph.nodes]
