@@ -131,8 +131,7 @@ from flowcompute.sinks import callback, discard, save, to_array
 from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
 from flowcompute.thawing import Frozen, thaw
-
-__version__ = "0.1.0"
+from flowcompute.version import VERSION as __version__
 
 __all__ = [
     "CheckpointError",
@@ -156,6 +155,7 @@ __all__ = [
     "SpecError",
     "Strategy",
     "Vector",
+    "__version__",
     "abs",
     "acos",
     "acosh",

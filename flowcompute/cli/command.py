@@ -14,6 +14,7 @@ from rich.text import Text
 import flowcompute as fc
 from flowcompute.cli.describe import describe_file, describe_job
 from flowcompute.cli.job import JOB_HELP, JobName, job_name, load_job
+from flowcompute.cli.strategies import add_strategies
 from flowcompute.demo import run_demo, summary
 from flowcompute.elements import Source
 from flowcompute.errors import DestinationError, FlowError
@@ -89,6 +90,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_run_options(run)
     _add_progress(run)
     run.set_defaults(act=_run)
+
+    add_strategies(commands)
     return parser
 
 

@@ -47,7 +47,7 @@ _TRIED_ITEMS = {"cpu": (1 << 12, 1 << 14, 1 << 16, 1 << 18), "gpu": (4, 8, 16, 3
 
 
 @dataclass(frozen=True)
-class Shaping:
+class KernelStyle:
     """What kernels are to look like on a device.
 
     Attributes:

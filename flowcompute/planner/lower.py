@@ -8,7 +8,7 @@ from flowcompute.elements.nn.attention import ATTENTION
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.knob_table import CHUNK_BYTES, Shaping
+from flowcompute.planner.knob_table import CHUNK_BYTES, KernelStyle
 from flowcompute.planner.lower_attention import AttentionLowering
 from flowcompute.planner.lower_flat import FlatLowering, is_flat
 from flowcompute.planner.lower_matmul import MatmulLowering
@@ -23,13 +23,13 @@ from flowcompute.planner.region import Region
 from flowcompute.planner.scan_point import is_scan
 
 
-def lower(graph: Graph, region: Region, shaping: Shaping, folds: dict[int, FoldSpec], name: str) -> Kernel:
+def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
     """The kernel IR of a region, shaped as wanted where its family can do that."""
-    return with_items(_lowered(graph, region, shaping, folds, name), shaping)
+    return with_items(_lowered(graph, region, style, folds, name), style)
 
 
-def _lowered(graph: Graph, region: Region, shaping: Shaping, folds: dict[int, FoldSpec], name: str) -> Kernel:
-    traits = shaping.traits
+def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
+    traits = style.traits
     if region.anchor is not None and graph.nodes[region.anchor].op is ATTENTION:
         if traits.code_shape == "gpu":
             return TiledAttentionLowering(graph, region).lower(name)
@@ -43,17 +43,17 @@ def _lowered(graph: Graph, region: Region, shaping: Shaping, folds: dict[int, Fo
             return TiledMatmulLowering(graph, region).lower(name)
         return MatmulLowering(graph, region, traits).lower(name)
     if is_flat(graph, region):
-        return FlatLowering(graph, region, shaping, folds).lower(name)
-    if traits.code_shape == "gpu" and (kernel := lower_team_rows(graph, region, shaping, name)) is not None:
+        return FlatLowering(graph, region, style, folds).lower(name)
+    if traits.code_shape == "gpu" and (kernel := lower_team_rows(graph, region, style, name)) is not None:
         return kernel
-    return lower_short_rows(graph, region, shaping, name) or lower_rows(graph, region, shaping, folds, name)
+    return lower_short_rows(graph, region, style, name) or lower_rows(graph, region, style, folds, name)
 
 
-def with_items(kernel: Kernel, shaping: Shaping) -> Kernel:
+def with_items(kernel: Kernel, style: KernelStyle) -> Kernel:
     """The kernel with what a work-item of a CPU takes by itself: so many bytes of its widest operand."""
-    if kernel.knobs.items_per_work_item is None or shaping.wanted.items_per_work_item is not None:
+    if kernel.knobs.items_per_work_item is None or style.wanted.items_per_work_item is not None:
         return kernel
-    if shaping.traits.code_shape != "cpu":
+    if style.traits.code_shape != "cpu":
         return kernel
     widest = max([a.dtype.itemsize for a in kernel.arguments if a.kind in ("input", "output")], default=4)
     return replace(kernel, knobs=replace(kernel.knobs, items_per_work_item=CHUNK_BYTES // widest))

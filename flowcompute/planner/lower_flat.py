@@ -12,7 +12,7 @@ from flowcompute.planner.canonical import BLOCK, LANES
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, register_dtype
-from flowcompute.planner.knob_table import Family, Shaping, written_turns
+from flowcompute.planner.knob_table import Family, KernelStyle, written_turns
 from flowcompute.planner.lower_reduce import Parts, Reduction, VectorBlocks, index_operand, moved
 from flowcompute.planner.region import Access, Region
 from flowcompute.planner.storage import is_dense, storage
@@ -92,13 +92,13 @@ class FlatPoint(Point):
 class FlatLowering:
     """Lowers one flat region."""
 
-    def __init__(self, graph: Graph, region: Region, shaping: Shaping, folds: dict[int, FoldSpec]) -> None:
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec]) -> None:
         self.graph = graph
         self.region = region
         self.folds = folds
-        traits = shaping.traits
+        traits = style.traits
         self.family: Family = "numbers" if region.folds else "map"
-        self.knobs = knobs = shaping.settled(self.family)
+        self.knobs = knobs = style.settled(self.family)
         self.cpu = traits.code_shape == "cpu"
         self.shuffles = traits.shuffles
         self.group = knobs.work_group or 1

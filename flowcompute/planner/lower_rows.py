@@ -9,7 +9,7 @@ from flowcompute.planner.column_folds import ColumnFolds
 from flowcompute.planner.emit import Arguments, Scope
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel, SetInteger, Stmt
-from flowcompute.planner.knob_table import Shaping
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.region import Region
 from flowcompute.planner.row_shape import RowShape
 from flowcompute.planner.row_walk import RowWalk
@@ -18,9 +18,9 @@ ROW_LANES = 4
 """Lanes of row values on CPUs: library functions have the bits of their vector form (never the scalar's)."""
 
 
-def lower_rows(graph: Graph, region: Region, shaping: Shaping, folds: dict[int, FoldSpec], name: str) -> Kernel:
+def lower_rows(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
     """The kernel of a region that is walked row by row."""
-    shape = RowShape(graph, region, shaping, folds, "columns" if region.folds else "rows")
+    shape = RowShape(graph, region, style, folds, "columns" if region.folds else "rows")
     arguments = Arguments()
     scope = Scope(itertools.count(), lanes=ROW_LANES if shape.cpu else 1)
     columns = ColumnFolds(shape, arguments) if region.folds else None

@@ -32,7 +32,7 @@ from flowcompute.planner.kernel import (
     Var,
     register_dtype,
 )
-from flowcompute.planner.knob_table import Shaping
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower_reduce import Parts, Reduction
 from flowcompute.planner.lower_rows import ROW_LANES
 from flowcompute.planner.region import Access, Region
@@ -52,11 +52,11 @@ _COMBINED = {"argmin": 4, "argmax": 4, "min": 3, "max": 3}
 """Operations of a step of a reduction, where it is more than one."""
 
 
-def lower_short_rows(graph: Graph, region: Region, shaping: Shaping, name: str) -> Kernel | None:
+def lower_short_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
     """The kernel of a region that is neither flat nor a contraction; None where its rows are better walked singly."""
-    if shaping.traits.code_shape != "cpu" or not region.stream or region.folds:
+    if style.traits.code_shape != "cpu" or not region.stream or region.folds:
         return None
-    shape = RowShape(graph, region, shaping, {}, "short rows")
+    shape = RowShape(graph, region, style, {}, "short rows")
     strides = [row_stride(shape, place) for place in _places(shape)]
     dense = all(stride in (0, 1) for stride in strides)
     # Numbers that lie apart are read one by one: rows that fill vectors are then better read as vectors.

@@ -13,7 +13,7 @@ from flowcompute.planner.canonical import BLOCK
 from flowcompute.planner.emit import Arguments, Scope
 from flowcompute.planner.group_blocks import GroupBlocks
 from flowcompute.planner.kernel import For, If, Kernel, SetInteger, Stmt
-from flowcompute.planner.knob_table import Shaping
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower_reduce import Parts, Reduction
 from flowcompute.planner.region import Region
 from flowcompute.planner.row_shape import RowShape
@@ -25,9 +25,9 @@ WRITTEN_OUT = 1500
 """Most operations that a work-item is written out for: those of all its columns."""
 
 
-def lower_team_rows(graph: Graph, region: Region, shaping: Shaping, name: str) -> Kernel | None:
+def lower_team_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
     """The kernel of a region of rows; None for rows too long for registers, and where records are folded."""
-    shape = RowShape(graph, region, shaping, {}, "team rows")
+    shape = RowShape(graph, region, style, {}, "team rows")
     blocks = -(-shape.columns // BLOCK)
     if region.folds or not shape.columns or not shape.rows or blocks > (WARP if shape.shuffles else 1):
         return None

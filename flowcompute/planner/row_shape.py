@@ -14,7 +14,7 @@ from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.emit import Key
 from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.knob_table import Family, Shaping, written_turns
+from flowcompute.planner.knob_table import Family, KernelStyle, written_turns
 from flowcompute.planner.region import Access, Layout, Region
 from flowcompute.planner.storage import Storage, c_strides, storage
 
@@ -38,15 +38,15 @@ class RowShape:
     """What lowering must know of a region before it emits anything."""
 
     def __init__(
-        self, graph: Graph, region: Region, shaping: Shaping, folds: dict[int, FoldSpec], family: Family
+        self, graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], family: Family
     ) -> None:
-        traits = shaping.traits
+        traits = style.traits
         self.graph = graph
         self.region = region
         self.folds = folds
         self.cpu = traits.code_shape == "cpu"
         self.family: Family = family
-        self.knobs = knobs = shaping.settled(family)
+        self.knobs = knobs = style.settled(family)
         self.lanes = (knobs.vector_width or traits.lanes) if self.cpu else 1
         self.turns = written_turns(knobs)
         self.group = knobs.work_group or 1

@@ -9,7 +9,7 @@ from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.knob_table import Shaping
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower import lower
 from flowcompute.planner.lower_scan import why_on_host
 from flowcompute.planner.reason import Reason
@@ -87,8 +87,8 @@ class StepMaker:
         kernel = None
         if self.backend.traits.code_shape != "numpy" and not _launches_nothing(self.graph, region):
             name = f"k{self._kernels}"
-            shaping = Shaping(self.backend.traits, self.strategy.of_kernel(name))
-            kernel = lower(self.graph, region, shaping, self.folds, name)
+            style = KernelStyle(self.backend.traits, self.strategy.of_kernel(name))
+            kernel = lower(self.graph, region, style, self.folds, name)
             kernel = replace(kernel, contract=self.config.precision == "fast")
             self._kernels += 1
         return RegionStep(region.name, region, kernel)

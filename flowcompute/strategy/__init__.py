@@ -2,6 +2,22 @@
 
 from flowcompute.strategy.config import Config, default_memory_bytes, parse_bytes
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
+from flowcompute.strategy.store import Key, Stored, StrategyStore, export_strategies, read_exported
 from flowcompute.strategy.strategy import Strategy
+from flowcompute.strategy.trial import Trial, Tuning
 
-__all__ = ["KERNEL_KNOBS", "Config", "KernelKnobs", "Strategy", "default_memory_bytes", "parse_bytes"]
+__all__ = [
+    "KERNEL_KNOBS",
+    "Config",
+    "KernelKnobs",
+    "Key",
+    "Stored",
+    "Strategy",
+    "StrategyStore",
+    "Trial",
+    "Tuning",
+    "default_memory_bytes",
+    "export_strategies",
+    "parse_bytes",
+    "read_exported",
+]

@@ -16,10 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flowcompute.cache_folder import cache_folder
 from flowcompute.errors import KernelError
 from flowcompute.gpu import cache, programs
 from flowcompute.gpu._cl import cl
-from flowcompute.gpu.cache import ProgramStore, cache_folder
+from flowcompute.gpu.cache import ProgramStore
 from flowcompute.gpu.device import Device, select_device
 from flowcompute.gpu.programs import build, complete_options, program_key, save_new_programs
 

@@ -1,0 +1,94 @@
+"""The commands about kept strategies: show, export, import, clear."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+from typing import Any
+
+from flowcompute.errors import DestinationError, PlanError
+from flowcompute.files import FILES, explain
+from flowcompute.strategy import Stored, StrategyStore, export_strategies, read_exported
+
+
+def add_strategies(commands: Any) -> None:
+    """Add `strategies` with its own commands to a parser's sub-parsers."""
+    parser = commands.add_parser("strategies", help="what tuning has found and keeps")
+    own = parser.add_subparsers(metavar="show|export|import|clear", required=True)
+
+    show = own.add_parser("show", help="what is kept, the latest first")
+    show.add_argument("--trials", action="store_true", help="also what was tried")
+    show.set_defaults(act=_show)
+
+    export = own.add_parser("export", help="write all of it into one file, for another machine")
+    export.add_argument("file", metavar="FILE")
+    export.set_defaults(act=_export)
+
+    importing = own.add_parser("import", help="take over what was exported; what is kept here and newer stays")
+    importing.add_argument("file", metavar="FILE")
+    importing.set_defaults(act=_import)
+
+    clear = own.add_parser("clear", help="forget all of it")
+    clear.set_defaults(act=_clear)
+
+
+def _store() -> StrategyStore:
+    store = StrategyStore()
+    if store.folder is None:
+        raise PlanError(f"strategies are not kept: {store.reason}", element="strategies", hint="set FLOWCOMPUTE_CACHE")
+    return store
+
+
+def _show(options: argparse.Namespace) -> None:
+    store = _store()
+    found = store.every()
+    print(f"{len(found)} in {store.folder}")
+    for one in found:
+        print(f"\n{_described(one)}")
+        if options.trials:
+            print("\n".join(f"  {trial}" for trial in one.tuning.tried))
+
+
+def _described(one: Stored) -> str:
+    when = dt.datetime.fromtimestamp(one.when, dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    key = one.key
+    return "\n".join(
+        [
+            f"{key.kind} {key.what[:12]}: {one.about}",
+            f"  on {key.device}, {key.size}, flowcompute {key.version}, {when}",
+            f"  {one.strategy}",
+            f"  saves {100 * one.tuning.gain:.1f} % of the default's time, found by {one.tuning.trials} trials",
+        ]
+    )
+
+
+def _export(options: argparse.Namespace) -> None:
+    found = _store().every()
+    try:
+        FILES.atomic_write_bytes(options.file, export_strategies(found).encode())
+    except OSError as error:
+        said, hint = explain(error)
+        raise DestinationError(f"{options.file} cannot be written: {said}", hint=hint) from error
+    print(f"{len(found)} strategies in {options.file}")
+
+
+def _import(options: argparse.Namespace) -> None:
+    try:
+        with open(options.file, encoding="utf-8") as file:
+            given = read_exported(file.read())
+    except OSError as error:
+        said, hint = explain(error)
+        raise PlanError(f"{options.file} cannot be read: {said}", element="strategies", hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{options.file} holds no exported strategies: {error}", element="strategies") from error
+    store = _store()
+    taken = 0
+    for one in given:
+        own = store.load(one.key)
+        if own is None or own.when < one.when:
+            taken += store.save(one)
+    print(f"{taken} of {len(given)} strategies taken over")
+
+
+def _clear(_options: argparse.Namespace) -> None:
+    print(f"{_store().clear()} strategies forgotten")
