@@ -13,10 +13,9 @@ from flowcompute.elements.compute import (
     Function,
     Operand,
     as_element,
-    cast,
+    as_operation,
     elementwise,
     is_weak,
-    unchanged,
 )
 from flowcompute.elements.op import Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site
@@ -271,7 +270,7 @@ def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> 
         result = maximum(result, min)
     if max is not None:
         result = minimum(result, max)
-    return result if isinstance(result, Compute) else unchanged(result)
+    return result if isinstance(result, Compute) else as_operation(result, result.dtype)
 
 
 def astype(x: Operand, dtype: object) -> Compute:
@@ -285,5 +284,4 @@ def astype(x: Operand, dtype: object) -> Compute:
         wanted = parse_dtype(dtype)  # type: ignore[arg-type]
     except TypeError as error:
         raise SpecError(str(error), element="astype", site=user_site()) from error
-    result = cast(from_element, wanted)
-    return result if isinstance(result, Compute) else unchanged(result)
+    return as_operation(from_element, wanted)

@@ -173,12 +173,15 @@ def cast(element: Element, dtype: np.dtype) -> Element:
         return element
     if isinstance(element, Constant) and not (element.dtype.kind == "f" and dtype.kind in "iu"):
         return Constant(element.value.astype(dtype))
+    return as_operation(element, dtype)
+
+
+def as_operation(element: Element, dtype: np.dtype) -> Compute:
+    """`element` in `dtype` as the result of an operation, also where it is a constant or has that dtype already.
+
+    A constant keeps its bytes, and is cast where it is used.
+    """
     return Compute(CAST, (element,), Spec(dtype, element.spec.shape, element.spec.stream), {"dtype": dtype})
-
-
-def unchanged(element: Element) -> Compute:
-    """`element` as the result of an operation that changes nothing, whatever its dtype."""
-    return Compute(CAST, (element,), element.spec, {"dtype": element.dtype})
 
 
 def _along_dtypes(dtype: np.dtype) -> tuple[np.dtype, ...]:

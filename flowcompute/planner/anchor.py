@@ -1,8 +1,11 @@
-"""What a hand-shaped kernel makes at the heart of a region, and what follows it number by number.
+"""What a hand-shaped kernel makes at the heart of a region, and what stands before and after it number by number.
 
 An **anchor** is a node whose result is matrices, over a stack and through all records: a product
 of matrices, or attention. A **row** is a row of these, numbered through all records. The
 element-wise operations that follow it are computed in registers, before anything is stored.
+
+An operand may be computed where it is loaded (`prologues.py` decides). Lowerings load it like
+others, as if it lay in memory, and `Anchor.factor` gives what belongs there.
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ import numpy as np
 
 from flowcompute.elements.nn.attention import ATTENTION
 from flowcompute.elements.op import Kind
+from flowcompute.elements.shape import RESHAPE
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
 from flowcompute.planner.kernel import Argument, Convert, Load, Var
 from flowcompute.planner.region import Access, Region
-from flowcompute.planner.storage import Storage, c_strides, storage
+from flowcompute.planner.storage import Storage, c_strides, seen_as, storage, views_of
 from flowcompute.spec import Spec
 
 
@@ -67,10 +71,12 @@ class Axes:
             return times(index, self.stride)
         terms = []
         for axis, (size, stride) in enumerate(zip(self.sizes, self.strides, strict=True)):
+            if not stride:
+                continue
             below = math.prod(self.sizes[axis + 1 :])
             whole = index if below == 1 else f"{index} / {below}"
             terms.append(times(f"({whole})" if axis == 0 else f"({whole} % {size})", stride))
-        return " + ".join(terms)
+        return " + ".join(terms) or "0"
 
     def outer(self) -> Axes:
         """All but the last axis."""
@@ -79,7 +85,10 @@ class Axes:
 
 @dataclass(frozen=True)
 class Operand:
-    """Its parameter, where it lies, its rows and columns, and how many axes of a stack stand before them."""
+    """Its parameter, where it lies, its rows and columns, and how many axes of a stack stand before them.
+
+    What is computed where it is loaded lies in a memory that is none, and has a parameter that the kernel has not.
+    """
 
     argument: Argument
     spec: Spec
@@ -98,6 +107,7 @@ class Anchor:
         height: rows of one matrix; 1 where a record is a row.
         column_axes: axes that count columns.
         dtype: what it is computed in.
+        crossing: values of which a run of columns may lie along several axes.
     """
 
     def __init__(
@@ -120,14 +130,37 @@ class Anchor:
         self.dtype = dtype
         self.arguments = Arguments()
         self.names = itertools.count()
+        self.crossing: set[int] = set()
 
     def operand(self, value: int, rows: int, columns: int) -> Operand:
         """A value whose last axes are `rows` axes of rows and `columns` axes of columns."""
-        spec, lies = self.graph.nodes[value].spec, storage(self.graph, value, self.region.entered)
-        argument = self.arguments.get("input", spec.dtype, lies.base)
+        spec = self.graph.nodes[value].spec
+        computed = self._computed(value)
+        if computed is None:
+            lies = storage(self.graph, value, self.region.entered)
+            argument = self.arguments.get("input", spec.dtype, lies.base)
+        else:
+            lies, argument = computed
         split, end = len(spec.shape) - columns, len(spec.shape) - columns - rows
         own = Axes.of(spec.shape[end:split], lies.strides[end:split])
-        return Operand(argument, spec, lies, own, Axes.of(spec.shape[split:], lies.strides[split:]), end)
+        along = Axes.of(spec.shape[split:], lies.strides[split:])
+        wide = [size for size in spec.shape[split:] if size > 1]
+        if along.sizes[-1] != (wide or [1])[-1] or not divides_only(self.graph, value):
+            self.crossing.add(argument.value)
+        return Operand(argument, spec, lies, own, along, end)
+
+    def _computed(self, value: int) -> tuple[Storage, Argument] | None:
+        """Where an operand that is computed here would lie if it were stored, and what stands for that."""
+        if value not in self.region.nodes:
+            return None
+        root, views = views_of(self.graph, value)
+        lies = seen_as(self.graph, root, views)
+        assert lies is not None, "operands without strides are stored"
+        return lies, Argument("", "input", self.graph.nodes[root].spec.dtype, root)
+
+    def is_computed(self, operand: Operand) -> bool:
+        """Whether an operand is computed where it is loaded."""
+        return operand.argument.value in self.region.nodes
 
     @property
     def units(self) -> int:
@@ -173,8 +206,12 @@ class Anchor:
     # -- values -----------------------------------------------------------------------------------
 
     def factor(self, scope: Scope, load: Load) -> Var:
-        """Numbers of an operand, in the dtype in which the anchor is computed."""
-        var = loaded(scope, load)
+        """Numbers of an operand, in the dtype in which the anchor is computed; lanes run along its columns."""
+        value = load.argument.value
+        if value in self.region.nodes:
+            var = BeforePoint(self, scope.beside(), value, load).value(value)
+        else:
+            var = loaded(scope, load)
         if var.dtype == self.dtype:
             return var
         return scope.let(Convert(var, var.dtype, self.dtype), self.dtype, var.lanes)
@@ -245,6 +282,59 @@ class AfterPoint(Point):
             return " + ".join(terms) or "0", columns.stride, self.count, None
         base = " + ".join(terms) or "0"
         return base, 1, self.count, f"{base} + {columns.offset(f'({self.column} + {{lane}})')}"
+
+
+class BeforePoint(Point):
+    """The numbers of what an operand is seen of that a load asks for, as if they lay in memory in C order."""
+
+    def __init__(self, anchor: Anchor, scope: Scope, root: int, asked: Load) -> None:
+        super().__init__(anchor.graph, anchor.region, anchor.arguments, scope)
+        self.spec = anchor.graph.nodes[root].spec
+        self.straight = root not in anchor.crossing
+        self.asked = asked
+        self.count = asked.count
+
+    def load(self, access: Access) -> Var:
+        """Load what a value has at the same place."""
+        lies = storage(self.graph, access.value, self.region.entered)
+        spec, asked = self.graph.nodes[access.value].spec, self.asked
+        argument = self.arguments.get("input", spec.dtype, lies.base)
+        strides = [0] * len(self.spec.shape)
+        for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
+            if axis is not None and size != 1:
+                strides[axis] = stride
+        # The first of several axes is never divided by: any length stands for that of the stream.
+        records = [(2, lies.record)] if self.spec.is_stream else []
+        pairs = [*records, *zip(self.spec.shape, strides, strict=True)]
+        axes = Axes.of([size for size, _ in pairs], [stride for _, stride in pairs])
+        behind = f" + {lies.offset}" if lies.offset else ""
+        if asked.each is not None:
+            each = f"{axes.offset(f'({asked.each})')}{behind}"
+            return loaded(self.scope, Load(argument, asked.index, 1, asked.count, each))
+        index = f"({asked.index})" if axes.single else self.scope.integer(asked.index)
+        index = f"{axes.offset(index)}{behind}"
+        if axes.single or asked.stride == 0 or self.straight:
+            stride = axes.stride * asked.stride if axes.single else self._stride(strides)
+            return loaded(self.scope, Load(argument, index, stride, asked.count if stride else None))
+        each = f"{axes.offset(f'({asked.index} + {asked.stride} * {{lane}})')}{behind}"
+        return loaded(self.scope, Load(argument, index, 1, asked.count, each))
+
+    def _stride(self, strides: Sequence[int]) -> int:
+        """From lane to lane; lanes stand along the axis whose own stride goes into what was asked."""
+        own = c_strides(self.spec.shape)
+        steps = zip(self.spec.shape, own, strides, strict=True)
+        return next((s * (self.asked.stride // o) for n, o, s in steps if n > 1 and o <= abs(self.asked.stride)), 0)
+
+
+def divides_only(graph: Graph, value: int) -> bool:
+    """Whether each axis of a value lies along one axis of what it is seen of: no view makes one of several."""
+    _, views = views_of(graph, value)
+    for node in (graph.nodes[view] for view in views):
+        made, seen = node.spec.shape, graph.nodes[node.inputs[0]].spec.shape
+        ends = {math.prod(made[axis:]) for axis in range(len(made) + 1)}
+        if node.op is RESHAPE and not all(math.prod(seen[axis:]) in ends for axis in range(len(seen))):
+            return False
+    return True
 
 
 def times(text: str, factor: int) -> str:

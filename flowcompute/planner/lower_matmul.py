@@ -40,6 +40,8 @@ ROWS_PER_ITEM = 128
 """Most rows of a work-item, a multiple of `TILE_ROWS`."""
 PACKED_ROWS = 16
 """Fewest rows for which a panel of B is first copied to where its rows follow each other."""
+LEFT_BYTES = 512 << 10
+"""Rows of A that are kept at hand where they are computed, so that each number is computed once."""
 
 
 class MatmulLowering:
@@ -55,17 +57,28 @@ class MatmulLowering:
         many = region.stream or one.units >= PACKED_ROWS
         self.packed = many if one.shared else one.height >= PACKED_ROWS
         self.panels = one.inner > PANEL
+        # Where A is computed as it is loaded, that is done for a block of rows before any of its columns.
+        self.kept = one.is_computed(one.a)
+        self.pitch = -(-one.inner // self.lanes) * self.lanes
+        fit = LEFT_BYTES // max(1, self.pitch * itemsize) // TILE_ROWS * TILE_ROWS
+        self.block = max(TILE_ROWS, min(ROWS_PER_ITEM, fit))
 
     def lower(self, name: str) -> Kernel:
         """The kernel; its work counts rows."""
         one = self.contraction
         body = self._columns() if one.b.columns.single else self._lines()
-        if one.shared:
+        ends = [] if one.shared else [f"(begin / {one.height} + 1) * {one.height}"]
+        if self.kept:
+            ends.append(f"begin + {self.block}")
+            body = [*self._keep(), *body]
+        if not ends:
             rows: list[Stmt] = [SetInteger("begin", "start"), SetInteger("end", "stop"), *body]
         else:
-            end = SetInteger("end", f"min(stop, (begin / {one.height} + 1) * {one.height})")
+            until = "stop"
+            for end in ends:
+                until = f"min({until}, {end})"
             again = SetInteger("begin", "end", new=False)
-            rows = [SetInteger("begin", "start"), While("begin < stop", (end, *body, again))]
+            rows = [SetInteger("begin", "start"), While("begin < stop", (SetInteger("end", until), *body, again))]
         together = one.height if self.packed and not one.shared and one.height <= ROWS_PER_ITEM else TILE_ROWS
         return Kernel(
             name,
@@ -107,11 +120,31 @@ class MatmulLowering:
             column += count
         return strips
 
-    def _arrays(self) -> list[Stmt]:
-        if not self.packed:
-            return []
+    def _keep(self) -> list[Stmt]:
+        """Compute the block's rows of A."""
         one = self.contraction
-        arrays: list[Stmt] = [Array("packed", one.dtype, self.lanes, min(one.inner, PANEL) * self.vectors or 1)]
+        line = Scope(one.names, lanes=self.lanes)
+        at_a = one.of_a(line, one.row(line, "r"))
+
+        def vector(k: str, count: str | None) -> list[Stmt]:
+            inner = line.inner()
+            stride = one.a.columns.stride
+            numbers = one.factor(inner, Load(one.a.argument, f"{at_a} + {times(k, stride)}", stride, count))
+            inner.add(Put("left", f"(r - begin) * {self.pitch} + {k}", numbers, vector=True))
+            return inner.statements
+
+        whole = one.inner // self.lanes * self.lanes
+        line.add(For("k", "0", str(whole), str(self.lanes), tuple(vector("k", None))))
+        if one.inner > whole:
+            line.add(If("1", tuple(vector(str(whole), str(one.inner - whole)))))
+        return [For("r", "begin", "end", "1", tuple(line.statements))]
+
+    def _arrays(self) -> list[Stmt]:
+        one = self.contraction
+        kept: list[Stmt] = [Array("left", one.dtype, 1, self.block * self.pitch or 1)] if self.kept else []
+        if not self.packed:
+            return kept
+        arrays: list[Stmt] = [*kept, Array("packed", one.dtype, self.lanes, min(one.inner, PANEL) * self.vectors or 1)]
         if self.panels:
             arrays.append(Array("totals", one.dtype, self.lanes, ROWS_PER_ITEM * self.vectors))
         return arrays
@@ -162,7 +195,7 @@ class MatmulLowering:
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
         places = self._places(scope, rows)
-        at_a, at_b = [one.of_a(scope, row) for row in places], one.of_b(scope, places[0])
+        at_a, at_b = [self._of_a(scope, row) for row in places], one.of_b(scope, places[0])
         totals = self._zeros(scope, rows, vectors)
 
         def columns(inner: Scope) -> list[Var]:
@@ -195,7 +228,7 @@ class MatmulLowering:
         scope = Scope(one.names, lanes=self.lanes)
         places = self._places(scope, rows)
         sums = self._zeros(scope, rows, vectors)
-        at_a = [scope.integer(f"{one.of_a(scope, row)} + {times(start, one.a.columns.stride)}") for row in places]
+        at_a = [scope.integer(f"{self._of_a(scope, row)} + {times(start, self.stride)}") for row in places]
 
         def packed(inner: Scope) -> list[Var]:
             return [inner.let(Item("packed", f"k * {vectors} + {vector}"), one.dtype) for vector in range(vectors)]
@@ -214,6 +247,24 @@ class MatmulLowering:
                 self._store(last, row, vector, count, added)
                 scope.add(If(f"panel + {PANEL} < {one.inner}", (Put("totals", slot, added),), tuple(last.statements)))
         return scope.statements
+
+    def _of_a(self, scope: Scope, row: Row) -> str:
+        """Where a row of A begins, in memory or where it is kept."""
+        if self.kept:
+            return scope.integer(f"({row.number} - begin) * {self.pitch}")
+        return self.contraction.of_a(scope, row)
+
+    @property
+    def stride(self) -> int:
+        """From one number of a row of A to the next."""
+        return 1 if self.kept else self.contraction.a.columns.stride
+
+    def _left(self, scope: Scope, at: str) -> Var:
+        """One number of A in all lanes."""
+        one = self.contraction
+        if self.kept:
+            return scope.let(Splat(scope.let(Item("left", at), one.dtype, 1)), one.dtype)
+        return one.factor(scope, Load(one.a.argument, at, 0))
 
     def _zeros(self, scope: Scope, rows: int, vectors: int) -> list[list[Var]]:
         zero, dtype = self.contraction.zero(), self.contraction.dtype
@@ -247,11 +298,10 @@ class MatmulLowering:
         stop: str,
         columns: Callable[[Scope], list[Var]],
     ) -> None:
-        one = self.contraction
         inner = scope.inner()
         right = columns(inner)
         for at, line in zip(at_a, sums, strict=True):
-            a = one.factor(inner, Load(one.a.argument, f"{at} + {times('k', one.a.columns.stride)}", 0))
+            a = self._left(inner, f"{at} + {times('k', self.stride)}")
             for own, b in zip(line, right, strict=True):
                 inner.add(Assign(own, Splat(inner.let(MultiplyAdd(a, b, own), own.dtype))))
         scope.add(For("k", start, stop, "1", tuple(inner.statements)))

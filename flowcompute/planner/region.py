@@ -35,7 +35,8 @@ class Region:
         reads: for each node, its operands: a node of the region or an access.
         outputs: ids of values stored, in order.
         folds: ids of fold nodes whose block results are stored.
-        anchor: id of the anchor (a matrix product, attention) that everything else follows, if there is one.
+        anchor: id of the anchor (a matrix product, attention), if there is one. What follows it runs along the
+            domain; what makes an operand of it, where that is loaded, along axes of its own, with views among it.
         entered: values that come from another clock as they are, and so lie in memory of their own.
     """
 

@@ -15,6 +15,7 @@ from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.anchor import anchor_name
 from flowcompute.planner.fold import CANONICAL_FOLDS
 from flowcompute.planner.grouping import Group, Groups
+from flowcompute.planner.prologues import Cone
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.region import Access, Layout, Region
 
@@ -29,8 +30,9 @@ class _Refusal(Exception):  # noqa: N818 - a decision, not an error
 
 
 class _Builder(Groups):
-    def __init__(self, graph: Graph, levels: Sequence[int], *, numbers_on_host: bool) -> None:
+    def __init__(self, graph: Graph, levels: Sequence[int], cones: Sequence[Cone], *, numbers_on_host: bool) -> None:
         super().__init__(graph, levels)
+        self.cones = cones
         self.numbers_on_host = numbers_on_host
         self.reasons: list[Reason] = []
 
@@ -96,18 +98,37 @@ class _Builder(Groups):
 
     def _start_anchor(self, node: Node, stream: bool) -> None:
         """A product or attention begins a kernel of its own, which what follows it element by element joins."""
-        for i in dict.fromkeys(node.inputs):
-            owner = self.groups.get(self.group_of.get(i, -1))
-            if owner is not None and (owner.stream, owner.level) == (stream, self.levels[node.id]):
-                name = self.graph.nodes[i].name
-                text = f"{name} is stored: {anchor_name(node)} reads what it multiplies many times"
-                self.reasons.append(Reason("cut", node.name, text))
         group = Group(self._new_id(node), stream, self.levels[node.id], node.spec.shape, anchor=node.id)
         self.groups[group.id] = group
-        group.reads[node.id] = tuple(Access(i, tuple(range(len(self.graph.nodes[i].spec.shape)))) for i in node.inputs)
+        cones = [cone for cone in self.cones if cone.anchor == node.id]
+        computed = {cone.operand for cone in cones}
+        for cone in cones:
+            self._place_cone(group, cone)
+        group.reads[node.id] = tuple(i if i in computed else self._whole(i) for i in node.inputs)
         group.layouts[node.id] = _own_axes(node.spec.shape)
         group.nodes.append(node.id)
         self.group_of[node.id] = group.id
+
+    def _place_cone(self, group: Group, cone: Cone) -> None:
+        """What makes an operand lies on axes of its own, those of the cone's root."""
+        rank = len(self.graph.nodes[cone.root].spec.shape)
+        for i in cone.nodes:
+            node = self.graph.nodes[i]
+            if node.kind is Kind.VIEW:
+                group.reads[i] = node.inputs
+            else:
+                group.reads[i] = tuple(o if o in cone.nodes else self._whole(o, rank) for o in node.inputs)
+            group.layouts[i] = self._whole(i, rank).layout
+        group.nodes = sorted({*group.nodes, *cone.nodes})
+
+    def _whole(self, value: int, rank: int | None = None) -> Access:
+        """A value on its own axes, or on the last of `rank`."""
+        shape = self.graph.nodes[value].spec.shape
+        behind = 0 if rank is None else rank - len(shape)
+        axes = (axis + behind for axis in range(len(shape)))
+        if rank is None:
+            return Access(value, tuple(axes))
+        return Access(value, tuple(axis if size != 1 else None for axis, size in zip(axes, shape, strict=True)))
 
     def _new_id(self, node: Node) -> int:
         number = len(self.groups) + node.id
@@ -315,20 +336,27 @@ def _spread(axes: Layout, shape: tuple[int, ...], domain: tuple[int, ...]) -> La
 
 
 def build_regions(
-    graph: Graph, levels: Sequence[int], fused: Iterable[int], wanted: set[int], *, numbers_on_host: bool = False
+    graph: Graph,
+    levels: Sequence[int],
+    fused: Iterable[int],
+    wanted: set[int],
+    cones: Sequence[Cone] = (),
+    *,
+    numbers_on_host: bool = False,
 ) -> tuple[list[Region], list[int], list[Reason]]:
     """Group the nodes `fused` (topological order) into regions.
 
     Args:
         levels: for each node how many passes come before it.
         wanted: values that something outside regions takes.
+        cones: what computes operands of anchors where they are loaded; not among `fused`.
         numbers_on_host: fold streams of numbers on the host, where batches of any size may come:
             kernels take whole canonical blocks of them.
 
     Returns:
         The regions, ids of the folds that take records on the host, and the reason for each cut.
     """
-    builder = _Builder(graph, levels, numbers_on_host=numbers_on_host)
+    builder = _Builder(graph, levels, cones, numbers_on_host=numbers_on_host)
     for i in fused:
         builder.add(graph.nodes[i])
     builder.merge_side_by_side()

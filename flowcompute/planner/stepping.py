@@ -12,6 +12,7 @@ from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower import lower
 from flowcompute.planner.lower_scan import why_on_host
+from flowcompute.planner.prologues import find_cones
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.region import Region
 from flowcompute.planner.regions import build_regions
@@ -56,15 +57,17 @@ class StepMaker:
             wanted: values that something else takes.
             entered: by clock, the values that come from other clocks as they are.
         """
-        nodes = [self.graph.nodes[i] for i in sorted(places)]
+        cones, stored = find_cones(self.graph, places)
+        loaded = {i for cone in cones for i in cone.nodes}
+        nodes = [self.graph.nodes[i] for i in sorted(places) if i not in loaded]
         alone = [node for node in nodes if node.kind in ALONE or (node.kind is Kind.SCAN and not self._is_fused(node))]
-        wanted = wanted.union(*(node.inputs for node in alone))
+        wanted = wanted.union(*(node.inputs for node in alone)) - loaded
         levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
         fused = [node.id for node in nodes if self._is_fused(node)]
         regions, host_folds, reasons = build_regions(
-            self.graph, levels, fused, wanted, numbers_on_host=self.config.by_hand
+            self.graph, levels, fused, wanted, cones, numbers_on_host=self.config.by_hand
         )
-        self.reasons += [reason for reason in reasons if reason not in self.reasons]
+        self.reasons += [reason for reason in (*stored, *reasons) if reason not in self.reasons]
         made: dict[int, list[Step]] = {}
         for region in regions:
             here = (entered or {}).get(region.level, frozenset())

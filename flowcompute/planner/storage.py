@@ -57,6 +57,25 @@ def storage(graph: Graph, value: int, entered: Collection[int] = ()) -> Storage:
     return Storage(value, 0, node.spec.item_numbers if node.spec.is_stream else 0, c_strides(shape))
 
 
+def views_of(graph: Graph, value: int) -> tuple[int, tuple[int, ...]]:
+    """What a value is seen of, and the views in between, the last one first."""
+    views = []
+    while graph.nodes[value].kind is Kind.VIEW:
+        views.append(value)
+        value = graph.nodes[value].inputs[0]
+    return value, tuple(views)
+
+
+def seen_as(graph: Graph, root: int, views: Sequence[int]) -> Storage | None:
+    """Where a value, seen of `root` through views, would lie if `root` had memory of its own; None without strides."""
+    spec = graph.nodes[root].spec
+    lies: Storage | None = Storage(root, 0, spec.item_numbers if spec.is_stream else 0, c_strides(spec.shape))
+    for view in reversed(views):
+        node = graph.nodes[view]
+        lies = None if lies is None else _seen(node, lies, graph.nodes[node.inputs[0]].spec.shape)
+    return lies
+
+
 def is_view(graph: Graph, value: int) -> bool:
     """Whether a value has no memory of its own."""
     return storage(graph, value).base != value

@@ -21,6 +21,7 @@ from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.kernel import register_dtype
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.steps import RegionStep
+from flowcompute.planner.storage import view_array
 from flowcompute.reference.user_functions import evaluate
 from flowcompute.spec import is_float
 from flowcompute.strategy import default_memory_bytes
@@ -66,6 +67,9 @@ class NumpyExecutor(StepExecutor):
                 known[i] = self._generate(node, node.op, items)
                 continue
             operands = [self._operand(o, known, region.stream, items) for o in node.inputs]
+            if node.kind is Kind.VIEW:
+                known[i] = view_array(node, operands, stream=node.spec.is_stream)
+                continue
             if node.kind is Kind.FOLD:
                 self.folds[i].push_records([self._spread(node, operand, items) for operand in operands])
                 continue

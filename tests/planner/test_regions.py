@@ -114,8 +114,8 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
     "where and bools": (lambda: choice(rows()), 1, []),
     "a product and what follows": (
         lambda: fc.exp((rows() + 1) @ weights(7, 5)),
-        2,
-        ["matmul: add is stored: a matrix product reads what it multiplies many times"],
+        1,
+        [],
     ),
     "sums of products": (
         lambda: (rows() @ weights(7, 5)).sum(axis=1),
@@ -125,7 +125,7 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
     "two products": (
         lambda: rows() @ weights(7, 5) + rows() @ weights(7, 5),
         2,
-        ["add: a kernel holds one matrix product or attention"],
+        ["add: a kernel holds one matrix product, attention or scan"],
     ),
     "labels beside rows": (lambda: at_labels(rows(), labels()), 1, []),
     "numbers beside rows, both ways": (lambda: beside_numbers(rows(), numbers()), 1, []),
