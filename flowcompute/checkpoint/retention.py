@@ -37,7 +37,6 @@ class Retention:
     def job(self, blobs: list[Blob]) -> None:
         """The job refers to these blobs."""
         self._by_job = _contents(blobs)
-        self._pending -= self._by_job
 
     def committed(self, number: int, blobs: list[Blob]) -> None:
         """A generation counts now, and refers to these blobs."""

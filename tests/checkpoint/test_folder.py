@@ -77,6 +77,21 @@ def test_who_comes_second_while_a_checkpoint_is_published_owns_nothing(path: str
         assert folder.newest().number == 0
 
 
+def test_who_comes_when_a_checkpoint_was_just_published_makes_no_second_one(path: str) -> None:
+    first = CheckpointFolder.create(path)
+    first.commit({})
+
+    class Late(Files):
+        def make_folder(self, path: str, mode: int = 0o700) -> None:
+            first.publish()
+            first.close()
+            super().make_folder(path, mode)
+
+    with pytest.raises(CheckpointError, match="job is there already"):
+        CheckpointFolder.create(path, Late())
+    assert os.listdir(os.path.dirname(path)) == ["job"]
+
+
 def test_a_link_where_a_checkpoint_would_be_built_is_not_followed(path: str, tmp_path: Path) -> None:
     published(path).close()
     (tmp_path / ".other.building").symlink_to(path)
@@ -224,6 +239,16 @@ def test_a_blob_is_written_once() -> None:
         assert folder.put_blob(np.arange(6)) == other
         assert len(files.log) == done
         assert folder.get_blob(blob).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_a_blob_that_was_removed_is_written_again(path: str) -> None:
+    with published(path) as folder:
+        folder.commit({"blob": folder.put_blob(np.arange(3))})
+        for _ in range(3):
+            folder.commit({})
+        assert not [name for name in names(path) if name.startswith("blob")]
+        folder.commit({"blob": folder.put_blob(np.arange(3))})
+        assert folder.newest().number == 5
 
 
 def test_looking_while_the_owner_goes_on(path: str) -> None:
