@@ -7,8 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowcompute.gpu.types import type_of
 from flowcompute.planner.kernel import Copying, OfFragments
-from flowcompute.planner.kernel_tensor import AwaitCopies, Copy, EndCopies, Fragment, FragmentMultiply
+from flowcompute.planner.kernel_tensor import (
+    Across,
+    AwaitCopies,
+    Copy,
+    EndCopies,
+    Fragment,
+    FragmentMultiply,
+    FragmentOf,
+    Join,
+)
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
 _FRAGMENT = """static inline uint4 fc_fragment{suffix}(const __local void *from) {{
@@ -27,6 +37,23 @@ _MULTIPLY = """static inline float4 fc_multiply_{name}(uint4 a, uint2 b, float4 
         : "r"(a.s0), "r"(a.s1), "r"(a.s2), "r"(a.s3), "r"(b.s0), "r"(b.s1));
     return (float4)(p, q, r, s);
 }}
+"""
+
+_PACK = """static inline uint4 fc_pack_{name}(float4 low, float4 high) {{
+    uint a, b, c, d;
+    asm("cvt.rn.{name}x2.f32 %0, %1, %2;" : "=r"(a) : "f"(low.s1), "f"(low.s0));
+    asm("cvt.rn.{name}x2.f32 %0, %1, %2;" : "=r"(b) : "f"(low.s3), "f"(low.s2));
+    asm("cvt.rn.{name}x2.f32 %0, %1, %2;" : "=r"(c) : "f"(high.s1), "f"(high.s0));
+    asm("cvt.rn.{name}x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high.s3), "f"(high.s2));
+    return (uint4)(a, b, c, d);
+}}
+"""
+
+_ACROSS = """static inline float fc_across(float a, uint bit) {
+    float b;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(b) : "f"(a), "r"(bit));
+    return b;
+}
 """
 
 # Of no bytes nothing is read, wherever the address points, and the place is filled with zeros.
@@ -52,6 +79,15 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
             name = f"fc_multiply_{kind}"
             helpers.setdefault(name, _MULTIPLY.format(name=kind, depth=depth))
             return f"{name}({a.name}, {b.name}.{'hi' if part else 'lo'}, {c.name})"
+        case FragmentOf(low, high, dtype):
+            kind, _ = _FORMATS[dtype]
+            helpers.setdefault(f"fc_pack_{kind}", _PACK.format(name=kind))
+            return f"fc_pack_{kind}({low.name}, {high.name})"
+        case Join(low, high):
+            return f"({type_of(low.dtype, low.lanes + high.lanes, 0)})({low.name}, {high.name})"
+        case Across(operand, bit):
+            helpers.setdefault("fc_across", _ACROSS)
+            return f"fc_across({operand.name}, {bit})"
         case _:
             raise NotImplementedError(expr)
 

@@ -45,6 +45,31 @@ class FragmentMultiply(OfFragments):
 
 
 @dataclass(frozen=True, slots=True)
+class FragmentOf(OfFragments):
+    """Sums of twice 8 columns as the left operand of a multiplication with as much of k, rounded to a half format."""
+
+    low: Var
+    high: Var
+    dtype: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Join(OfFragments):
+    """Both vectors as one."""
+
+    low: Var
+    high: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Across(OfFragments):
+    """The float that the work-item of the team has whose number differs in this one bit."""
+
+    operand: Var
+    bit: int
+
+
+@dataclass(frozen=True, slots=True)
 class Copy(Copying):
     """Begin to bring `numbers` neighbours of an argument into a local array; zeros unless `exists`.
 

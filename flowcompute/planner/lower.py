@@ -16,6 +16,7 @@ from flowcompute.planner.lower_rows import lower_rows
 from flowcompute.planner.lower_scan import lower_scan
 from flowcompute.planner.lower_short_rows import lower_short_rows
 from flowcompute.planner.lower_team_rows import lower_team_rows
+from flowcompute.planner.lower_tensor_attention import lower_tensor_attention
 from flowcompute.planner.lower_tensor_matmul import lower_tensor_matmul
 from flowcompute.planner.lower_tiled_attention import TiledAttentionLowering
 from flowcompute.planner.lower_tiled_matmul import TiledMatmulLowering
@@ -31,6 +32,8 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
 def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
     traits = style.traits
     if region.anchor is not None and graph.nodes[region.anchor].op is ATTENTION:
+        if traits.tensor_cores and (kernel := lower_tensor_attention(graph, region, traits, name)) is not None:
+            return kernel
         if traits.code_shape == "gpu":
             return TiledAttentionLowering(graph, region).lower(name)
         return AttentionLowering(graph, region, traits).lower(name)

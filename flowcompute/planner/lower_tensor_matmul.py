@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flowcompute.graph.graph import Graph
-from flowcompute.planner.anchor import Axes, times
+from flowcompute.planner.anchor import times
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.contraction import Contraction
 from flowcompute.planner.emit import Scope
@@ -23,23 +23,18 @@ from flowcompute.planner.kernel import (
     Assign,
     Barrier,
     For,
-    Half,
     If,
-    Item,
     Kernel,
-    Put,
     Splat,
     Var,
 )
 from flowcompute.planner.kernel_tensor import AwaitCopies, EndCopies, FragmentMultiply
 from flowcompute.planner.lower_tiled_matmul import place_of_tile
 from flowcompute.planner.region import Region
-from flowcompute.planner.tensor_tile import EDGE, TEAM, TILES, Feed, Reader, TensorTile, copied_together
+from flowcompute.planner.tensor_results import LANES, PITCH, Results
+from flowcompute.planner.tensor_tile import EDGE, TEAM, TILES, Feed, Reader, TensorTile, copied_together, lines_along_k
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
-LANES = 4
-PITCH = 8
-"""Sums between the lines of a tile of the result, so that work-items of a team write to different banks."""
 LEAST = 16
 """Of fewer rows or columns tiles of fragments would be empty for the most part."""
 
@@ -111,13 +106,6 @@ def lower_tensor_matmul(graph: Graph, region: Region, traits: Traits, name: str)
     return lowering.lower(name) if lowering.fits else None
 
 
-def lines_along_k(k: Axes, other: Axes) -> bool | None:
-    """Whether neighbours in memory are neighbours along k, or along the other axis (False); None if neither."""
-    if k.stride == 1:
-        return True
-    return False if other.stride == 1 else None
-
-
 class _Lowering:
     def __init__(self, one: Contraction, region: Region, tile: Tile) -> None:
         self.one, self.region, self.tile = one, region, tile
@@ -139,7 +127,7 @@ class _Lowering:
         place = place_of_tile(scope, one, tile.rows, tile.columns)
         self.row, self.until, self.column = place.row, place.until, place.column
         sums = self._product(scope)
-        self._results(scope, sums)
+        self._results().add(scope, sums, self.top, self.left, lambda _, __, pair: pair)
         size = tile.local_bytes(one.a.argument.dtype.itemsize) // FLOAT32.itemsize
         body = For("t", "gid", place.many, "gsize", tuple(scope.statements))
         return Kernel(
@@ -288,28 +276,15 @@ class _Lowering:
 
     # -- results ----------------------------------------------------------------------------------------
 
-    def _results(self, scope: Scope, sums: list[list[Var]]) -> None:
-        """Sums into local memory, and from there with what follows into the result."""
+    def _results(self) -> Results:
         one, tile = self.one, self.tile
-        pitch = tile.columns + PITCH
-        scope.add(Barrier())
-        place = scope.narrow(f"({self.top} + lid % {TEAM} / 4) * {pitch} + {self.left} + lid % 4 * 2")
-        for i, line in enumerate(sums):
-            for j, total in enumerate(line):
-                for lower in (False, True):
-                    half = scope.let(Half(total, lower), FLOAT32, 2)
-                    further = (i * EDGE + 8 * lower) * pitch + j * 8
-                    scope.add(Put(TILES, f"{place} + {further}", half, vector=True))
-        scope.add(Barrier())
-        body = scope.inner(LANES)
-        across = tile.columns // LANES
-        down = body.narrow(f"(int)e / {across}")
-        at = body.narrow(f"(int)e % {across} * {LANES}")
-        row, column = body.integer(f"{self.row} + {down}"), body.integer(f"{self.column} + {at}")
-        inside = body.inner(LANES)
-        made = inside.let(Item(TILES, f"{down} * {pitch} + {at}", vector=True), FLOAT32, LANES)
-        count = None if one.columns % LANES == 0 else inside.integer(f"min((long){LANES}, {one.columns} - {column})")
-        one.store(inside, one.row(inside, row), column, count, made)
-        body.add(If(f"{row} < {self.until} && {column} < {one.columns}", tuple(inside.statements)))
-        many = tile.rows * across
-        scope.add(For("e", "lid", str(many), str(tile.group), tuple(body.statements), unroll=4), Barrier())
+
+        def exists(row: str, column: str) -> str:
+            return f"{self.row} + {row} < {self.until} && {self.column} + {column} < {one.columns}"
+
+        def store(scope: Scope, row: str, column: str, made: Var) -> None:
+            column = scope.integer(f"{self.column} + {column}")
+            count = None if one.columns % LANES == 0 else scope.integer(f"min((long){LANES}, {one.columns} - {column})")
+            one.store(scope, one.row(scope, scope.integer(f"{self.row} + {row}")), column, count, made)
+
+        return Results(tile.rows, tile.columns, tile.group, store, exists)

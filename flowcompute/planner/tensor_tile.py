@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flowcompute.planner.anchor import Operand
+from flowcompute.planner.anchor import Axes, Operand
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import Argument, For, Stmt, Var
 from flowcompute.planner.kernel_tensor import Copy, Fragment
@@ -44,6 +44,13 @@ def copied_together(operand: Operand, line: int, extent: int) -> int:
     stacks = (stride for size, stride in zip(shape, lies.strides, strict=False) if size != 1)
     together = math.gcd(lies.offset, lies.record, *stacks, line, extent)
     return math.gcd(together, CHUNK_BYTES // operand.argument.dtype.itemsize)
+
+
+def lines_along_k(k: Axes, other: Axes) -> bool | None:
+    """Whether neighbours in memory are neighbours along k, or along the other axis (False); None if neither."""
+    if k.stride == 1:
+        return True
+    return False if other.stride == 1 else None
 
 
 @dataclass(frozen=True)

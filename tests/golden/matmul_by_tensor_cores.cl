@@ -367,18 +367,18 @@ void k0(
         for (long e = lid; e < 1024; e += 128) {
             int i175 = (int)((int)e / 16);
             int i176 = (int)((int)e % 16 * 4);
-            long i177 = i4 + i175;
-            long i178 = i5 + i176;
-            if (i177 < n && i178 < 50) {
-                float4 v179 = *(__local float4 *)(tiles + i175 * 72 + i176);
-                long i180 = min((long)4, 50 - i178);
-                float4 v181 = fc_round_float16_4(v179);
-                fc_scatter_float16_4((v181 == v181 ? v181 : (float4)(as_float(0x7fc00000U))), out0 + (i177 * 50 + (i178)), 1, i180);
+            if (i4 + i175 < n && i5 + i176 < 50) {
+                float4 v177 = *(__local float4 *)(tiles + i175 * 72 + i176);
+                long i178 = i5 + i176;
+                long i179 = min((long)4, 50 - i178);
+                long i180 = i4 + i175;
+                float4 v181 = fc_round_float16_4(v177);
+                fc_scatter_float16_4((v181 == v181 ? v181 : (float4)(as_float(0x7fc00000U))), out0 + (i180 * 50 + (i178)), 1, i179);
                 if (any(v181 != v181)) {
-                    if (0 < i180 && v181.s0 != v181.s0) ((__global ushort *)out0)[i177 * 50 + (i178) + 0] = 0x7e00;
-                    if (1 < i180 && v181.s1 != v181.s1) ((__global ushort *)out0)[i177 * 50 + (i178) + 1] = 0x7e00;
-                    if (2 < i180 && v181.s2 != v181.s2) ((__global ushort *)out0)[i177 * 50 + (i178) + 2] = 0x7e00;
-                    if (3 < i180 && v181.s3 != v181.s3) ((__global ushort *)out0)[i177 * 50 + (i178) + 3] = 0x7e00;
+                    if (0 < i179 && v181.s0 != v181.s0) ((__global ushort *)out0)[i180 * 50 + (i178) + 0] = 0x7e00;
+                    if (1 < i179 && v181.s1 != v181.s1) ((__global ushort *)out0)[i180 * 50 + (i178) + 1] = 0x7e00;
+                    if (2 < i179 && v181.s2 != v181.s2) ((__global ushort *)out0)[i180 * 50 + (i178) + 2] = 0x7e00;
+                    if (3 < i179 && v181.s3 != v181.s3) ((__global ushort *)out0)[i180 * 50 + (i178) + 3] = 0x7e00;
                 }
             }
         }

@@ -74,6 +74,11 @@ def attention() -> list[fc.Element]:
     return [fc.nn.attention(x, x, x[..., :4], causal=True)]
 
 
+def half_attention() -> list[fc.Element]:
+    x = fc.source(np.zeros((8, 70, 16), "f2"), name="x")
+    return [fc.nn.attention(x, x, x)]
+
+
 GRAPHS = {
     "map": (lambda: [chain(numbers())], CPU),
     "map_on_a_gpu": (lambda: [chain(numbers())], GPU),
@@ -91,6 +96,7 @@ GRAPHS = {
     "middle_axis": (lambda: [fc.source(np.zeros((8, 3, 5, 2), "f4")).sum(axis=(1, 3))], CPU),
     "attention": (attention, CPU),
     "attention_on_a_gpu": (attention, GPU),
+    "attention_by_tensor_cores": (half_attention, NVIDIA),
     "matmul_by_tensor_cores": (lambda: [rows(200, "f2") @ fc.constant(np.zeros((200, 50), "f2"))], NVIDIA),
     "matmul": (lambda: [rows(20) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
 }

@@ -8,6 +8,7 @@ run in step, so that a missing barrier shows on a real device only.
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,7 +16,16 @@ import numpy as np
 
 from flowcompute.planner import kernel as ir
 from flowcompute.planner.kernel import Kernel, Stmt, Var
-from flowcompute.planner.kernel_tensor import AwaitCopies, Copy, EndCopies, Fragment, FragmentMultiply
+from flowcompute.planner.kernel_tensor import (
+    Across,
+    AwaitCopies,
+    Copy,
+    EndCopies,
+    Fragment,
+    FragmentMultiply,
+    FragmentOf,
+    Join,
+)
 
 TEAM = 32
 LANE = np.arange(TEAM)
@@ -39,11 +49,26 @@ def emulate(kernel: Kernel, arrays: Mapping[int, np.ndarray], n: int, groups: in
 
 def _python(text: str) -> str:
     """C's integer expressions as Python's; none of ours divides what is negative."""
+    for sign in ("||", "&&"):
+        if sign in text:
+            return f" {sign[0]} ".join(f"({_python(part)})" for part in text.split(sign))
     text = re.sub(r"\((?:long|int)\)", "", text)
     text = re.sub(r"\b(\d+)L\b", r"\1", text).replace("/", "//")
     text = re.sub(r"\bmin\(", "np.minimum(", text)
-    text = re.sub(r"\bmax\(", "np.maximum(", text)
-    return " & ".join(f"({part})" for part in text.split("&&")) if "&&" in text else text
+    return re.sub(r"\bmax\(", "np.maximum(", text)
+
+
+class _Scalars(dict[str, Any]):
+    """Values of one lane, which conditions may ask whether they are NaN."""
+
+    def __init__(self, values: dict[str, np.ndarray]) -> None:
+        super().__init__(isnan=np.isnan)
+        self.values_by_name = values
+
+    def __missing__(self, name: str) -> np.ndarray:
+        if name not in self.values_by_name:
+            raise KeyError(name)
+        return self.values_by_name[name][:, 0]
 
 
 class _WorkGroup:
@@ -61,7 +86,7 @@ class _WorkGroup:
         self.block(self.kernel.body)
 
     def integer(self, text: str) -> Any:
-        return eval(_python(text), {}, self.names)
+        return eval(_python(text), {}, ChainMap(self.names, _Scalars(self.values)))
 
     def each(self, text: str) -> np.ndarray:
         return np.broadcast_to(self.integer(text), self.lid.shape)
@@ -193,6 +218,17 @@ class _WorkGroup:
                     return self.fragment(expr)
                 case FragmentMultiply():
                     return self.multiply(expr)
+                case FragmentOf(low, high, dtype):
+                    both = np.concatenate([of(low), of(high)], axis=1).astype(dtype)
+                    return both.view(np.uint32)
+                case Join(low, high):
+                    return np.concatenate([of(low), of(high)], axis=1)
+                case Across(operand, bit):
+                    return of(operand)[self.lid ^ bit]
+                case ir.MultiplyAdd(a, b, c):
+                    return (of(a).astype("f8") * of(b) + of(c)).astype(var.dtype)
+                case ir.Below(count):
+                    return np.arange(var.lanes) < self.each(count)[:, None]
                 case ir.Apply(op, operands, _, rounds):
                     made = np.asarray(op.numpy(*map(of, operands)))
                     return made if rounds is None else made.astype(rounds).astype(np.float32)
