@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.checkpoint.fields import DTYPES, Fields, refuse
+from flowcompute.checkpoint.fields import DTYPES, Fields, brief, refuse, refused
 from flowcompute.checkpoint.fingerprint import changed_file, changes, read_state
 from flowcompute.files import FILES, Files, shown
 
@@ -32,13 +32,20 @@ def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     Raises:
         CheckpointError: if one of them is no description.
     """
+    try:
+        return _differences(stored, now)
+    except (RecursionError, ValueError) as error:
+        raise refused("a job's description is not sound", got=str(error)) from error
+
+
+def _differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    then, here = _nodes(stored), _nodes(now)
     lines = []
     for key, what in (("format", "the format of job data"), ("order", "the canonical order of reductions")):
         if stored.get(key) != now.get(key):
-            lines.append(f"{what} was version {stored.get(key)!r} and is {now.get(key)!r}")
+            lines.append(f"{what} was version {brief(stored.get(key))} and is {brief(now.get(key))}")
     if lines:
         return lines
-    then, here = _nodes(stored), _nodes(now)
     ignored = frozenset() if stored.get("python") == now.get("python") else frozenset({"digest"})
     lines = list(_Comparison(then, here, ignored).lines())
     if not lines and [_kind(node) for node in then] != [_kind(node) for node in here]:
@@ -68,7 +75,10 @@ def _nodes(data: Mapping[str, Any]) -> Nodes:
     nodes = Fields(data, "a job").items("nodes", _MOST_NODES)
     for node in nodes:
         fields = Fields(node, "a node")
-        fields.text("tag"), fields.text("name"), fields.wholes("inputs", length=_MOST_NODES)
+        for key in ("tag", "name", *(["op"] if "op" in node else [])):
+            fields.text(key)
+        fields.wholes("inputs", length=_MOST_NODES)
+        fields.site("site")
     return nodes
 
 
@@ -87,19 +97,19 @@ def _kind(node: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _told(node: Mapping[str, Any], nodes: Nodes) -> str:
     """A node in a few words, with its line."""
-    what = str(node.get("op") or node["tag"]).rpartition(".")[2]
+    what = brief(node.get("op", node["tag"])).rpartition(".")[2]
     operands = _operands(node, nodes)
-    name = node["name"] if node["name"] == what else f"{node['name']} = {what}"
+    name = brief(node["name"]) if node["name"] == what else f"{brief(node['name'])} = {what}"
     return f"{name}({operands}){_place(node)}" if operands else f"{name}{_place(node)}"
 
 
 def _operands(node: Mapping[str, Any], nodes: Nodes) -> str:
-    return ", ".join(str(nodes[i]["name"]) for i in node["inputs"] if i < len(nodes))
+    return ", ".join(brief(nodes[i]["name"]) for i in node["inputs"] if i < len(nodes))
 
 
 def _place(node: Mapping[str, Any]) -> str:
-    site = node.get("site")
-    return f" (made at {site[0]}:{site[1]})" if isinstance(site, list | tuple) and len(site) == 2 else ""
+    site = node["site"]
+    return f" (made at {site[0]}:{site[1]})" if site is not None else ""
 
 
 _SAID = {
@@ -164,7 +174,7 @@ class _Comparison:
             yield from self._node_lines(then[i], now[j])
 
     def _node_lines(self, then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-        start = f"{now['name']}{_place(now)}"
+        start = f"{brief(now['name'])}{_place(now)}"
         for key in sorted({*then, *now} - self._ignored):
             one, other = then.get(key), now.get(key)
             if key == "inputs":
@@ -177,7 +187,9 @@ class _Comparison:
             elif key in ("file", "files"):
                 yield from (f"{start} {line}" for line in _file_differences(then, now))
             else:
-                yield f"{start} {_SAID.get(key, key + ' is {1}, and was {0}').format(_short(one), _short(other))}"
+                said = _SAID.get(key)
+                told = f"{brief(key)} is {_short(other)}, and was {_short(one)}"
+                yield f"{start} {told if said is None else said.format(_short(one), _short(other))}"
 
 
 def _attr_differences(then: Any, now: Any) -> Iterator[str]:
@@ -185,7 +197,7 @@ def _attr_differences(then: Any, now: Any) -> Iterator[str]:
         refuse("attributes are no map")
     for key in sorted({*then, *now}):
         if not _same(then.get(key), now.get(key)):
-            yield f"has {key}={_short(now.get(key))}, and had {key}={_short(then.get(key))}"
+            yield f"has {brief(key)}={_short(now.get(key))}, and had {brief(key)}={_short(then.get(key))}"
 
 
 def _file_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -229,6 +241,4 @@ def _plain(value: Any) -> Any:
 
 def _short(value: Any) -> str:
     plain = _plain(value)
-    text = plain.name if isinstance(plain, np.dtype) else plain if isinstance(plain, str) else repr(plain)
-    text = text if text.isprintable() else repr(text)
-    return text if len(text) <= 200 else text[:197] + "..."
+    return plain.name if isinstance(plain, np.dtype) else brief(plain)

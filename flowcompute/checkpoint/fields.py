@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -24,14 +25,38 @@ DTYPES = {dtype.name: dtype for dtype in SUPPORTED_DTYPES}
 """Every dtype by the name that it has in job data."""
 
 
+class _Brief(reprlib.Repr):
+    """What data looks like, in few words, however large or deep it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 120
+        self.maxlist = self.maxtuple = self.maxdict = 8
+        self.maxlevel = 3
+
+    def repr_bytes(self, value: bytes, _: int) -> str:
+        """Bytes by their number."""
+        return f"{len(value)} bytes"
+
+    def repr_int(self, value: int, _: int) -> str:
+        """Whole numbers that Python writes out."""
+        return repr(value) if value.bit_length() <= 256 else f"a number of {value.bit_length()} bits"
+
+
+_BRIEF = _Brief()
+
+
+def brief(value: object) -> str:
+    """A value as errors show it: text as it is where it can be printed, and never long."""
+    text = value[:201] if isinstance(value, str) and value[:201].isprintable() else _BRIEF.repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
 def refused(
     message: str, *, expected: str | None = None, got: object = None, hint: str | None = None
 ) -> CheckpointError:
-    """The error; what was found is shown shortened."""
-    text = None if got is None else got if isinstance(got, str) else repr(got)
-    if text is not None and len(text) > 200:
-        text = text[:197] + "..."
-    return CheckpointError(message, expected=expected, got=text, hint=hint)
+    """The error; what was found is shown briefly."""
+    return CheckpointError(message, expected=expected, got=None if got is None else brief(got), hint=hint)
 
 
 def refuse(message: str, *, expected: str | None = None, got: object = None, hint: str | None = None) -> NoReturn:

@@ -67,7 +67,10 @@ class Rebuilding:
                 return np.frombuffer(data, spec.dtype).reshape(shape)
             except ValueError:
                 fields.wrong("bytes", "a shape that an array can have")
-        array = self.get(fields.take("blob"))
+        try:
+            array: Any = self.get(fields.take("blob"))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            fields.wrong("blob", "what stands for an array")
         if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (spec.dtype, shape):
             refuse("an array beside the description is another one", expected=str(spec), got=_told(array))
         return array

@@ -50,8 +50,14 @@ def rebuild_job(
 
 def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, object]) -> list[Element]:
     fields = Fields(data, "a job")
-    if fields.whole("format") != FORMAT:
-        refuse("the job was described by another version of flowcompute", expected=f"format {FORMAT}")
+    version = fields.whole("format")
+    if version != FORMAT:
+        refuse(
+            f"the job was described by a{' newer' if version > FORMAT else 'n older'} version of flowcompute",
+            expected=f"format {FORMAT}",
+            got=f"format {version}",
+            hint="go on with the version that began it",
+        )
     fields.whole("order")
     fields.text("python")
     drafts = [_Draft.read(one) for one in fields.items("nodes", MOST_NODES)]
