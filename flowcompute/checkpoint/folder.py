@@ -247,7 +247,7 @@ class CheckpointFolder:
         Side files that the body has marks of are made durable first.
 
         Args:
-            body: plain data, as for `encode`.
+            body: plain data, as for `encode`; its arrays must not change until this returns.
 
         Returns:
             The number of the generation.

@@ -87,6 +87,17 @@ def test_the_same_owner_can_commit_again_when_the_fault_is_gone(code: int) -> No
         assert len(names) in (4, 5), names
 
 
+def test_a_number_under_which_something_failed_is_not_used_again() -> None:
+    disk = prepared(LATER)
+    files = SimulatedFiles(disk, fail_at=3)
+    folder = resumed(files, PATH)[0]
+    with pytest.raises(CheckpointError, match="gen-00000003"):
+        folder.commit({})
+    assert not [name for name in disk.tree() if "gen-00000003" in name]
+    assert folder.newest().number == 2
+    assert folder.commit({}) == 4
+
+
 def test_every_call_of_the_system_may_fail_and_no_descriptor_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
