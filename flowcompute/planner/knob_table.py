@@ -68,7 +68,9 @@ class KernelStyle:
         chosen = {}
         for name, values in choices(family, self.traits).items():
             wanted = getattr(self.wanted, name)
-            chosen[name] = wanted if wanted in values else {**_defaults(family, self.traits), **defaults}[name]
+            # Asking a range for None would look at each of its millions of numbers.
+            able = wanted is not None and wanted in values
+            chosen[name] = wanted if able else {**_defaults(family, self.traits), **defaults}[name]
         return KernelKnobs(**chosen)
 
 
