@@ -24,7 +24,7 @@ from flowcompute.elements.destination import Writer
 from flowcompute.elements.keeping import Place, SideFile, State
 from flowcompute.elements.letters import DeadLetters
 from flowcompute.errors import CheckpointError, CheckpointWarning, PlanError
-from flowcompute.files import shown
+from flowcompute.files import FILES, shown
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.plan import Plan, SinkStage
 from flowcompute.planner.shaping import Shaping
@@ -70,7 +70,7 @@ class Request:
                 got=shown(target),
                 hint="run.freeze() without a path",
             )
-        if self.path is None and CheckpointFolder.exists(target):
+        if self.path is None and CheckpointFolder.exists(target, FILES):
             raise CheckpointError(f"{shown(target)} is there already", hint="choose another path, or remove it")
         refuse_unreadable(plan)
         self.path = target
@@ -83,9 +83,9 @@ def stored_shaping(path: str) -> Shaping | None:
     Raises:
         CheckpointError: if it cannot be used.
     """
-    if not CheckpointFolder.exists(path):
+    if not CheckpointFolder.exists(path, FILES):
         return None
-    with CheckpointFolder.peek(path) as folder:
+    with CheckpointFolder.peek(path, FILES) as folder:
         job = folder.job()
     return Shaping(bool(job["float64"]), bool(job["fused"]), job["piece_bytes"])
 
@@ -184,10 +184,10 @@ class Keeper:
         path = self._request.path
         if path is None:
             return None
-        if not CheckpointFolder.exists(path):
+        if not CheckpointFolder.exists(path, FILES):
             self._create(path)
             return None
-        self._folder = CheckpointFolder.open(path)
+        self._folder = CheckpointFolder.open(path, FILES)
         generation = self._folder.newest()
         job = self._folder.job()
         self._check(job, path)
@@ -198,7 +198,7 @@ class Keeper:
         return body
 
     def _create(self, path: str) -> None:
-        folder = CheckpointFolder.create(path)
+        folder = CheckpointFolder.create(path, FILES)
         try:
             # Drafts are named after the checkpoint's path: the next attempt finds those of one that was killed early.
             self._token = hashlib.sha256(os.path.abspath(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -77,6 +77,7 @@ class Disk:
         if isinstance(effect, Names) and effect.makes is not None:
             number = effect.changes[0][2]
             assert number is not None
+            self.last = max(self.last, number)
             if effect.makes == "file":
                 self.files.setdefault(number, b"")
             else:
