@@ -13,8 +13,9 @@ from flowcompute.elements.along import section
 from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_length, is_weak, truth
 from flowcompute.elements.linalg import cut_along
 from flowcompute.elements.op import Attrs, Kind, Op
-from flowcompute.elements.reduce import Axis, sum
+from flowcompute.elements.reduce import Axis, normalise_axes, sum
 from flowcompute.elements.site import user_site
+from flowcompute.elements.top_rows import top_of_rows
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, Spec, is_float
 
@@ -281,16 +282,27 @@ def _wide(dtype: np.dtype) -> np.dtype:
     return FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
 
 
-def top_k(x: Operand, k: int) -> tuple[Compute, Compute]:
-    """The k largest numbers of a stream, descending, and the indices of their records (int64).
+def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
+    """The k largest numbers of a stream, or along an item axis, descending, and their indices (int64).
 
-    NaN counts as the largest, as in `argmax`; of equal numbers the earlier comes first.
+    NaN counts as the largest, as in `argmax`; of equal numbers the earlier comes first, and of
+    zeros in a row the value is +0 if one of them is.
+
+    Args:
+        x: a stream of numbers; or anything with item axes (axes, for a resident value).
+        k: how many. Along an item axis at most 16: one kernel sweeps a row twice for each.
+        axis: 0 folds a stream; others stand for themselves, and have the size k in the results.
 
     Raises:
-        SpecError: if `x` is no stream of numbers or known to be shorter than k; one that turns out to be is a RunError.
+        SpecError: if axis 0 is that of a stream of anything but numbers, there are fewer than k, or k is
+            too large; a stream that turns out to be shorter is a RunError.
     """
-    element = _stream("top_k", x, (1,))
+    given = as_element(x, "top_k")
+    (place,) = normalise_axes("top_k", given, axis) if given.ndim else (0,)
     count = _count("top_k", "k", k)
+    if given.ndim and (place or not given.spec.is_stream):
+        return top_of_rows(given, count, place)
+    element = _stream("top_k", x, (1,))
     length = element.spec.length
     if length is not None and length < count:
         raise SpecError(

@@ -1,0 +1,70 @@
+"""The largest numbers along item axes: one kernel, NumPy's answers on every backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.errors import SpecError
+from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+
+
+def expected(x: np.ndarray, k: int, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """NaN first, then descending, earlier ones first."""
+    wide = np.moveaxis(x.astype("f8"), axis, -1)
+    order = np.lexsort((-np.where(np.isnan(wide), 0, wide), ~np.isnan(wide)), axis=-1)
+    places = np.moveaxis(order[..., :k], -1, axis)
+    return np.take_along_axis(x, places, axis), places
+
+
+def special(dtype: Any) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    x = rng.integers(-40 if np.dtype(dtype).kind != "u" else 0, 40, (60, 41)).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        x[0, [5, 9]] = x[4] = np.nan
+        x[1] = x[3, :39] = -np.inf
+        x[2] = 0
+        x[2, 7:] = -0.0
+        x[5, 3] = np.inf
+    else:
+        x[1] = np.iinfo(dtype).min
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", "u1"])
+def test_the_largest_of_rows(dtype: str) -> None:
+    x = special(dtype)
+    values, places = expected(x, 3, 1)
+    roots = fc.top_k(fc.source(x), 3, axis=1)
+    for made in (fc.resolve(*roots, device="cpu"), fc.resolve(*roots, device="numpy")):
+        np.testing.assert_array_equal(made[0], values)
+        np.testing.assert_array_equal(made[1], places)
+        assert (made[0].dtype, made[1].dtype) == (x.dtype, np.int64)
+
+
+def test_with_what_stands_before_and_after() -> None:
+    x = np.random.default_rng(4).standard_normal((30, 5, 3)).astype("f4")
+    values, places = fc.top_k(fc.source(x) * 2, 2, axis=1)
+    other = (fc.source(x) * 2).sum(axis=1)
+    for plan in (fc.plan(values, places, other), plan_for_gpu(values, places, other)):
+        assert len(plan.kernels) == 1
+    wanted = expected(x * 2, 2, 1)
+    for made in (fc.resolve(values, places, other), resolve_on_gpu(values, places, other)):
+        np.testing.assert_array_equal(made[0], wanted[0])
+        np.testing.assert_array_equal(made[1], wanted[1])
+
+
+def test_of_what_is_resident_any_axis() -> None:
+    x = special("f2")[:, :6]
+    values, places = fc.resolve(*fc.top_k(fc.constant(x), 2, axis=0), device="numpy")
+    np.testing.assert_array_equal(values, expected(x, 2, 0)[0])
+    np.testing.assert_array_equal(places, expected(x, 2, 0)[1])
+
+
+@pytest.mark.parametrize("k", [0, 8, 17])
+def test_too_many(k: int) -> None:
+    with pytest.raises(SpecError, match="k must be" if not k else "a few of the numbers"):
+        fc.top_k(fc.source(np.ones((5, 7 if k == 8 else 30))), k, axis=1)
