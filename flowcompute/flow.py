@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, get_args
 
 from flowcompute.elements import Destination, Element, VerbSlot
 from flowcompute.elements.functions.kernel import UserOp
@@ -36,7 +36,7 @@ from flowcompute.runtime.starting import start as start_run
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
 from flowcompute.spec import FLOAT64
-from flowcompute.strategy import Config, Strategy, default_memory_bytes, parse_bytes
+from flowcompute.strategy import Config, Precision, Strategy, default_memory_bytes, parse_bytes
 
 
 def plan(
@@ -44,7 +44,7 @@ def plan(
     memory: int | str | None = None,
     device: str = "auto",
     strategy: Strategy | None = None,
-    precision: Literal["exact", "fast"] = "exact",
+    precision: Precision = "exact",
 ) -> Plan:
     """What would be done to resolve these elements in one reading, and why. Nothing runs.
 
@@ -55,7 +55,9 @@ def plan(
         device: "auto", "numpy", "cpu", "gpu", "gpu:1", or text that names exactly one device.
         strategy: knobs to pin.
         precision: "exact" keeps IEEE rounding of every operation; "fast" lets the compiler
-            contract multiplications and additions.
+            contract multiplications and additions; "tf32x3" lets tensor cores multiply matrices of
+            float32, where there are any, by three products of their parts: to about 2^-19 of the sum
+            of |a| |b|, as by rounding sums in float32, but infinities give NaN.
 
     Raises:
         PlanError: if the job cannot be run as asked.
@@ -69,15 +71,16 @@ def _plan(
     memory: int | str | None,
     device: str,
     strategy: Strategy | None,
-    precision: Literal["exact", "fast"],
+    precision: Precision,
     *,
     by_hand: bool = False,
     resumable: bool = False,
     shaping: Shaping | None = None,
 ) -> Plan:
     asked = _graph(elements)
-    if precision not in ("exact", "fast"):
-        raise PlanError("precision= is 'exact' or 'fast'", element="precision", got=repr(precision))
+    if precision not in get_args(Precision):
+        known = ", ".join(map(repr, get_args(Precision)))
+        raise PlanError(f"precision= is one of {known}", element="precision", got=repr(precision))
     if not isinstance(strategy, Strategy | None):
         raise PlanError("strategy= is an fc.Strategy", element="strategy", got=type(strategy).__name__)
     budget = default_memory_bytes() if memory is None else parse_bytes(memory)
@@ -108,7 +111,7 @@ def start(
     memory: int | str | None = None,
     device: str = "auto",
     strategy: Strategy | None = None,
-    precision: Literal["exact", "fast"] = "exact",
+    precision: Precision = "exact",
 ) -> Run:
     """Start resolving these elements in the background; gives the running `Run`.
 
@@ -174,7 +177,7 @@ def open_flow(
     memory: int | str | None = None,
     device: str = "auto",
     strategy: Strategy | None = None,
-    precision: Literal["exact", "fast"] = "exact",
+    precision: Precision = "exact",
 ) -> FlowOpener:
     """A persistent flow: planned now, opened once by `with` or `async with`, then fed by hand.
 

@@ -18,6 +18,9 @@ from flowcompute.planner.kernel_tensor import (
     FragmentMultiply,
     FragmentOf,
     Join,
+    Leading,
+    Rest,
+    Words,
 )
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
@@ -47,6 +50,13 @@ _PACK = """static inline uint4 fc_pack_{name}(float4 low, float4 high) {{
     asm("cvt.rn.{name}x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high.s3), "f"(high.s2));
     return (uint4)(a, b, c, d);
 }}
+"""
+
+# Half of a unit of the last place is added, then what is behind that place is cut off. A NaN may become
+# a number by that, but what it leaves is NaN.
+_LEADING = """static inline uint4 fc_leading(uint4 x) {
+    return (x + (uint4)(0x1000)) & (uint4)(0xffffe000);
+}
 """
 
 _ACROSS = """static inline float fc_across(float a, uint bit) {
@@ -79,6 +89,14 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
             name = f"fc_multiply_{kind}"
             helpers.setdefault(name, _MULTIPLY.format(name=kind, depth=depth))
             return f"{name}({a.name}, {b.name}.{'hi' if part else 'lo'}, {c.name})"
+        case Words(array, indices):
+            words = (f"((__local uint *){array})[{index}]" for index in indices)
+            return f"(uint4)({', '.join(words)})"
+        case Leading(operand):
+            helpers.setdefault("fc_leading", _LEADING)
+            return f"fc_leading({operand.name})"
+        case Rest(operand, leading):
+            return f"as_uint4(as_float4({operand.name}) - as_float4({leading.name}))"
         case FragmentOf(low, high, dtype):
             kind, _ = _FORMATS[dtype]
             helpers.setdefault(f"fc_pack_{kind}", _PACK.format(name=kind))

@@ -28,8 +28,33 @@ class Fragment(OfFragments):
 
 
 @dataclass(frozen=True, slots=True)
+class Words(OfFragments):
+    """Four words of 32 bits from places of local memory that are counted in such words."""
+
+    array: str
+    indices: tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Leading(OfFragments):
+    """Words that are float32, rounded to the 11 bits of a significand that tensor cores multiply."""
+
+    operand: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Rest(OfFragments):
+    """What is left of such words beside their `leading` parts; infinities leave NaN."""
+
+    operand: Var
+    leading: Var
+
+
+@dataclass(frozen=True, slots=True)
 class FragmentMultiply(OfFragments):
     """`c + a * b`: 16 x 16 numbers times 16 x 8 (16 x 8 times 8 x 8 of 32-bit ones), summed in float32.
+
+    Of 32-bit numbers only the sign, the exponent and the first 11 bits of the significand take part.
 
     Of `a` the matrices are the upper left, lower left, upper right and lower right ones; of `b`,
     transposed, 2 * `part` and the next. Work-item l of a team holds of `c` row l / 4, columns

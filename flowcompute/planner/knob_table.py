@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from flowcompute.planner.backend import Traits
-from flowcompute.strategy import KernelKnobs
+from flowcompute.strategy import KernelKnobs, Precision
 
 Family = Literal["map", "numbers", "rows", "short rows", "team rows", "columns", "fixed"]
 """Kernels by the knobs they have; those that are "fixed" have none."""
@@ -53,10 +53,12 @@ class KernelStyle:
     Attributes:
         traits: of the device.
         wanted: knobs that are set; the others are left to each family.
+        precision: as the user fixed it.
     """
 
     traits: Traits
     wanted: KernelKnobs = field(default_factory=KernelKnobs)
+    precision: Precision = "exact"
 
     def settled(self, family: Family, **defaults: int) -> KernelKnobs:
         """All knobs of a family, as wanted where it can do that, else as by default.

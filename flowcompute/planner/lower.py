@@ -40,7 +40,7 @@ def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, 
     if region.anchor is not None and is_scan(graph.nodes[region.anchor]):
         return lower_scan(graph, region, traits, name)
     if region.anchor is not None:
-        if traits.tensor_cores and (kernel := lower_tensor_matmul(graph, region, traits, name)) is not None:
+        if (kernel := lower_tensor_matmul(graph, region, style, name)) is not None:
             return kernel
         if traits.code_shape == "gpu":
             return TiledMatmulLowering(graph, region).lower(name)

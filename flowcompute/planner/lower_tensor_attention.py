@@ -196,7 +196,6 @@ class _Lowering:
         at_q = f"{one.base(scope, one.q, self.record, self.matrix)} + {times(self.first, one.q.rows.stride)}"
         self.q_feed = self._feed(scope, one.q, self.q_tile, at_q, one.queries)
         at_k, at_v = (one.base(scope, side, self.record, self.matrix) for side in (one.k, one.v))
-        self.unseen = Unseen(one, at_v, self.v_tile, self.group, self.rows, self.top, self.seen) if one.causal else None
         self.k_feed = self._feed(scope, one.k, self.k_tile, at_k, one.keys)
         self.v_feed = self._feed(scope, one.v, self.v_tile, at_v, one.keys)
         self.readers = (
@@ -204,6 +203,9 @@ class _Lowering:
             Reader(scope, self.k_tile, "0", right=True),
             Reader(scope, self.v_tile, "0", right=True),
         )
+        self.unseen = None
+        if one.causal:
+            self.unseen = Unseen(one, at_v, self.v_tile, self.readers[2], self.rows, self.top, self.seen)
 
     def _feed(self, scope: Scope, operand: Operand, tile: TensorTile, origin: str, count: int) -> Feed:
         """A feed of rows of an operand (queries, keys or values), of which there are `count`."""
@@ -367,9 +369,9 @@ class _Lowering:
             return f"{self.first} + {row} <= {self.last} && {column} < {one.columns}"
 
         def store(inner: Scope, row: str, column: str, made: Var) -> None:
-            own = inner.integer(f"{self.first} + {row}")
+            own, column = inner.integer(f"{self.first} + {row}"), inner.integer(f"(long){column}")
             count = None if one.columns % LANES == 0 else inner.integer(f"min((long){LANES}, {one.columns} - {column})")
-            one.store(inner, Row(own, self.record, self.matrix, own), inner.integer(column), count, made)
+            one.store(inner, Row(own, self.record, self.matrix, own), column, count, made)
 
         results = Results(self.rows, -(-one.columns // 8) * 8, self.group, store, exists)
         results.add(

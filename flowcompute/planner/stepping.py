@@ -90,7 +90,7 @@ class StepMaker:
         kernel = None
         if self.backend.traits.code_shape != "numpy" and not _launches_nothing(self.graph, region):
             name = f"k{self._kernels}"
-            style = KernelStyle(self.backend.traits, self.strategy.of_kernel(name))
+            style = KernelStyle(self.backend.traits, self.strategy.of_kernel(name), self.config.precision)
             kernel = lower(self.graph, region, style, self.folds, name)
             kernel = replace(kernel, contract=self.config.precision == "fast")
             self._kernels += 1

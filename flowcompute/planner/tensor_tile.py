@@ -16,7 +16,7 @@ import numpy as np
 from flowcompute.planner.anchor import Axes, Operand
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import Argument, For, Stmt, Var
-from flowcompute.planner.kernel_tensor import Copy, Fragment
+from flowcompute.planner.kernel_tensor import Copy, Fragment, Words
 
 TILES = "tiles"
 """The local array of all tiles."""
@@ -83,6 +83,9 @@ class TensorTile:
     def turned(self, line: str) -> str:
         """What the number of a chunk is combined with in a line, by exclusive or."""
         chunks = self.width // self.chunk
+        if self.dtype.itemsize == 4 and not self.along_k:
+            # Words of four lines are read at once, two chunks of each.
+            return f"{line} % 4 * 2"
         # Two lines of 64 bytes are all banks once, and have one order.
         return f"{line} % 8" if chunks >= 8 else f"{line} / {8 // chunks} % {chunks}"
 
@@ -198,7 +201,10 @@ class Reader:
 
     def __init__(self, scope: Scope, tile: TensorTile, first: str, *, right: bool) -> None:
         """Declare the work-item's places; `first` is the team's first row or column, a multiple of what a team has."""
-        self.tile = tile
+        self.tile, self.right = tile, right
+        if tile.dtype.itemsize == 4 and not tile.along_k:
+            self._places_of_words(scope, first)
+            return
         # The second matrix is the next along k of the right operand, the next down of the left one.
         line, chunk = "lid % 16", "lid / 16 % 2"
         if tile.along_k == right:
@@ -214,11 +220,34 @@ class Reader:
     def read(self, scope: Scope, stage: str, part: int, step: int) -> Var:
         """The fragment of the `part`-th 16 rows or columns of the team, and the `step`-th 32 bytes of k."""
         tile = self.tile
+        if tile.dtype.itemsize == 4 and not tile.along_k:
+            return self._words(scope, stage, part, step)
         lines, chunks = (part * EDGE, step * 2) if tile.along_k else (step * EDGE, part * 2)
         at = f"({self.turned} ^ {chunks * tile.chunk})" if chunks else self.turned
         place = _sum(f"{self.base} + {at}", lines * tile.width)
         place = place if stage == "0" else f"{stage} * {tile.numbers} + {place}"
         return scope.let(Fragment(TILES, place, tile.dtype, transposed=not tile.along_k), _UINT32, 4)
+
+    def _places_of_words(self, scope: Scope, first: str) -> None:
+        """As for fragments, but nothing turns 32-bit numbers: each work-item reads its own four."""
+        tile = self.tile
+        k, other = scope.narrow("lid % 4"), scope.narrow("lid / 4 % 8")
+        self.base = scope.narrow(_sum(f"{k} * {tile.width} + {other} % 4", tile.begin))
+        self.turned = scope.narrow(f"(({first} / 4 + {other} / 4) ^ ({k} * 2)) * 4")
+
+    def _words(self, scope: Scope, stage: str, part: int, step: int) -> Var:
+        tile = self.tile
+        # The quarters of the left operand stand one below the other first, the halves of the right one along k.
+        quarters = [(0, 0), (0, 1), (1, 0), (1, 1)]
+        places = []
+        for one, two in quarters:
+            along_k, across = (two, one) if self.right else (one, two)
+            chunks = part * 4 + across * 2
+            at = f"({self.turned} ^ {chunks * 4})" if chunks else self.turned
+            place = _sum(f"{self.base} + {at}", (step * 8 + along_k * 4) * tile.width)
+            places.append(place if stage == "0" else f"{stage} * {tile.numbers} + {place}")
+        first, second, third, last = places
+        return scope.let(Words(TILES, (first, second, third, last)), _UINT32, 4)
 
 
 def _sum(text: str, more: int) -> str:

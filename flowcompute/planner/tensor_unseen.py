@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from flowcompute.elements.arithmetic import add
 from flowcompute.planner.anchor import times
 from flowcompute.planner.attention import KEYS, Attention
@@ -32,8 +34,8 @@ from flowcompute.planner.kernel import (
     Stmt,
     Var,
 )
-from flowcompute.planner.kernel_tensor import Join
-from flowcompute.planner.tensor_tile import EDGE, TEAM, TILES, TensorTile
+from flowcompute.planner.kernel_tensor import Across, FragmentMultiply, Join
+from flowcompute.planner.tensor_tile import EDGE, TEAM, TILES, Reader, TensorTile
 from flowcompute.planner.tensor_weights import HALVES
 from flowcompute.spec import FLOAT32
 
@@ -42,6 +44,8 @@ FLAGS = "flags"
 SHARES = "shares"
 """The weight of one key for each query."""
 LANES = 4
+
+_UINT32 = np.dtype(np.uint32)
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Unseen:
         one: the attention.
         at_v: where the values begin.
         tile: the values in local memory, where lines are keys.
-        group: work-items in the work-group, two for each key.
+        reader: of them.
         rows: queries of the work-group.
         top: the team's first query of these.
         seen: for each 16 queries of the team, of the work-item's upper and lower one the keys that it sees.
@@ -61,7 +65,7 @@ class Unseen:
     one: Attention
     at_v: str
     tile: TensorTile
-    group: int
+    reader: Reader
     rows: int
     top: str
     seen: Sequence[Sequence[tuple[str, str]]]
@@ -76,30 +80,39 @@ class Unseen:
         Returns:
             An integer, the same for the work-group: whether there are any.
         """
-        one = self.one
         found = scope.narrow("(int)0")
-        inner = scope.inner(LANES)
-        key = inner.integer(f"min(t + lid / 2, {one.keys - 1}L)")
-        zero = inner.let(Number(0.0), FLOAT32)
-        flags = inner.let(Number(0.0), FLOAT32)
-        look = inner.inner()
-        count = None if one.columns % LANES == 0 else look.integer(f"min((long){LANES}, {one.columns} - c)")
-        column = one.v.columns.stride
-        at = f"{self.at_v} + {times(key, one.v.rows.stride)} + {times('c', column)}"
-        value = one.factor(look, Load(one.v.argument, at, column, count))
-        look.add(Assign(flags, MultiplyAdd(value, zero, flags)))
-        step = str(2 * LANES)
-        inner.add(For("c", f"lid % 2 * {LANES}", str(one.columns), step, tuple(look.statements), unroll=LANES))
-        inner.add(Put(FLAGS, "lid", one.tree(inner, "sum", flags)), Barrier())
-        every = inner.inner()
-        some = every.let(Item(FLAGS, "c", vector=True), FLOAT32)
-        every.add(Assign(flags, Splat(one.apply(every, add.op, flags, some))))
-        inner.add(For("c", "0", str(2 * KEYS), str(LANES), tuple(every.statements)))
-        whole = one.tree(inner, "sum", flags)
+        inner = scope.inner(1)
+        # Nothing times all values is NaN if one of them is not finite, and the same for all teams.
+        nothing = inner.let(Number(0), _UINT32, 4)
+        total = inner.let(Number(0.0), FLOAT32, 4)
+        for step in range(KEYS // EDGE):
+            for part in range(-(-self.one.columns // EDGE)):
+                values = self.reader.read(inner, stage, part, step)
+                for half in range(2):
+                    inner.add(Assign(total, FragmentMultiply(nothing, values, half, total, self.tile.dtype)))
+        whole = self.one.tree(inner, "sum", total)
+        for bit in (1, 2):
+            whole = self.one.added(inner, whole, inner.let(Across(whole, bit), FLOAT32))
         inner.add(SetInteger(found, f"isnan({whole.name})", new=False, narrow=True))
-        inner.add(If(found, tuple(self._zeros(inner, stage))))
+        inner.add(If(found, (*self._look(inner), *self._zeros(inner, stage))))
         scope.add(If(partial, tuple(inner.statements)))
         return found
+
+    def _look(self, scope: Scope) -> list[Stmt]:
+        """Find the keys."""
+        one, inner = self.one, scope.inner(LANES)
+        key = inner.integer(f"min(t + lid / 2, {one.keys - 1}L)")
+        zero, flags = (inner.let(Number(0.0), FLOAT32) for _ in range(2))
+        body = inner.inner()
+        count = None if one.columns % LANES == 0 else body.integer(f"min((long){LANES}, {one.columns} - c)")
+        column = one.v.columns.stride
+        at = f"{self.at_v} + {times(key, one.v.rows.stride)} + {times('c', column)}"
+        value = one.factor(body, Load(one.v.argument, at, column, count))
+        body.add(Assign(flags, MultiplyAdd(value, zero, flags)))
+        step = str(2 * LANES)
+        inner.add(For("c", f"lid % 2 * {LANES}", str(one.columns), step, tuple(body.statements)))
+        inner.add(Put(FLAGS, "lid", one.tree(inner, "sum", flags)), Barrier())
+        return inner.statements
 
     def _flag(self, scope: Scope, key: str) -> str:
         """The condition that a key has such values."""

@@ -11,7 +11,7 @@ from flowcompute.elements.arithmetic import multiply
 from flowcompute.elements.op import Kind, Op, by_ufunc
 from flowcompute.planner.attention import Attention
 from flowcompute.planner.emit import Scope
-from flowcompute.planner.kernel import Assign, Half, If, MultiplyAdd, Number, Splat, Var
+from flowcompute.planner.kernel import Assign, Half, MultiplyAdd, Number, Splat, Var
 from flowcompute.planner.kernel_tensor import Across, Join
 from flowcompute.spec import FLOAT32
 
@@ -49,11 +49,8 @@ class Weights:
         for weight in weights:
             total = one.added(scope, total, weight)
         scope.add(Assign(self.total, Splat(total)))
-        shrinking = scope.inner()
         for sum_ in sums:
-            shrinking.add(Assign(sum_, Splat(one.apply(shrinking, multiply.op, sum_, shrink))))
-        # The largest score seldom grows after a few tiles.
-        scope.add(If(" || ".join(f"{one.name} != 1" for one in shrinks), tuple(shrinking.statements)))
+            scope.add(Assign(sum_, Splat(one.apply(scope, multiply.op, sum_, shrink))))
         scope.add(*(Assign(before, Splat(now)) for before, now in zip(self.highest, highest, strict=True)))
         return weights
 

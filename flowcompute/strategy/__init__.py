@@ -1,6 +1,6 @@
 """Strategy (what may be tuned) and Config (what the user fixes)."""
 
-from flowcompute.strategy.config import Config, default_memory_bytes, parse_bytes
+from flowcompute.strategy.config import Config, Precision, default_memory_bytes, parse_bytes
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
 from flowcompute.strategy.store import Key, Stored, StrategyStore, export_strategies, read_exported
 from flowcompute.strategy.strategy import Strategy
@@ -11,6 +11,7 @@ __all__ = [
     "Config",
     "KernelKnobs",
     "Key",
+    "Precision",
     "Stored",
     "Strategy",
     "StrategyStore",

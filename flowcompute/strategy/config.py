@@ -13,6 +13,10 @@ _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
 
 
+Precision = Literal["exact", "fast", "tf32x3"]
+"""How numbers are computed; see `fc.plan`."""
+
+
 @dataclass(frozen=True)
 class Config:
     """What the user fixes.
@@ -20,14 +24,14 @@ class Config:
     Attributes:
         memory_bytes: budget on the host.
         device: as given: "auto", "numpy", "cpu", "gpu:1", part of a name.
-        precision: "exact" (IEEE, the default) or "fast" (multiply-add may be contracted).
+        precision: "exact" (IEEE, the default), "fast" (multiply-add may be contracted), or "tf32x3".
         by_hand: whether records are sent by hand, in batches of any size.
         resumable: whether checkpoints are taken, so that every batch must end where any backend can go on.
     """
 
     memory_bytes: int
     device: str = "auto"
-    precision: Literal["exact", "fast"] = "exact"
+    precision: Precision = "exact"
     by_hand: bool = False
     resumable: bool = False
 

@@ -435,12 +435,10 @@ void k0(
             float4 v305 = (v304 + v294);
             float4 v306 = (v305 + v297);
             v52 = v306;
-            if (v264 != 1 || v267 != 1) {
-                float4 v307 = (v58 * v270);
-                v58 = v307;
-                float4 v308 = (v59 * v270);
-                v59 = v308;
-            }
+            float4 v307 = (v58 * v270);
+            v58 = v307;
+            float4 v308 = (v59 * v270);
+            v59 = v308;
             v50 = v226;
             v51 = v249;
             float2 v309 = v77.lo;
@@ -547,12 +545,10 @@ void k0(
             float4 v410 = (v409 + v399);
             float4 v411 = (v410 + v402);
             v56 = v411;
-            if (v369 != 1 || v372 != 1) {
-                float4 v412 = (v60 * v375);
-                v60 = v412;
-                float4 v413 = (v61 * v375);
-                v61 = v413;
-            }
+            float4 v412 = (v60 * v375);
+            v60 = v412;
+            float4 v413 = (v61 * v375);
+            v61 = v413;
             v54 = v331;
             v55 = v354;
             asm volatile("cp.async.wait_group 2;" ::: "memory");
@@ -692,13 +688,14 @@ void k0(
             if (i3 + i509 <= i4 && i510 < 16) {
                 float4 v511 = *(__local float4 *)(tiles + i509 * 24 + i510);
                 long i512 = i3 + i509;
-                float4 v513 = fc_round_float16_4(v511);
-                vstore_half4((v513 == v513 ? v513 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i1 * 1120 + i512 * 16 + (i510)));
-                if (any(v513 != v513)) {
-                    if (v513.s0 != v513.s0) ((__global ushort *)out0)[i1 * 1120 + i512 * 16 + (i510) + 0] = 0x7e00;
-                    if (v513.s1 != v513.s1) ((__global ushort *)out0)[i1 * 1120 + i512 * 16 + (i510) + 1] = 0x7e00;
-                    if (v513.s2 != v513.s2) ((__global ushort *)out0)[i1 * 1120 + i512 * 16 + (i510) + 2] = 0x7e00;
-                    if (v513.s3 != v513.s3) ((__global ushort *)out0)[i1 * 1120 + i512 * 16 + (i510) + 3] = 0x7e00;
+                long i513 = (long)i510;
+                float4 v514 = fc_round_float16_4(v511);
+                vstore_half4((v514 == v514 ? v514 : (float4)(as_float(0x7fc00000U))), 0, out0 + (i1 * 1120 + i512 * 16 + (i513)));
+                if (any(v514 != v514)) {
+                    if (v514.s0 != v514.s0) ((__global ushort *)out0)[i1 * 1120 + i512 * 16 + (i513) + 0] = 0x7e00;
+                    if (v514.s1 != v514.s1) ((__global ushort *)out0)[i1 * 1120 + i512 * 16 + (i513) + 1] = 0x7e00;
+                    if (v514.s2 != v514.s2) ((__global ushort *)out0)[i1 * 1120 + i512 * 16 + (i513) + 2] = 0x7e00;
+                    if (v514.s3 != v514.s3) ((__global ushort *)out0)[i1 * 1120 + i512 * 16 + (i513) + 3] = 0x7e00;
                 }
             }
         }

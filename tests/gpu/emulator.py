@@ -25,7 +25,11 @@ from flowcompute.planner.kernel_tensor import (
     FragmentMultiply,
     FragmentOf,
     Join,
+    Leading,
+    Rest,
+    Words,
 )
+from flowcompute.spec import FLOAT32
 
 TEAM = 32
 LANE = np.arange(TEAM)
@@ -187,7 +191,9 @@ class _WorkGroup:
     @staticmethod
     def matrices(registers: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
         """The four matrices of 8 rows that each team holds, in float64."""
-        words = np.ascontiguousarray(registers.astype(np.uint32)).view(dtype).reshape(-1, 8, 4, 4, 4 // dtype.itemsize)
+        # Of float32 no more than 11 bits of the significand are multiplied.
+        bits = registers.astype(np.uint32) & np.uint32(0xFFFFE000 if dtype == FLOAT32 else 0xFFFFFFFF)
+        words = np.ascontiguousarray(bits).view(dtype).reshape(-1, 8, 4, 4, 4 // dtype.itemsize)
         return [words[:, :, :, matrix].reshape(len(words), 8, -1).astype("f8") for matrix in range(4)]
 
     # -- values -----------------------------------------------------------------------------------------
@@ -221,6 +227,14 @@ class _WorkGroup:
                 case FragmentOf(low, high, dtype):
                     both = np.concatenate([of(low), of(high)], axis=1).astype(dtype)
                     return both.view(np.uint32)
+                case Words(array, indices):
+                    words = self.local[array].view(np.uint32)
+                    return np.stack([words[self.each(index)] for index in indices], axis=-1)
+                case Leading(operand):
+                    return (of(operand) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+                case Rest(operand, leading):
+                    both = (np.ascontiguousarray(of(one)).view(np.float32) for one in (operand, leading))
+                    return np.subtract(*both).view(np.uint32)
                 case Join(low, high):
                     return np.concatenate([of(low), of(high)], axis=1)
                 case Across(operand, bit):

@@ -14,6 +14,7 @@ from flowcompute.errors import PlanError
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.device import all_devices
 from flowcompute.graph.graph import build_graph
+from flowcompute.planner.backend import Traits
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.steps import RegionStep
@@ -24,10 +25,10 @@ from tests.gpu.emulator import emulate
 GROUPS = 3
 
 
-def plan_on_paper(*elements: Element, **config: Any) -> Plan:
-    """The plan of these roots on such a device."""
+def plan_on_paper(*elements: Element, traits: Traits = NVIDIA, **config: Any) -> Plan:
+    """The plan of these roots on such a device, or another."""
     graph = build_graph([element >> fc.discard() for element in elements])
-    return make_plan(graph, Config(1 << 32, **config), Strategy(), OnPaper(NVIDIA))
+    return make_plan(graph, Config(1 << 32, **config), Strategy(), OnPaper(traits))
 
 
 def emulated(element: Element, streams: Mapping[str, np.ndarray], **config: Any) -> np.ndarray:
