@@ -12,6 +12,7 @@ from flowcompute.elements import Destination, Element, VerbSlot
 from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.errors import PlanError, SpecError
+from flowcompute.files import FILES
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.graph.draw import draw_tree
 from flowcompute.graph.graph import Graph, build_graph, structural_hash
@@ -30,9 +31,10 @@ from flowcompute.reference import NumpyBackend
 from flowcompute.runtime.cadence import Cadence, Every
 from flowcompute.runtime.flow_core import Mode
 from flowcompute.runtime.flows import FlowOpener
-from flowcompute.runtime.keeper import Request, refuse_unreadable, stored_shaping
+from flowcompute.runtime.keeper import Request
 from flowcompute.runtime.run import Run
 from flowcompute.runtime.starting import start as start_run
+from flowcompute.runtime.stored_job import refuse_unreadable, stored_shaping
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
 from flowcompute.spec import FLOAT64
@@ -139,7 +141,7 @@ def start(
     shaping = None
     if checkpoint is not None:
         request.path = os.path.abspath(checkpoint)
-        shaping = stored_shaping(request.path)
+        shaping = stored_shaping(request.path, FILES)
     made = _plan(elements, memory, device, strategy, precision, resumable=checkpoint is not None, shaping=shaping)
     _refuse_feeds(made)
     if checkpoint is not None:
@@ -178,6 +180,7 @@ def open_flow(
     device: str = "auto",
     strategy: Strategy | None = None,
     precision: Precision = "exact",
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> FlowOpener:
     """A persistent flow: planned now, opened once by `with` or `async with`, then fed by hand.
 
@@ -186,11 +189,16 @@ def open_flow(
         mode: what `resolve` answers for: what came since it was last asked ("reset", which begins
             all state anew) or everything that ever came ("cumulative").
         memory, device, strategy, precision: as for `plan`.
+        checkpoint: where `flow.freeze()` keeps what the flow holds; a flow that is opened where
+            there is one goes on from it, and `flow.sent` says with which record.
 
     Raises:
         PlanError: if a source is no feed, or the job needs several passes.
     """
-    return FlowOpener(_plan(elements, memory, device, strategy, precision, by_hand=True), mode)
+    path = None if checkpoint is None else os.path.abspath(checkpoint)
+    shaping = None if path is None else stored_shaping(path, FILES)
+    made = _plan(elements, memory, device, strategy, precision, by_hand=True, shaping=shaping)
+    return FlowOpener(made, mode, path)
 
 
 def structural_hash_of(*elements: Element) -> str:

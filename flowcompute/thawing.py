@@ -11,8 +11,9 @@ from flowcompute.checkpoint import CheckpointFolder
 from flowcompute.checkpoint.rebuild import rebuild_job
 from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
-from flowcompute.flow import start
+from flowcompute.flow import open_flow, start
 from flowcompute.metrics import Progress
+from flowcompute.runtime.flows import FlowOpener
 from flowcompute.runtime.run import Run
 
 
@@ -67,6 +68,10 @@ class Frozen:
             CheckpointError: if the job cannot go on.
             FlowError: as `fc.start`.
         """
+        if self._job["flow"] is not None:
+            raise CheckpointError(
+                "a flow was frozen, which has no data of its own", hint="with frozen.flow() as flow: ..."
+            )
         if "checkpoint" in options or "precision" in options:
             raise CheckpointError("a frozen job keeps its checkpoint and its precision", hint="leave these options out")
         return start(*self.elements(), checkpoint=self.path, precision=self._job["precision"], **options)
@@ -79,6 +84,22 @@ class Frozen:
         """Go on to the end; gives the values as `fc.resolve` of the job would have: one value, or a tuple."""
         values = self.run(**options).values
         return values[0] if len(values) == 1 else values
+
+    def flow(self, **options: Any) -> FlowOpener:
+        """Open the frozen flow again, by `with` or `async with`; options as for `fc.open_flow`, but for `mode`.
+
+        Raises:
+            CheckpointError: if a run was frozen, or it cannot go on.
+        """
+        if self._job["flow"] is None:
+            raise CheckpointError("a run was frozen, not a flow", hint="call .resolve()")
+        return open_flow(
+            *self.elements(),
+            mode=self._job["flow"],
+            precision=self._job["precision"],
+            checkpoint=self.path,
+            **options,
+        )
 
     def __str__(self) -> str:
         total = self.progress.total_items

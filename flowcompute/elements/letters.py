@@ -49,6 +49,7 @@ class DeadLetters:
         self._draft: Draft | None = None
         self._lines = bytearray()
         self._written_bytes = 0
+        self._is_sealed = False
         self._count = 0
         self._lock = threading.Lock()
 
@@ -128,7 +129,9 @@ class DeadLetters:
         state = self.snapshot()
         with self._lock, self._errors("make durable"):
             assert self._draft is not None
-            return {**state, **self._draft.seal()._asdict()}
+            sealed = self._draft.seal()
+            self._is_sealed = True
+            return {**state, **sealed._asdict()}
 
     def recover(self, state: State) -> None:
         """Give the complete file of a finished job its name if it has not got it yet.
@@ -151,7 +154,7 @@ class DeadLetters:
         """Give the file its name; harmless when it was not begun or has ended.
 
         Raises:
-            DestinationError: if it cannot be completed. Then it is gone.
+            DestinationError: if it cannot be completed. Then it is gone, unless it was sealed.
         """
         with self._lock:
             draft = self._draft
@@ -163,7 +166,7 @@ class DeadLetters:
                     draft.commit()
             except BaseException:
                 with contextlib.suppress(OSError):
-                    draft.discard()
+                    (draft.suspend if self._is_sealed else draft.discard)()
                 raise
             finally:
                 self._draft = None

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.batch import Batch
+from flowcompute.elements.keeping import State
 from flowcompute.elements.tally import skipped_by_policy
-from flowcompute.errors import RunError
+from flowcompute.errors import CheckpointError, RunError
 from flowcompute.metrics import Skipped
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.clockwork import DRAIN
@@ -113,6 +114,48 @@ class FlowCore:
         except BaseException as error:
             self._failure = error
             raise
+
+    # -- state ------------------------------------------------------------------------------
+
+    @property
+    def sent(self) -> dict[str, int]:
+        """Records sent since the flow began, or began anew, by feed."""
+        return {
+            stage.name: self._starts[clock.id]
+            for clock in self._pass.clocks
+            if clock.is_root
+            for stage in clock.sources
+        }
+
+    def snapshot(self) -> State:
+        """All that the flow holds, results that wait included, as plain data and arrays.
+
+        Raises:
+            RunError: if it has failed.
+            CheckpointError: if it writes dead letters, which may have their final names already.
+        """
+        self.check()
+        if self._letters:
+            raise CheckpointError(
+                "a flow that writes dead letters cannot be frozen",
+                element="flow",
+                hint='use on_error="skip", whose counts are kept, or a run over a file',
+            )
+        return {
+            "executor": self._executor.snapshot(),
+            "starts": {str(clock): start for clock, start in self._starts.items()},
+            "seq": self._seq,
+            "ended": self._ended,
+            "results": [{str(value): array for value, array in made.items()} for made in self._results],
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from a snapshot; called once it is open."""
+        self._executor.restore(state["executor"])
+        self._starts = {int(clock): start for clock, start in state["starts"].items()}
+        self._seq, self._ended = state["seq"], state["ended"]
+        self._results = deque({int(value): array for value, array in made.items()} for made in state["results"])
+        self._waiting_bytes = sum(array.nbytes for made in self._results for array in made.values())
 
     # -- in ---------------------------------------------------------------------------------
 

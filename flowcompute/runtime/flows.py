@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
@@ -15,6 +16,7 @@ from flowcompute.errors import PlanError, RunError
 from flowcompute.metrics import Skipped
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.runtime.flow_core import FlowCore, Mode, Result
+from flowcompute.runtime.flow_keeper import FlowKeeper
 from flowcompute.sources.feed import FeedSource
 
 _WAITING = 2
@@ -24,7 +26,7 @@ _WAITING = 2
 class FlowOpener:
     """Opens a flow: `with` gives a `Flow` for plain code, `async with` an `AsyncFlow` for trio. Made by `open_flow`."""
 
-    def __init__(self, plan: Plan, mode: Mode) -> None:
+    def __init__(self, plan: Plan, mode: Mode, checkpoint: str | None = None) -> None:
         if mode not in ("reset", "cumulative"):
             raise PlanError("mode= is 'reset' or 'cumulative'", element="flow", got=repr(mode))
         if len(plan.passes) != 1:
@@ -56,12 +58,13 @@ class FlowOpener:
                 )
         self.plan = plan
         self._mode: Mode = mode
+        self._checkpoint = checkpoint
         self._flows: list[Flow | AsyncFlow] = []
 
     def __enter__(self) -> Flow:
         if trio.lowlevel.in_trio_task():
             raise RunError("a plain flow would block the event loop", hint="async with element.flow() as flow: ...")
-        flow = Flow(FlowCore(self.plan, self._mode))
+        flow = Flow(FlowCore(self.plan, self._mode), self._checkpoint)
         self._flows.append(flow)
         return flow
 
@@ -74,8 +77,9 @@ class FlowOpener:
 
     async def __aenter__(self) -> AsyncFlow:
         core = FlowCore(self.plan, self._mode)
-        await trio.to_thread.run_sync(core.open)
-        flow = AsyncFlow(core)
+        keeper = FlowKeeper(core, self._checkpoint)
+        await trio.to_thread.run_sync(_open, core, keeper)
+        flow = AsyncFlow(core, keeper)
         self._flows.append(flow)
         return flow
 
@@ -85,6 +89,22 @@ class FlowOpener:
         flow = self._flows.pop()
         assert isinstance(flow, AsyncFlow)
         await flow.aclose()
+
+
+def _open(core: FlowCore, keeper: FlowKeeper) -> None:
+    core.open()
+    try:
+        keeper.open()
+    except BaseException:
+        core.close()
+        raise
+
+
+def _close(core: FlowCore, keeper: FlowKeeper) -> None:
+    try:
+        core.close()
+    finally:
+        keeper.close()
 
 
 def _check_clock(plan: Plan, clock: Clock) -> None:
@@ -117,12 +137,13 @@ class Flow:
         plan: what is run for each batch.
     """
 
-    def __init__(self, core: FlowCore) -> None:
+    def __init__(self, core: FlowCore, checkpoint: str | None = None) -> None:
         self.plan = core.plan
         self._core = core
+        self._keeper = FlowKeeper(core, checkpoint)
         self._lock = threading.Lock()
         self._closed = False
-        core.open()
+        _open(core, self._keeper)
 
     def send(self, array: npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> None:
         """Compute with records of the feed, `(items, *item)`; of several feeds by name.
@@ -152,6 +173,30 @@ class Flow:
             return core.resolve()
 
     @property
+    def sent(self) -> dict[str, int]:
+        """Records sent by feed since the flow began (in "reset" mode: began anew), those before a freeze included."""
+        return self._core.sent
+
+    def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Write all that the flow holds to a checkpoint, results that wait included; the flow goes on.
+
+        A flow that is opened with `checkpoint=` where there is one, or by `fc.thaw(path).flow()`,
+        holds what this one held at the latest `freeze`; `sent` says which record comes next.
+
+        Args:
+            path: of the checkpoint; by default the flow's own one.
+
+        Returns:
+            The path.
+
+        Raises:
+            CheckpointError: if there is no path, or it cannot be written.
+            RunError: if the flow has failed.
+        """
+        with self._using():
+            return self._keeper.freeze(path)
+
+    @property
     def skipped(self) -> dict[str, Skipped]:
         """The records dropped since the flow was opened by each element with `on_error=`; also when it is closed.
 
@@ -164,7 +209,7 @@ class Flow:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                self._core.close()
+                _close(self._core, self._keeper)
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[FlowCore]:
@@ -190,9 +235,10 @@ class AsyncFlow:
         plan: what is run for each batch.
     """
 
-    def __init__(self, core: FlowCore) -> None:
+    def __init__(self, core: FlowCore, keeper: FlowKeeper) -> None:
         self.plan = core.plan
         self._core = core
+        self._keeper = keeper
         self._turn = trio.Lock()
         self._changed = trio.lowlevel.ParkingLot()
         self._input_closed = False
@@ -251,6 +297,18 @@ class AsyncFlow:
                 self._changed.unpark_all()
 
     @property
+    def sent(self) -> dict[str, int]:
+        """As `Flow.sent`."""
+        return self._core.sent
+
+    async def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
+        """As `Flow.freeze`."""
+        async with self._turn:
+            if self._closed:
+                raise RunError("the flow is closed", element="flow")
+            return await trio.to_thread.run_sync(self._keeper.freeze, path)
+
+    @property
     def skipped(self) -> dict[str, Skipped]:
         """As `Flow.skipped`."""
         return self._core.skipped
@@ -262,7 +320,7 @@ class AsyncFlow:
                 if not self._closed:
                     self._closed = True
                     self._changed.unpark_all()
-                    await trio.to_thread.run_sync(self._core.close)
+                    await trio.to_thread.run_sync(_close, self._core, self._keeper)
 
     async def __aiter__(self) -> AsyncIterator[Result]:
         while self._core.waiting or not (self._input_closed or self._closed):

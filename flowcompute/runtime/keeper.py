@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 import time
-import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,23 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import trio
 
-from flowcompute.checkpoint.describe import describe_job
-from flowcompute.checkpoint.difference import check_sources, differences
-from flowcompute.checkpoint.folder import CheckpointFolder
-from flowcompute.checkpoint.values import blob_of
+from flowcompute.checkpoint import CheckpointFolder
 from flowcompute.elements import Constant
 from flowcompute.elements.destination import Writer
 from flowcompute.elements.keeping import Place, SideFile, State
 from flowcompute.elements.letters import DeadLetters
-from flowcompute.errors import CheckpointError, CheckpointWarning, PlanError
+from flowcompute.errors import CheckpointError
 from flowcompute.files import FILES, shown
-from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.plan import Plan, SinkStage
-from flowcompute.planner.shaping import Shaping
 from flowcompute.runtime.barrier import Barrier
 from flowcompute.runtime.cadence import Cadence
 from flowcompute.runtime.failure import attributed
 from flowcompute.runtime.record import RunRecord
+from flowcompute.runtime.stored_job import check_job, create_folder, refuse_unreadable
 from flowcompute.runtime.workers import Workers
 
 
@@ -75,37 +69,6 @@ class Request:
         refuse_unreadable(plan)
         self.path = target
         return target
-
-
-def stored_shaping(path: str) -> Shaping | None:
-    """The decisions that the state in a checkpoint depends on; None where there is no checkpoint.
-
-    Raises:
-        CheckpointError: if it cannot be used.
-    """
-    if not CheckpointFolder.exists(path, FILES):
-        return None
-    with CheckpointFolder.peek(path, FILES) as folder:
-        job = folder.job()
-    return Shaping(bool(job["float64"]), bool(job["fused"]), job["piece_bytes"])
-
-
-def refuse_unreadable(plan: Plan) -> None:
-    """Refuse a plan whose sources cannot be read from a later record on.
-
-    Raises:
-        PlanError: naming the source.
-    """
-    for source in (source for one in plan.passes for source in one.sources):
-        if not source.element.rereadable:
-            raise PlanError(
-                "can be read only once, so a job that reads it cannot be resumed",
-                element=source.name,
-                site=source.element.site,
-                expected="a source that can be read again from any record, like a file or an array",
-                got=type(source.element).__name__,
-                hint="write it to a file first, or give an object whose iter() begins anew",
-            )
 
 
 class Resume(NamedTuple):
@@ -185,64 +148,17 @@ class Keeper:
         if path is None:
             return None
         if not CheckpointFolder.exists(path, FILES):
-            self._create(path)
+            self._folder, self._token = create_folder(path, FILES, self._plan)
             return None
         self._folder = CheckpointFolder.open(path, FILES)
         generation = self._folder.newest()
         job = self._folder.job()
-        self._check(job, path)
+        check_job(job, self._plan, path)
         self._token, self._published = job["token"], True
         self.epoch = generation.number
         body: dict[str, Any] = generation.body
         self._record.resume(int(body["progress"]["items"]), int(body["progress"]["bytes_read"]))
         return body
-
-    def _create(self, path: str) -> None:
-        folder = CheckpointFolder.create(path, FILES)
-        try:
-            # Drafts are named after the checkpoint's path: the next attempt finds those of one that was killed early.
-            self._token = hashlib.sha256(os.path.abspath(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-            folder.set_job(
-                {
-                    "token": self._token,
-                    "graph": describe_job(self._plan.asked, folder.put_blob),
-                    "order": ORDER_VERSION,
-                    "kind": self._plan.backend.traits.kind,
-                    "precision": self._plan.config.precision,
-                    "float64": self._plan.shaping.float64,
-                    "fused": self._plan.shaping.fused,
-                    "piece_bytes": self._plan.shaping.piece_bytes,
-                }
-            )
-        except BaseException:
-            folder.close()
-            raise
-        self._folder = folder
-
-    def _check(self, job: Mapping[str, Any], path: str) -> None:
-        """Refuse a checkpoint of another job, of changed sources, or of another order of reductions."""
-        now = describe_job(self._plan.asked, lambda array: blob_of(array)[0])
-        found = differences(job["graph"], now)
-        if job["precision"] != self._plan.config.precision:
-            found.append(f"precision was {job['precision']!r} and is {self._plan.config.precision!r}")
-        if job["order"] != ORDER_VERSION:
-            found.append(f"the order of reductions was version {job['order']} and is version {ORDER_VERSION}")
-        changed = check_sources(job["graph"])
-        if found or changed:
-            raise CheckpointError(
-                f"the checkpoint {shown(path)} belongs to a job that is not this one any more",
-                expected="the job as it was frozen, on the same data",
-                got="; ".join([*found, *changed]),
-                hint="undo the change, or begin anew with another checkpoint=",
-            )
-        kind = self._plan.backend.traits.kind
-        if job["kind"] != kind:
-            warnings.warn(
-                f"the checkpoint {shown(path)} was made on {job['kind']} and goes on on {kind}: results are those of "
-                "either within the stated error bounds, not to the last bit",
-                CheckpointWarning,
-                stacklevel=2,
-            )
 
     def close(self) -> None:
         """Give the checkpoint back."""
@@ -341,7 +257,7 @@ class Keeper:
         began_s = time.monotonic()
         if self._folder is None:
             assert self._request.path is not None, "freeze says where"
-            self._create(self._request.path)
+            self._folder, self._token = create_folder(self._request.path, FILES, self._plan)
         states = [
             writer.persist(barrier.sinks[position], self.place(position))
             for position, (_, writer) in enumerate(self._writers)
@@ -388,8 +304,11 @@ class Keeper:
         }
         self.epoch = folder.commit({"done": False, "progress": progress, "resident": self._resident_blobs, **body})
         if not self._published:
-            folder.publish()
-            self._published = True
+            try:
+                folder.publish()
+            finally:
+                # What the folder mentions must stay once it can be seen, also where it could not be made durable.
+                self._published = CheckpointFolder.exists(folder.path, FILES)
 
     def resident(self, body: Mapping[str, Any]) -> dict[int, np.ndarray]:
         """Whole values of earlier passes."""

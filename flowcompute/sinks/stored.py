@@ -172,7 +172,8 @@ class StoredWriter(Writer):
             self._require_complete()
             self._complete()
         except DestinationError:
-            self.abort()
+            # What a finished job has sealed is there for whoever recovers it.
+            (self.suspend if self._is_sealed else self.abort)()
             raise
         self._draft = None
         return self._path

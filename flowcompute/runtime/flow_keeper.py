@@ -1,0 +1,78 @@
+"""Keeps what a flow holds in a checkpoint."""
+
+from __future__ import annotations
+
+import os
+
+from flowcompute.checkpoint import CheckpointFolder
+from flowcompute.errors import CheckpointError
+from flowcompute.files import FILES, shown
+from flowcompute.runtime.flow_core import FlowCore
+from flowcompute.runtime.stored_job import check_job, create_folder
+
+
+class FlowKeeper:
+    """The checkpoint of one flow, if it has one.
+
+    Args:
+        core: the flow.
+        path: of its checkpoint; None for none so far.
+    """
+
+    def __init__(self, core: FlowCore, path: str | None) -> None:
+        self._core = core
+        self._path = path
+        self._folder: CheckpointFolder | None = None
+
+    def open(self) -> None:
+        """Take the checkpoint that is there, and go on from it.
+
+        Raises:
+            CheckpointError: if it belongs to another flow, is in use, or cannot be used.
+        """
+        if self._path is None or not CheckpointFolder.exists(self._path, FILES):
+            return
+        folder = CheckpointFolder.open(self._path, FILES)
+        try:
+            body = folder.newest().body
+            check_job(folder.job(), self._core.plan, self._path, self._core.mode)
+            self._core.restore(body["flow"])
+        except BaseException:
+            folder.close()
+            raise
+        self._folder = folder
+
+    def freeze(self, path: str | os.PathLike[str] | None) -> str:
+        """Commit what the flow holds now; see `Flow.freeze`."""
+        target = self._path if path is None else os.path.abspath(os.fspath(path))
+        if target is None:
+            raise CheckpointError("the flow has no checkpoint of its own", hint="say where: flow.freeze(path)")
+        if self._path is not None and target != self._path:
+            raise CheckpointError(
+                "the flow keeps its checkpoint elsewhere",
+                expected=shown(self._path),
+                got=shown(target),
+                hint="flow.freeze() without a path",
+            )
+        state = self._core.snapshot()
+        created = self._folder is None
+        if self._folder is None:
+            self._folder, _ = create_folder(target, FILES, self._core.plan, self._core.mode)
+        try:
+            items = sum(self._core.sent.values())
+            progress = {"items": items, "total_items": None, "bytes_read": 0, "seconds": 0.0}
+            self._folder.commit({"done": False, "progress": progress, "flow": state})
+            if created:
+                self._folder.publish()
+        except BaseException:
+            if created:
+                self.close()
+            raise
+        self._path = target
+        return target
+
+    def close(self) -> None:
+        """Give the checkpoint back; it stays for the next flow."""
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.close()

@@ -1,0 +1,118 @@
+"""What a checkpoint says of the job it belongs to, and whether a plan is that job."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from flowcompute.checkpoint import CheckpointFolder
+from flowcompute.checkpoint.describe import describe_job
+from flowcompute.checkpoint.difference import check_sources, differences
+from flowcompute.checkpoint.values import blob_of
+from flowcompute.errors import CheckpointError, CheckpointWarning, PlanError
+from flowcompute.files import Files, shown
+from flowcompute.planner.canonical import ORDER_VERSION
+from flowcompute.planner.plan import Plan
+from flowcompute.planner.shaping import Shaping
+
+
+def refuse_unreadable(plan: Plan) -> None:
+    """Refuse a plan whose sources cannot be read from a later record on.
+
+    Raises:
+        PlanError: naming the source.
+    """
+    for source in (source for one in plan.passes for source in one.sources):
+        if not source.element.rereadable:
+            raise PlanError(
+                "can be read only once, so a job that reads it cannot be resumed",
+                element=source.name,
+                site=source.element.site,
+                expected="a source that can be read again from any record, like a file or an array",
+                got=type(source.element).__name__,
+                hint="write it to a file first, or give an object whose iter() begins anew",
+            )
+
+
+def stored_shaping(path: str, files: Files) -> Shaping | None:
+    """The decisions that the state in a checkpoint depends on; None where there is no checkpoint.
+
+    Raises:
+        CheckpointError: if it cannot be used.
+    """
+    if not CheckpointFolder.exists(path, files):
+        return None
+    with CheckpointFolder.peek(path, files) as folder:
+        job = folder.job()
+    return Shaping(bool(job["float64"]), bool(job["fused"]), job["piece_bytes"])
+
+
+def create_folder(path: str, files: Files, plan: Plan, flow: str | None = None) -> tuple[CheckpointFolder, str]:
+    """A new checkpoint for a plan, and the token that names its drafts.
+
+    Args:
+        path: of the checkpoint.
+        files: the file layer.
+        plan: what runs.
+        flow: the mode of a flow; None for a run.
+
+    Raises:
+        CheckpointError: if there can be none, or the job cannot be kept.
+    """
+    folder = CheckpointFolder.create(path, files)
+    try:
+        # Drafts are named after the checkpoint's path: the next attempt finds those of one that was killed early.
+        token = hashlib.sha256(os.path.abspath(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        folder.set_job(
+            {
+                "token": token,
+                "graph": describe_job(plan.asked, folder.put_blob),
+                "order": ORDER_VERSION,
+                "kind": plan.backend.traits.kind,
+                "precision": plan.config.precision,
+                "float64": plan.shaping.float64,
+                "fused": plan.shaping.fused,
+                "piece_bytes": plan.shaping.piece_bytes,
+                "flow": flow,
+            }
+        )
+    except BaseException:
+        folder.close()
+        raise
+    return folder, token
+
+
+def check_job(job: Mapping[str, Any], plan: Plan, path: str, flow: str | None = None) -> None:
+    """Refuse a checkpoint of another job, of changed sources, or of another order of reductions.
+
+    Raises:
+        CheckpointError: with one line for each difference.
+    """
+    now = describe_job(plan.asked, lambda array: blob_of(array)[0])
+    found = differences(job["graph"], now)
+    if job["precision"] != plan.config.precision:
+        found.append(f"precision was {job['precision']!r} and is {plan.config.precision!r}")
+    if job["order"] != ORDER_VERSION:
+        found.append(f"the order of reductions was version {job['order']} and is version {ORDER_VERSION}")
+    if job["flow"] != flow:
+        modes = [f"a flow in {mode!r} mode" if mode else "a run" for mode in (job["flow"], flow)]
+        found.append(f"it was {modes[0]} and is {modes[1]}")
+    found += check_sources(job["graph"])
+    if found:
+        raise CheckpointError(
+            f"the checkpoint {shown(path)} belongs to a job that is not this one any more",
+            expected="the job as it was frozen, on the same data",
+            got="; ".join(found),
+            hint="undo the change, or begin anew with another checkpoint=",
+        )
+    kind = plan.backend.traits.kind
+    if job["kind"] != kind:
+        warnings.warn(
+            f"the checkpoint {shown(path)} was made on {job['kind']} and goes on on {kind}: results are those of "
+            "either within the stated error bounds, not to the last bit",
+            CheckpointWarning,
+            stacklevel=2,
+        )
