@@ -131,7 +131,7 @@ from flowcompute.sinks import callback, discard, save, to_array
 from flowcompute.sources import feed, iterate, open, source
 from flowcompute.strategy import Strategy
 from flowcompute.thawing import Frozen, thaw
-from flowcompute.version import VERSION as __version__
+from flowcompute.version import __version__
 
 __all__ = [
     "CheckpointError",

@@ -26,6 +26,7 @@ from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.shaping import Shaping
 from flowcompute.planner.steps import RegionStep
+from flowcompute.planner.stored import chosen_plan
 from flowcompute.planner.views import move_views
 from flowcompute.reference import NumpyBackend
 from flowcompute.runtime.cadence import Cadence, Every
@@ -35,6 +36,7 @@ from flowcompute.runtime.keeper import Request
 from flowcompute.runtime.run import Run
 from flowcompute.runtime.starting import start as start_run
 from flowcompute.runtime.stored_job import refuse_unreadable, stored_shaping
+from flowcompute.runtime.tuning import Tune, Tuner, check_tune
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
 from flowcompute.spec import FLOAT64
@@ -78,6 +80,7 @@ def _plan(
     by_hand: bool = False,
     resumable: bool = False,
     shaping: Shaping | None = None,
+    stored: bool = True,
 ) -> Plan:
     asked = _graph(elements)
     if precision not in get_args(Precision):
@@ -92,14 +95,18 @@ def _plan(
     graph = fold_selected(move_views(move_parts_to_sources(asked)), float64=first.float64)
     if first.piece_bytes is not None:
         graph = split_items(graph, first.piece_bytes, fused=first.fused) or graph
-    make = partial(make_plan, config=config, strategy=strategy or Strategy(), backend=backend, asked=asked)
-    try:
-        return make(graph, shaping=first)
-    except BatchTooLargeError:
-        parts = None if shaping is not None else split_items(graph, budget // 16, fused=first.fused)
-        if parts is None:
-            raise
-        return make(parts, shaping=replace(first, piece_bytes=budget // 16))
+
+    def made(chosen: Strategy) -> Plan:
+        make = partial(make_plan, config=config, strategy=chosen, backend=backend, asked=asked)
+        try:
+            return make(graph, shaping=first)
+        except BatchTooLargeError:
+            parts = None if shaping is not None else split_items(graph, budget // 16, fused=first.fused)
+            if parts is None:
+                raise
+            return make(parts, shaping=replace(first, piece_bytes=budget // 16))
+
+    return chosen_plan(made, strategy or Strategy(), stored=stored and not by_hand)
 
 
 def start(
@@ -114,6 +121,7 @@ def start(
     device: str = "auto",
     strategy: Strategy | None = None,
     precision: Precision = "exact",
+    tune: Tune = False,
 ) -> Run:
     """Start resolving these elements in the background; gives the running `Run`.
 
@@ -131,6 +139,10 @@ def start(
         checkpoint_every: seconds, a size of what is read ("64MiB"), or "auto": as often as costs
             less than 1 % of the time, and not more often than every 10 s.
         memory, device, strategy, precision: as for `plan`.
+        tune: False takes the strategy that was kept for such a job, or the defaults, and tries
+            nothing. True looks for a better one, while the job runs and after its end, in at most
+            2 % of the job's time, but measures 3 candidates however short the job is. "quick" may take
+            10 s for it, "full" two minutes. What is best is kept for the next run, and `run.tuning` tells of it.
 
     Raises:
         PlanError, SpecError: as `plan`.
@@ -142,12 +154,23 @@ def start(
     if checkpoint is not None:
         request.path = os.path.abspath(checkpoint)
         shaping = stored_shaping(request.path, FILES)
-    made = _plan(elements, memory, device, strategy, precision, resumable=checkpoint is not None, shaping=shaping)
+    made = _plan(
+        elements,
+        memory,
+        device,
+        strategy,
+        precision,
+        resumable=checkpoint is not None,
+        shaping=shaping,
+        stored=tune is False,
+    )
     _refuse_feeds(made)
     if checkpoint is not None:
         refuse_unreadable(made)
+    tuner = Tuner(made, tune) if check_tune(tune) else None
     return start_run(
         made,
+        tuner=tuner,
         progress=progress,
         throttle=throttle,
         on_batch=on_batch,

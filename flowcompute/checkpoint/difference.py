@@ -15,6 +15,7 @@ from flowcompute.files import FILES, Files, shown
 
 MOST_LINES = 20
 _MOST_NODES = 1 << 20
+_MOST_COMPARED = 1 << 18
 _UNCOMPARED = frozenset({"name", "given", "site"})
 
 Nodes = Sequence[Mapping[str, Any]]
@@ -46,10 +47,10 @@ def _differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
             lines.append(f"{what} was version {brief(stored.get(key))} and is {brief(now.get(key))}")
     if lines:
         return lines
-    ignored = frozenset() if stored.get("python") == now.get("python") else frozenset({"digest"})
-    lines = list(_Comparison(then, here, ignored).lines())
-    if not lines and [_kind(node) for node in then] != [_kind(node) for node in here]:
-        lines.append("the same elements come in another order")
+    ignored = _UNCOMPARED if stored.get("python") == now.get("python") else _UNCOMPARED | {"digest"}
+    stripped = [[{key: node[key] for key in node.keys() - ignored} for node in nodes] for nodes in (then, here)]
+    if not _same(*stripped):
+        lines = list(_Comparison(then, here, ignored).lines()) or ["the same elements come in another order"]
     if not lines and not _same(stored.get("roots"), now.get("roots")):
         lines.append("the results come in another order")
     if len(lines) > MOST_LINES:
@@ -128,6 +129,25 @@ _SAID = {
 """How a difference in a field is told, then and now being {0} and {1}."""
 
 
+def _paired(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """Places of equal things in two lists, in their order, so that few are left over."""
+    least = min(len(before), len(after))
+    first = next((i for i in range(least) if before[i] != after[i]), least)
+    last = next((i for i in range(least - first) if before[-1 - i] != after[-1 - i]), least - first)
+    yield from ((i, i) for i in range(first))
+    yield from ((len(before) - 1 - i, len(after) - 1 - i) for i in range(last))
+    middle = before[first : len(before) - last], after[first : len(after) - last]
+    if len(middle[0]) * len(middle[1]) <= _MOST_COMPARED:
+        for block in difflib.SequenceMatcher(None, *middle, autojunk=False).get_matching_blocks():
+            yield from ((first + block.a + i, first + block.b + i) for i in range(block.size))
+        return
+    # Looking for the longest equal runs would take long: each is paired with the next one of its kind.
+    waiting: dict[Any, list[int]] = {}
+    for j in reversed(range(len(middle[1]))):
+        waiting.setdefault(middle[1][j], []).append(j)
+    yield from ((first + i, first + waiting[kind].pop()) for i, kind in enumerate(middle[0]) if waiting.get(kind))
+
+
 class _Comparison:
     """Pairs the nodes of two jobs, so that what differs is told where it differs and nowhere else.
 
@@ -138,14 +158,13 @@ class _Comparison:
     def __init__(self, then: Nodes, now: Nodes, ignored: frozenset[str]) -> None:
         self._then = then
         self._now = now
-        self._ignored = ignored | _UNCOMPARED
+        self._ignored = ignored
         self._pairs = self._same_nodes()
-        left = [[i for i in range(len(nodes)) if i not in done]
-                for nodes, done in ((then, self._pairs), (now, {*self._pairs.values()}))]  # fmt: skip
-        before, after = ([_kind(nodes[i]) for i in places] for nodes, places in zip((then, now), left, strict=True))
-        for block in difflib.SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
-            for step in range(block.size):
-                self._pairs[left[0][block.a + step]] = left[1][block.b + step]
+        before = [i for i in range(len(then)) if i not in self._pairs]
+        taken = {*self._pairs.values()}
+        after = [i for i in range(len(now)) if i not in taken]
+        kinds = [_kind(then[i]) for i in before], [_kind(now[i]) for i in after]
+        self._pairs.update((before[i], after[j]) for i, j in _paired(*kinds))
 
     def _same_nodes(self) -> dict[int, int]:
         """Nodes of the first job with the same ones of the second."""

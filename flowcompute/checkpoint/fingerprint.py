@@ -7,10 +7,11 @@ between the blocks is seen by its time alone.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import platform
 from collections.abc import Iterable
-from types import CodeType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -110,14 +111,15 @@ def array_sample(array: np.ndarray) -> str:
 
 
 def function_digest(function: object) -> str:
-    """A digest of what a function does, as far as that can be seen: bytecode, constants, names, defaults, closure.
+    """A digest of what a function does, as far as that can be seen.
 
-    What global names mean is not part of it, nor are line numbers and the name of the file. Of what
-    is callable without being a function the type's own code counts.
+    That is its bytecode, constants and names, and what is plain data (numbers, text, small arrays, and lists and maps
+    of them) in its defaults, in its closure and, of an object that can be called, in its attributes. What global
+    names mean is not part of it, nor are line numbers and the name of the file.
     """
     digest = hashlib.sha256()
     for part in _function_parts(function, 0):
-        digest.update(repr(part).encode())
+        digest.update(repr(part).encode(errors="surrogatepass"))
     return digest.hexdigest()
 
 
@@ -126,48 +128,60 @@ _COMPARED_BYTES = 1 << 20
 
 
 def _function_parts(function: Any, depth: int) -> Iterable[object]:
+    """What a function consists of, functions that it holds included."""
     if depth > _DEEPEST:
         return
-    if isinstance(function, CodeType):
-        yield (function.co_code, function.co_names, function.co_varnames, function.co_freevars, function.co_argcount)
-        for constant in function.co_consts:
-            yield from _value_parts(constant, depth)
-        return
-    wrapped = getattr(function, "func", None)
-    if callable(wrapped) and hasattr(function, "keywords"):  # functools.partial
-        yield from _function_parts(wrapped, depth + 1)
-        yield from _value_parts((function.args, sorted(function.keywords.items())), depth)
-        return
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None:
+    if isinstance(function, functools.partial):
+        yield from _function_parts(function.func, depth + 1)
+        yield from _value_parts((function.args, function.keywords), depth)
+    elif isinstance(function, MethodType):
+        yield from _function_parts(function.__func__, depth + 1)
+        yield from _value_parts(getattr(function.__self__, "__dict__", None), depth)
+    elif isinstance(function, FunctionType):
+        yield from _code_parts(function.__code__, depth + 1)
+        yield from _value_parts((function.__defaults__, function.__kwdefaults__), depth)
+        for cell in function.__closure__ or ():
+            try:
+                yield from _value_parts(cell.cell_contents, depth)
+            except ValueError:
+                yield "an empty cell"
+    else:
         yield getattr(function, "__qualname__", type(function).__qualname__)
-        call = getattr(type(function).__call__, "__code__", None)
-        if call is not None:
+        call = type(function).__call__
+        if isinstance(call, FunctionType):
             yield from _function_parts(call, depth + 1)
-        return
-    yield from _function_parts(code, depth + 1)
-    yield from _value_parts((function.__defaults__, sorted((function.__kwdefaults__ or {}).items())), depth)
-    for cell in function.__closure__ or ():
-        try:
-            yield from _value_parts(cell.cell_contents, depth)
-        except ValueError:
-            yield "an empty cell"
+            yield from _value_parts(getattr(function, "__dict__", None), depth)
+
+
+def _code_parts(code: CodeType, depth: int) -> Iterable[object]:
+    yield (code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount, code.co_kwonlyargcount)
+    for constant in code.co_consts:
+        yield from _value_parts(constant, depth)
 
 
 def _value_parts(value: Any, depth: int) -> Iterable[object]:
     """A value that a function holds, as far as it is plain."""
-    if isinstance(value, CodeType) or (callable(value) and not isinstance(value, type)):
-        yield from _function_parts(value, depth + 1)
-    elif value is None or isinstance(value, bool | int | float | complex | str | bytes):
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, CodeType):
+        yield from _code_parts(value, depth + 1)
+    elif value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
         yield (type(value).__name__, value)
-    elif isinstance(value, tuple | list) and depth < _DEEPEST:
+    elif isinstance(value, tuple | list):
         yield (type(value).__name__, len(value))
         for one in value:
             yield from _value_parts(one, depth + 1)
-    elif isinstance(value, frozenset):
-        yield sorted(map(repr, value))
+    elif isinstance(value, dict):
+        yield ("dict", len(value))
+        for key in sorted(value, key=repr):
+            yield repr(key) if isinstance(key, str | int | float) else type(key).__qualname__
+            yield from _value_parts(value[key], depth + 1)
+    elif isinstance(value, frozenset | set):
+        # Sets have an order of their own in each process.
+        yield sorted(repr(one) if isinstance(one, str | bytes | int | float) else "" for one in value)
     elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.nbytes <= _COMPARED_BYTES:
         yield (value.dtype.name, value.shape, value.tobytes())
+    elif callable(value) and not isinstance(value, type):
+        yield from _function_parts(value, depth + 1)
     else:
         yield type(value).__qualname__

@@ -137,10 +137,11 @@ def _check_bound(drafts: list[_Draft], bind: Mapping[str, object]) -> None:
     """Raise CheckpointError that names everything that is to be bound and is not, or is bound to nothing."""
     wanted = {draft.name: draft.bind for draft in drafts if draft.bind is not None}
     if missing := [f"{name} ({what})" for name, what in wanted.items() if name not in bind]:
+        given = ", ".join(f"{name!r}: ..." for name in list(wanted)[:4]) + (", ..." if len(wanted) > 4 else "")
         refuse(
             "what cannot be kept in a checkpoint is to be given again by name",
             expected=_listed(missing),
-            hint=f"bind={{{next(iter(wanted))!r}: ...}}",
+            hint=f"fc.thaw(path, bind={{{given}}}).resolve(), or run the program that began the job once more",
         )
     if others := [name for name in bind if name not in wanted]:
         refuse("nothing of these names is to be bound", expected=_listed(list(wanted)) or "nothing", got=others)

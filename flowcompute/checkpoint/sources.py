@@ -19,7 +19,7 @@ from flowcompute.sources.npy import NpySource
 from flowcompute.sources.raw import RawSource
 from flowcompute.sources.several import SeveralSource
 from flowcompute.sources.stored import StoredSource
-from flowcompute.spec import BFLOAT16
+from flowcompute.spec import BFLOAT16, Stream
 
 _MOST_FILES = 1 << 20
 
@@ -153,6 +153,8 @@ def _describe_feed(_: FeedSource, __: Describing) -> dict[str, Any]:
 
 
 def _rebuild_feed(_: Fields, node: Node, __: Rebuilding) -> Element:
+    if node.spec.stream != Stream(None):
+        refuse("a feed is a stream of unknown length", got=str(node.spec))
     return FeedSource(node.spec, name=node.given)
 
 

@@ -16,6 +16,7 @@ from flowcompute.gpu.device import Device
 from flowcompute.gpu.memory import Memory, memory_of
 from flowcompute.gpu.programs import build, save_new_programs
 from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
+from flowcompute.planner.backend import KernelTuner
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
@@ -23,6 +24,7 @@ from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.scan import Carry
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
+from flowcompute.strategy import KernelKnobs
 
 LONG_RUN_S = 2.0
 """After runs of this length new programs are kept at once, so that a killed process has them too."""
@@ -45,7 +47,8 @@ class OpenCLExecutor(StepExecutor):
         super().__init__(plan, pass_index, resident)
         self.device = device
         self.cpu = device.traits.code_shape == "cpu"
-        self._kernels: dict[str, Any] = {}
+        self._kernels: dict[tuple[str, KernelKnobs], Any] = {}
+        self._adopted: dict[str, Kernel] = {}
         self._memory: Memory | None = None
         self._written: list[cl.Buffer] = []
         self._opened_s = 0.0
@@ -73,14 +76,19 @@ class OpenCLExecutor(StepExecutor):
         """Build the kernels, then compute what does not depend on the stream."""
         for step in self._steps():
             if isinstance(step, RegionStep) and step.kernel is not None:
-                program = build(self.device, render(step.kernel), ())
-                compiled = cl.Kernel(program, step.kernel.name)
-                # Typed once, scalars cost nothing to set; untyped ones 10 microseconds each.
-                compiled.set_scalar_arg_dtypes(_argument_types(step.kernel))
-                self._kernels[step.kernel.name] = compiled
+                self._compiled(step.kernel)
         self._opened_s = time.monotonic()
         self._memory = memory_of(self.device)
         super().open()
+
+    def _compiled(self, kernel: Kernel) -> Any:
+        key = (kernel.name, kernel.knobs)
+        if key not in self._kernels:
+            compiled = cl.Kernel(build(self.device, render(kernel), ()), kernel.name)
+            # Typed once, scalars cost nothing to set; untyped ones 10 microseconds each.
+            compiled.set_scalar_arg_dtypes(_argument_types(kernel))
+            self._kernels[key] = compiled
+        return self._kernels[key]
 
     def _run_batch(
         self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
@@ -114,6 +122,7 @@ class OpenCLExecutor(StepExecutor):
         if kernel is None:
             self._fold_nothing(step, items)
             return
+        kernel = self._adopted.get(kernel.name, kernel)
         assert self._memory is not None
         start = self.start if region.stream else 0
         phase = start % kernel.block if kernel.block else 0
@@ -127,6 +136,10 @@ class OpenCLExecutor(StepExecutor):
         chunk = launch or chunk
         if count:
             self._launch(step, kernel, [*values, count, chunk, blocks, start, phase], groups)
+            self.launches += 1
+            if self.tuner is not None and region.stream and kernel.family != "fixed":
+                # Before anything is made of the results: what a kernel began with must still be there.
+                self._tune(self.tuner, step, outputs, items, (blocks, start, phase))
         for i, array in outputs.items():
             self._bring(i, array)
         for fold in region.folds:
@@ -134,8 +147,31 @@ class OpenCLExecutor(StepExecutor):
         if isinstance(carry, TileCarry):
             carry.advanced(start + items)
 
+    def _tune(
+        self,
+        tuner: KernelTuner,
+        step: RegionStep,
+        outputs: Mapping[int, np.ndarray],
+        items: int,
+        place: tuple[int, int, int],
+    ) -> None:
+        """Let a tuner launch other kernels over the results of the batch in hand."""
+
+        def launch(kernel: Kernel) -> float:
+            self._compiled(kernel)
+            self._written = []
+            values = [self._argument(argument, outputs, True) for argument in kernel.arguments]
+            count, chunk, groups = self._division(kernel, items, place[0])
+            began = time.perf_counter()
+            self._launch(step, kernel, [*values, count, chunk, *place], groups)
+            return time.perf_counter() - began
+
+        adopted = tuner.launched(step, launch)
+        if adopted is not None:
+            self._adopted[adopted.name] = adopted
+
     def _launch(self, step: RegionStep, kernel: Kernel, values: list[Any], groups: int) -> None:
-        compiled = self._kernels[kernel.name]
+        compiled = self._compiled(kernel)
         try:
             compiled.set_args(*values)
             size = (groups * kernel.work_group,)
@@ -144,7 +180,6 @@ class OpenCLExecutor(StepExecutor):
             self._memory.finish(self._written)
         except cl.Error as error:
             raise KernelError(f"a launch on {self.device.traits.name} failed: {error}", element=step.name) from error
-        self.launches += 1
 
     def _bring(self, value: int, array: np.ndarray) -> None:
         assert self._memory is not None
@@ -279,8 +314,9 @@ class OpenCLExecutor(StepExecutor):
         return max(1, items // columns)
 
     def _row_numbers(self, kernel: Kernel) -> int:
-        step = next(s for s in self.plan.steps if isinstance(s, RegionStep) and s.kernel is kernel)
-        return step.region.numbers // max(1, kernel.units)
+        regions = (step for step in self.plan.steps if isinstance(step, RegionStep) and step.kernel is not None)
+        numbers = next(one.region.numbers for one in regions if one.kernel and one.kernel.name == kernel.name)
+        return numbers // max(1, kernel.units)
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot, with the accumulators of unfinished blocks."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from flowcompute.elements.tally import Tally
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from flowcompute.batch import Batch
+    from flowcompute.planner.kernel import Kernel
     from flowcompute.planner.plan import Plan
+    from flowcompute.planner.steps import RegionStep
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,22 @@ class Traits:
     reason: str = ""
 
 
+class KernelTuner(Protocol):
+    """Looks for better knobs while kernels work; asked in the executor's thread after each launch for a batch."""
+
+    def launched(self, step: RegionStep, launch: Callable[[Kernel], float]) -> Kernel | None:
+        """A kernel has been launched, and its arguments are still there.
+
+        Args:
+            step: whose kernel it was.
+            launch: launches another kernel of the step over the same results, which stores the same
+                bytes; gives its seconds, without compiling. Raises KernelError where it cannot.
+
+        Returns:
+            The kernel to go on with, None for the one in use.
+        """
+
+
 class Executor(ABC):
     """Runs the compute part of one pass: what lies between its sources and its destinations.
 
@@ -65,6 +85,9 @@ class Executor(ABC):
 
     launches: int = 0
     """Kernels launched so far (calls of NumPy regions on the reference backend)."""
+
+    tuner: KernelTuner | None = None
+    """Who looks for better knobs, if anybody."""
 
     tallies: Sequence[Tally] = ()
     """What was dropped, for each element of the pass that may drop records; `reset` leaves them as they are."""

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.knob_table import KernelStyle
+from flowcompute.planner.lower import lower
+from flowcompute.planner.memory import DEFAULT_BATCH_BYTES
 from flowcompute.planner.reason import Reason
-from flowcompute.strategy import KERNEL_KNOBS, Strategy
+from flowcompute.planner.steps import RegionStep
+from flowcompute.strategy import KERNEL_KNOBS, KernelKnobs, Strategy
+
+if TYPE_CHECKING:
+    from flowcompute.planner.plan import Plan
 
 
 def not_applied(strategy: Strategy, kernels: Sequence[Kernel], traits: Traits) -> Iterator[Reason]:
@@ -18,7 +27,7 @@ def not_applied(strategy: Strategy, kernels: Sequence[Kernel], traits: Traits) -
         having = [kernel for kernel in kernels if getattr(kernel.knobs, knob) is not None]
         if wanted is not None and all(getattr(kernel.knobs, knob) != wanted for kernel in having):
             yield Reason("knob", knob, f"accepted, not applied: {_why(knob, wanted, having, traits)}")
-    for name, own in strategy.kernels:
+    for name, own in strategy.by_kernel().items():
         if name not in names:
             yield Reason("knob", name, "accepted, not applied: the plan has no kernel of this name")
         for kernel in (kernel for kernel in kernels if kernel.name == name):
@@ -33,3 +42,23 @@ def _why(knob: str, wanted: int, having: Sequence[Kernel], traits: Traits) -> st
         return f"no kernel here has it on {traits.name}"
     found = sorted({f"{getattr(kernel.knobs, knob)} in {kernel.name} ({kernel.family})" for kernel in having})
     return f"{wanted} is none of its values on {traits.name}; it is {', '.join(found)}"
+
+
+def complete_strategy(plan: Plan) -> Strategy:
+    """All knobs that a plan has, as they are: a plan made with it is the same plan."""
+    given = plan.strategy
+    return Strategy(
+        batch_bytes=given.batch_bytes or DEFAULT_BATCH_BYTES[plan.backend.traits.code_shape],
+        depth=plan.depth,
+        reader_threads=given.reader_threads,
+        input=given.input or "mapped",
+        kernels={kernel.name: kernel.knobs for one in plan.passes for kernel in one.kernels},
+    )
+
+
+def variant(plan: Plan, step: RegionStep, knobs: KernelKnobs) -> Kernel:
+    """The kernel of a step with other knobs; those that are unset stay as they are."""
+    assert step.kernel is not None
+    style = KernelStyle(plan.backend.traits, knobs.over(step.kernel.knobs), plan.config.precision)
+    kernel = lower(plan.graph, step.region, style, plan.folds, step.kernel.name)
+    return replace(kernel, contract=step.kernel.contract)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from flowcompute.elements.destination import Destination
@@ -10,13 +10,14 @@ from flowcompute.elements.source import Source
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.accumulators import HostFold
 from flowcompute.planner.explain import describe_plan, plan_dot, plan_svg
+from flowcompute.planner.explain_strategy import explain_strategy
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.shaping import Shaping
 from flowcompute.planner.steps import RegionStep, Step
 from flowcompute.spec import Spec
-from flowcompute.strategy import Config, Strategy
+from flowcompute.strategy import Config, Strategy, Tuning
 
 if TYPE_CHECKING:
     from flowcompute.planner.backend import Backend
@@ -184,6 +185,8 @@ class Plan:
         depth: batches in flight between two stages.
         asked: the graph as it was composed, before any rewriting.
         shaping: the decisions that a frozen state depends on.
+        pinned: the knobs that the user has set, of those of `strategy`.
+        tuning: how the others were found.
     """
 
     graph: Graph
@@ -198,6 +201,8 @@ class Plan:
     reasons: tuple[Reason, ...]
     asked: Graph
     shaping: Shaping
+    pinned: Strategy = field(default_factory=Strategy)
+    tuning: Tuning = field(default_factory=Tuning)
 
     @property
     def batch_items(self) -> int:
@@ -222,6 +227,10 @@ class Plan:
 
     def __str__(self) -> str:
         return self.text
+
+    def explain(self) -> str:
+        """The knobs of the run and of each kernel: what was chosen, what else there is, and why."""
+        return explain_strategy(self)
 
     def dot(self) -> str:
         """The graph in Graphviz's language, each kernel framed."""

@@ -22,12 +22,14 @@ from flowcompute.errors import FlowError, RunError
 from flowcompute.metrics import Metrics, Progress, Skipped
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.policies import policies
+from flowcompute.runtime.chosen import Chosen, RunTuner
 from flowcompute.runtime.driver import Driver
 from flowcompute.runtime.interrupt import Interrupts, farewell
 from flowcompute.runtime.keeper import FrozenError, Request
 from flowcompute.runtime.passes import Conduct
 from flowcompute.runtime.progress import Display
 from flowcompute.runtime.record import RunRecord
+from flowcompute.strategy import Strategy, Tuning
 
 # Waiting for a lock cannot be interrupted by Ctrl-C on Windows.
 _LONGEST_WAIT_S = 0.2 if sys.platform == "win32" else threading.TIMEOUT_MAX
@@ -89,8 +91,10 @@ class Run:
         draw: Callable[[Run], str] | None,
         aliases: Mapping[str, str],
         request: Request,
+        tuner: RunTuner | None = None,
     ) -> None:
         self.plan = plan
+        self._chosen = Chosen(plan, tuner)
         lengths = [each.length for each in plan.passes]
         total = None if None in lengths else sum(length for length in lengths if length is not None)
         self._record = RunRecord(total, max(plan.memory.budget_bytes - plan.memory.host_bytes, 0))
@@ -282,6 +286,18 @@ class Run:
         return {name: dropped.get(policy, Skipped()) for policy, name in policies(self.plan.graph).items()}
 
     @property
+    def strategy(self) -> Strategy:
+        """Every knob of the run, comparable; once a tuned run has ended, those of the strategy that was kept."""
+        self._check_usable("ask a run for its strategy")
+        return self._chosen.strategy
+
+    @property
+    def tuning(self) -> Tuning:
+        """What was tried to find the strategy, and what came of it."""
+        self._check_usable("ask a run for its trials")
+        return self._chosen.tuning
+
+    @property
     def bottleneck(self) -> str | None:
         """Name of the stage that worked most and waited least; None before the first batch."""
         return self._watched().bottleneck
@@ -338,13 +354,15 @@ class Run:
         self._record.end(complete=self._error is None)
         if self._display is not None:
             self._display.stop()
+        if self._error is None:
+            self._chosen.finish(lambda: self._stop_asked)
         self._settled.set()
 
     async def _drive(self) -> None:
         after_batch = None if self._on_batch is None else partial(self._on_batch, self)
         # Made here, as it refers to the run: what the run refers to must not, or results outlive their last user.
         conduct = replace(self._conduct, after_batch=after_batch, on_stuck_thread=self._give_up_waiting)
-        driver = Driver(self.plan, self._record, conduct, self._request)
+        driver = Driver(self._chosen.plan, self._record, conduct, self._request)
         _working_for.set(weakref.ref(self))
         self._token = trio.lowlevel.current_trio_token()
         values: tuple[Any, ...] | None = None

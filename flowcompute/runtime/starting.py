@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from flowcompute.errors import PlanError
 from flowcompute.planner.plan import Plan
+from flowcompute.runtime.chosen import RunTuner
 from flowcompute.runtime.keeper import Request
 from flowcompute.runtime.run import Run, refuse_in_trio_task
 
@@ -21,6 +22,7 @@ def start(
     draw: Callable[[Run], str] | None = None,
     aliases: Mapping[str, str] | None = None,
     request: Request | None = None,
+    tuner: RunTuner | None = None,
 ) -> Run:
     """Start running a plan in the background.
 
@@ -36,6 +38,7 @@ def start(
         draw: what `str(run)` says.
         aliases: element name -> name of the stage it runs in, for `run.metrics`.
         request: the checkpoint to keep.
+        tuner: who looks for a better strategy.
 
     Raises:
         PlanError: if an option is not what it should be.
@@ -58,6 +61,7 @@ def start(
         draw=draw,
         aliases=aliases or {},
         request=request or Request(),
+        tuner=tuner,
     )
     run.begin(progress)
     return run

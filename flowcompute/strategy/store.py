@@ -18,11 +18,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from flowcompute.cache_folder import distrust, private_folder
+from flowcompute.cache_folder import cache_folder, distrust, private_folder
 from flowcompute.errors import PlanError
 from flowcompute.strategy.strategy import Strategy
 from flowcompute.strategy.trial import Tuning
-from flowcompute.version import VERSION
+from flowcompute.version import __version__
 
 FORMAT = 1
 LIMIT_FILES = 4096
@@ -49,7 +49,7 @@ class Key:
     what: str
     device: str
     size: str
-    version: str = VERSION
+    version: str = __version__
 
     @property
     def file_name(self) -> str:
@@ -133,6 +133,15 @@ class StrategyStore:
         if self.folder is None and self.reason not in _TOLD:
             _TOLD.add(self.reason)
             _LOG.warning("strategies are not kept: %s", self.reason)
+
+    @classmethod
+    def existing(cls) -> StrategyStore | None:
+        """The store, if anything was ever kept; makes no folder."""
+        return cls() if os.path.isdir(os.path.join(cache_folder(), "strategies")) else None
+
+    def has_kernels(self) -> bool:
+        """Whether it holds anything about kernels."""
+        return any(os.path.basename(path).startswith("kernel-") for path in self._paths())
 
     def load(self, key: Key) -> Stored | None:
         """The strategy kept for a key."""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from flowcompute.errors import PlanError
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs, Range, knob
+
+Pairs = tuple[tuple[str, KernelKnobs], ...]
+Kernels = Pairs | Mapping[str, KernelKnobs] | Mapping[str, Mapping[str, int]]
+"""Knobs by the names of kernels."""
 
 _INPUTS = ("mapped", "read")
 
@@ -29,7 +34,7 @@ class Strategy(KernelKnobs):
     depth: int | None = knob(Range(1, 64), "batches in flight on an edge")
     reader_threads: int | None = knob(Range(1, 64), "threads that read a batch of a file together")
     input: Literal["mapped", "read"] | None = field(default=None, metadata={"doc": "how files are read"})
-    kernels: tuple[tuple[str, KernelKnobs], ...] = ()
+    kernels: Kernels = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -37,14 +42,18 @@ class Strategy(KernelKnobs):
             raise PlanError("input is 'mapped' or 'read'", element="strategy", got=repr(self.input))
         object.__setattr__(self, "kernels", _pairs(self.kernels))
 
+    def by_kernel(self) -> dict[str, KernelKnobs]:
+        """Knobs of single kernels."""
+        return dict(_pairs(self.kernels))
+
     def of_kernel(self, name: str) -> KernelKnobs:
         """The knobs of the kernel of this name."""
-        return dict(self.kernels).get(name, KernelKnobs()).over(self)
+        return self.by_kernel().get(name, KernelKnobs()).over(self)
 
     def with_defaults(self, other: Strategy) -> Strategy:
         """These knobs, and those of `other` where these are unset; one set for all kernels goes before any of it."""
         merged = {**other.plain(), **self.plain()}
-        own, theirs = dict(self.kernels), dict(other.kernels)
+        own, theirs = self.by_kernel(), other.by_kernel()
         pinned = {name: None for name in KERNEL_KNOBS if getattr(self, name) is not None}
         kernels = {
             name: own.get(name, KernelKnobs()).over(dataclasses.replace(theirs.get(name, KernelKnobs()), **pinned))
@@ -78,11 +87,11 @@ class Strategy(KernelKnobs):
     def __str__(self) -> str:
         every = {name: value for name, value in super().plain().items() if name != "kernels"}
         words = [f"{name}={value}" for name, value in every.items()]
-        words += [f"{name}({own})" for name, own in self.kernels]
+        words += [f"{name}({own})" for name, own in self.by_kernel().items()]
         return ", ".join(words) or "defaults"
 
 
-def _pairs(kernels: Any) -> tuple[tuple[str, KernelKnobs], ...]:
+def _pairs(kernels: Any) -> Pairs:
     """Knobs by kernel, from a mapping or from pairs, without kernels that have none."""
     try:
         given = dict(kernels)

@@ -20,7 +20,7 @@ class Trial:
         where: "run", or the name of a kernel.
         knobs: what differs from the default, as `name=value` texts.
         gain: the share of the default's time that it saves (negative: it takes longer), as the median of pairs.
-        noise: how far that may be off, likewise.
+        noise: how far that may be off, likewise; None where there are too few pairs to say.
         pairs: how often both were measured.
         outcome: what came of it.
     """
@@ -28,12 +28,13 @@ class Trial:
     where: str
     knobs: str
     gain: float
-    noise: float
+    noise: float | None
     pairs: int
     outcome: Outcome
 
     def __str__(self) -> str:
-        gain = f"{100 * self.gain:+6.1f} % +- {100 * self.noise:.1f} in {self.pairs} pairs"
+        noise = "?" if self.noise is None else f"{100 * self.noise:.1f}"
+        gain = f"{100 * self.gain:+6.1f} % +- {noise} in {self.pairs} pair{'s' if self.pairs > 1 else ''}"
         return f"{self.where:>4}  {self.knobs:<44} {gain:<32} {self.outcome}"
 
 

@@ -150,7 +150,14 @@ ENDS: dict[str, Build] = {
 FUNCTIONS: dict[str, Build] = {
     "host": lambda folder: (
         fc.host(twice, rows()),
-        fc.host(lambda a, b: a[:, :1] + b[:1], rows(), fc.constant(np.ones(6, "f4")), shape=(1,), dtype="f8", name="h"),
+        fc.host(
+            lambda a, b: (a[:, :1] + b[:1]).astype("f8"),
+            rows(),
+            fc.constant(np.ones(6, "f4")),
+            shape=(1,),
+            dtype="f8",
+            name="h",
+        ),
         fc.host(twice, numbers(), on_error="skip"),
         fc.host(twice, numbers(), on_error="dead_letter", dead_letter=folder / "bad.jsonl"),
         fc.host(np.sort, fc.constant(np.arange(3.0))),
@@ -253,7 +260,7 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.broadcast_to(items(1, 4), (-1, 3, 4)),
         fc.broadcast_to(rows().sum(axis=0), (2, 6)),
         fc.take(items(3, 4), [0, -1, 1], axis=1),
-        fc.take(rows(), fc.bincount(numbers("u1"), 3) % 6, axis=1),
+        fc.take(rows(), fc.bincount(numbers("u1"), 7) % 6, axis=1),
         fc.stack([rows(), rows() + 1], axis=1),
         fc.stack([rows().sum(axis=0), np.ones(6, "f4")]),
         fc.concat([rows(), rows("f4", (12, 2))], axis=1),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flowcompute.checkpoint import CheckpointFolder, SideFile
+from flowcompute.checkpoint import Blob, CheckpointFolder, SideFile
 from flowcompute.errors import CheckpointError
 from flowcompute.files import Files
 from flowcompute.testing import Disk, SimulatedFiles
@@ -239,6 +239,8 @@ def test_a_blob_is_written_once() -> None:
         assert folder.put_blob(np.arange(6)) == other
         assert len(files.log) == done
         assert folder.get_blob(blob).tolist() == [[0, 1, 2], [3, 4, 5]]
+        with pytest.raises(CheckpointError, match="has 48 bytes, 1152921504606846976 were written"):
+            folder.get_blob(Blob(blob.sha256, blob.dtype, (2**57,)))
 
 
 def test_a_blob_that_was_removed_is_written_again(path: str) -> None:

@@ -92,6 +92,17 @@ def scalar(*fields: object) -> bytes:
     return extension(Extension.SCALAR, list(fields))
 
 
+def within(levels: int) -> bytes:
+    data = bytes(100_000)
+    for _ in range(levels):
+        data = b"\xc9" + len(data).to_bytes(4, "big") + bytes([Extension.SCALAR]) + data
+    return data
+
+
+def digest_of(part: np.ndarray) -> bytes:
+    return hashlib.sha256(part.tobytes()).digest()
+
+
 BODIES = {
     "a list that claims 4 billion entries": b"\x81\xa1x\xdd\xff\xff\xff\xff",
     "a map that claims 4 billion entries": b"\x81\xa1x\xdf\xff\xff\xff\xff",
@@ -114,7 +125,7 @@ BODIES = {
     "an extension in an extension": extension(
         Extension.ARRAY, [msgpack.ExtType(Extension.SCALAR, pack(["bool", b"\1"]))]
     ),
-    "an extension within a hundred others": b"\x81\xa1x" + b"\xc9\x00\x00\x10\x00\x02" * 100 + bytes(5_000),
+    "extensions within extensions": b"\x81\xa1x" + within(500),
     "a short integer": extension(Extension.INTEGER, b"\0" * 16),
     "a long integer": extension(Extension.INTEGER, b"\0" * 18),
     "an array of objects": array(dtype="object"),
@@ -125,6 +136,8 @@ BODIES = {
     "an array that begins late": array(offset=4, shape=(3,), size=12),
     "an array that begins before the file": array(offset=-4),
     "two arrays of the same bytes": pack({"x": [msgpack.ExtType(2, pack(["int32", [4], 0, 16, DIGEST]))] * 2}),
+    "two arrays that overlap": pack({"x": [msgpack.ExtType(2, pack(["int32", [2], 0, 8, digest_of(ARRAY[:2])]))] * 2}),
+    "an array of fewer numbers than bytes": array(shape=(3,), size=16, digest=digest_of(ARRAY[:3])),
     "an array larger than memory": array(shape=(2**50,), size=2**52),
     "an array of more than 64 bits": array(shape=(2**40, 2**40), size=0),
     "an array whose sizes cancel": array(shape=(2**62, 0, 2**62), size=0),
@@ -140,7 +153,7 @@ BODIES = {
     "an array without fields": extension(Extension.ARRAY, []),
     "an array that is text": extension(Extension.ARRAY, "int32"),
     "an array with bytes after it": extension(Extension.ARRAY, pack(["int32", [4], 0, 16, DIGEST]) + b"\0"),
-    "less than all arrays": array(shape=(3,), size=12, digest=hashlib.sha256(ARRAY[:3].tobytes()).digest()),
+    "less than all arrays": array(shape=(3,), size=12, digest=digest_of(ARRAY[:3])),
     "a scalar of two": scalar("int32", b"\0" * 8),
     "a scalar of none": scalar("int32", b""),
     "a bool of 2": scalar("bool", b"\2"),

@@ -1,0 +1,276 @@
+"""Tuning: answers stay, budgets hold, what is better is kept and found again, and what is yours is called once."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.errors import KernelError, PlanError
+from flowcompute.planner.steps import RegionStep
+from flowcompute.planner.stored import job_key
+from flowcompute.runtime import tuning as room
+from flowcompute.runtime.rehearsal import Rehearsals
+from flowcompute.runtime.tuning import Budget, KernelTrials, Tuner
+from flowcompute.strategy import KernelKnobs, Stored, StrategyStore
+
+DATA = np.random.default_rng(1).standard_normal((3000, 40), dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """An empty store; programs are kept for all tests of the file by the driver's own cache."""
+    monkeypatch.setenv("FLOWCOMPUTE_CACHE", str(tmp_path / "cache"))
+
+
+def job():
+    x = fc.source(DATA)
+    return (x * 2.5 + 1).sum(axis=0), (x * x)[:, 0]
+
+
+class Seconds:
+    """A clock that is set by hand."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Device:
+    """Launches that take what a function of the knobs says."""
+
+    def __init__(self, clock, seconds):
+        self.clock, self.seconds, self.launched = clock, seconds, []
+
+    def __call__(self, kernel):
+        took = self.seconds(kernel.knobs)
+        self.clock.now += took
+        self.launched.append(kernel.knobs)
+        return took
+
+
+def kernel_trials(tune, seconds, pinned=None):
+    plan = fc.plan(*job(), device="cpu", strategy=pinned)
+    (step,) = [step for step in plan.steps if isinstance(step, RegionStep)][:1]
+    clock = Seconds()
+    budget = Budget(tune, clock)
+    return step, clock, KernelTrials(plan, budget, seed=1), Device(clock, seconds)
+
+
+def test_a_better_kernel_is_adopted_while_the_job_runs():
+    step, _, trials, device = kernel_trials("quick", lambda knobs: 0.001 if knobs.unroll == 4 else 0.002)
+    adopted = trials.launched(step, device)
+    assert adopted.name == step.kernel.name
+    assert adopted.knobs.unroll == 4
+    assert trials.launched(step, device) is None
+    assert trials.is_done
+
+
+def test_the_default_stays_where_nothing_is_better():
+    step, _, trials, device = kernel_trials("quick", lambda knobs: 0.002)
+    assert trials.launched(step, device) is None
+    assert device.launched.count(step.kernel.knobs) >= len(device.launched) // 3
+    assert trials.searches[step.kernel.name].best == ()
+
+
+def test_trials_take_their_share_of_the_time_and_no_more():
+    step, clock, trials, device = kernel_trials(True, lambda knobs: 0.001)
+    assert trials.launched(step, device) is None
+    assert device.launched == []
+    for _ in range(50):
+        clock.now += 0.2
+        trials.launched(step, device)
+    assert device.launched
+    took = 0.001 * len(device.launched)
+    assert took <= room.KERNELS_SHARE * room.SHARE * clock.now + 0.004
+
+
+def test_a_kernel_that_fails_is_told_and_not_tried_again():
+    def seconds(knobs):
+        if knobs.vector_width != 16:
+            raise KernelError("out of registers", element="k0")
+        return 0.001
+
+    step, _, trials, device = kernel_trials("quick", seconds)
+    assert trials.launched(step, device) is None
+    assert any("vector_width=8: out of registers" in text for text in trials.problems)
+
+
+def test_pinned_knobs_are_not_tried():
+    step, _, trials, device = kernel_trials("quick", lambda knobs: 0.001, pinned=fc.Strategy(vector_width=8))
+    trials.launched(step, device)
+    assert {knobs.vector_width for knobs in device.launched} == {8}
+    assert len({knobs.unroll for knobs in device.launched}) > 1
+
+
+def store(*roots, **knobs):
+    """Keep a strategy for a job."""
+    plan = fc.plan(*roots, device="numpy")
+    key = job_key(plan.asked, plan.config, plan.backend.traits)
+    assert StrategyStore().save(Stored(key, "by hand", fc.Strategy(**knobs)))
+
+
+def ratios(better):
+    """Every candidate takes as long as the default, but those that `better` names take half of it."""
+
+    def ratio(_self, *given):
+        (candidate,) = (one for one in given if isinstance(one, tuple))
+        return 0.5 if better(dict(candidate)) else 1.0
+
+    return ratio
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy"])
+def test_what_is_found_is_kept_and_used_without_trials(device):
+    first = fc.run(*job(), device=device, progress=False)
+    better = mock.patch.object(Tuner, "_pair", ratios(lambda knobs: len(knobs) == 1))
+    faster = mock.patch.object(KernelTrials, "_ratio", ratios(lambda knobs: knobs.get("unroll") == 2))
+    with better, faster:
+        run = fc.run(*job(), device=device, tune="quick", progress=False)
+    again = fc.run(*job(), device=device, progress=False)
+    for values in (run.values, again.values):
+        for a, b in zip(first.values, values, strict=True):
+            np.testing.assert_array_equal(a.view(np.uint32), b.view(np.uint32))
+    assert run.tuning.trials == len(run.tuning.tried) >= 3
+    assert run.strategy != first.strategy
+    assert again.strategy == run.strategy == fc.Strategy.from_json(run.strategy.to_json())
+    assert (again.tuning.origin, again.tuning.trials) == ("stored", 0)
+    (best,) = [trial for trial in run.tuning.tried if (trial.where, trial.outcome) == ("run", "kept")]
+    assert f"run {best.knobs} (+50.0 %)" in str(run.tuning)
+    explained = again.plan.explain()
+    assert "stored by an earlier run" in explained
+    assert best.knobs in explained
+    if device == "cpu":
+        assert again.plan.passes[0].kernels[0].knobs.unroll == 2
+        assert "unroll=2 of 1, 4, 8" in explained
+        assert "+50.0 %" in explained
+
+
+def test_equal_kernels_of_other_jobs_share_what_was_found():
+    with mock.patch.object(KernelTrials, "_ratio", ratios(lambda knobs: knobs.get("unroll") == 8)):
+        fc.run(*job(), device="cpu", tune="quick", progress=False)
+    x = fc.source(DATA[:2000], name="other")
+    plan = fc.plan((x * 3.5 + 1).sum(axis=0), device="cpu")
+    assert plan.tuning.origin == "stored"
+    assert "equal kernels" in plan.explain()
+    assert plan.passes[0].kernels[0].knobs.unroll == 8
+    assert fc.plan((x * 2.5 - 1).sum(axis=0), device="cpu").tuning.origin == "defaults"
+
+
+def test_short_jobs_measure_three_candidates():
+    run = fc.run(*job(), device="numpy", tune=True, progress=False)
+    assert run.tuning.trials >= 3
+    assert run.tuning.origin == "tuned"
+    (stored,) = StrategyStore().every()
+    assert stored.strategy == run.strategy
+
+
+def test_pins_are_kept_and_their_results_are_not_stored():
+    run = fc.run(*job(), device="numpy", tune=True, progress=False, strategy=fc.Strategy(depth=3))
+    assert run.strategy.depth == 3
+    assert all("depth" not in trial.knobs for trial in run.tuning.tried)
+    assert StrategyStore().every() == []
+    assert "pinned" in run.tuning.notes[-1]
+
+
+def test_a_pin_goes_before_what_is_stored():
+    store(*job(), depth=1)
+    assert fc.plan(*job(), device="numpy").depth == 1
+    plan = fc.plan(*job(), device="numpy", strategy=fc.Strategy(depth=4))
+    assert plan.depth == 4
+    assert "depth=4 (yours)" in plan.explain()
+
+
+def test_what_does_not_fit_here_is_told_and_not_used():
+    root = fc.source(DATA) * 2 >> fc.discard()
+    store(root, depth=64)
+    assert fc.plan(root, device="numpy").depth == 64
+    least = fc.plan(root, device="numpy", memory=5000)
+    assert least.depth == 2
+    assert least.memory.host_bytes <= 5000
+    assert "what is kept does not fit here" in least.explain()
+
+
+def test_functions_of_yours_are_called_once_for_each_batch():
+    calls = []
+
+    def look(batch):
+        calls.append(len(batch))
+        return batch
+
+    run = fc.run(fc.host(look, fc.source(DATA)).sum(axis=0), device="numpy", tune=True, progress=False)
+    assert sum(calls) == len(DATA)
+    assert run.tuning.trials == 0
+    assert "functions of yours" in run.tuning.notes[0]
+
+
+def test_callbacks_and_files_see_one_run(tmp_path):
+    seen = []
+    x = fc.source(DATA)
+    run = fc.run(
+        x >> fc.callback(lambda array: seen.append(len(array))),
+        x * 2 >> fc.save(tmp_path / "y.npy"),
+        device="numpy",
+        tune=True,
+        progress=False,
+    )
+    assert run.tuning.trials >= 3
+    assert sum(seen) == len(DATA)
+    assert [path.name for path in tmp_path.iterdir() if path.suffix] == ["y.npy"]
+
+
+def test_what_is_read_once_is_not_rehearsed():
+    run = fc.run(
+        fc.iterate(iter([DATA]), dtype="float32", shape=(40,)).sum(axis=0), device="numpy", tune=True, progress=False
+    )
+    assert run.tuning.trials == 0
+    assert run.tuning.notes
+
+
+def test_a_stopped_run_ends_its_trials_and_keeps_its_results():
+    asked = []
+
+    def stop(self, strategy):
+        asked.append(strategy)
+        run.stop()
+        return 1.0
+
+    with mock.patch.object(Rehearsals, "seconds", stop):
+        run = fc.start(*job(), device="numpy", tune=True, progress=False)
+        run.wait()
+    assert len(asked) <= 2
+    assert len(run.values) == 2
+    assert StrategyStore().every() == []
+
+
+def test_what_goes_wrong_in_tuning_takes_no_result_away():
+    with mock.patch.object(Rehearsals, "seconds", side_effect=RuntimeError("boom")):
+        run = fc.run(*job(), device="numpy", tune=True, progress=False)
+    assert len(run.values) == 2
+    assert "boom" in run.tuning.notes[-1]
+
+
+@pytest.mark.parametrize("tune", [1, "slow", None, 0.5])
+def test_other_values_of_tune_are_refused(tune):
+    with pytest.raises(PlanError, match="tune= is not what it should be"):
+        fc.run(*job(), device="numpy", tune=tune, progress=False)
+
+
+def test_complete_strategies_make_the_same_plan():
+    for device in ("cpu", "numpy"):
+        for strategy in (
+            None,
+            fc.Strategy(batch_bytes=5000, depth=1, unroll=2),
+            fc.Strategy(kernels={"k0": {"unroll": 4}}),
+        ):
+            run = fc.run(*job(), device=device, strategy=strategy, progress=False)
+            again = fc.run(*job(), device=device, strategy=run.strategy, progress=False)
+            assert again.strategy == run.strategy
+            assert again.plan.batch_items == run.plan.batch_items
+            assert [k.source for k in again.plan.kernels] == [k.source for k in run.plan.kernels]
+            assert all(own.plain() for own in run.strategy.by_kernel().values())
+    assert KernelKnobs() not in run.strategy.by_kernel().values()
