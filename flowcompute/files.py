@@ -133,7 +133,7 @@ class Files(Folders):
 
     def create_temporary(self, target: str, mode: int = 0o666) -> tuple[int, str]:
         """Create an empty file beside `target`, less the bits of the umask; returns its descriptor and path."""
-        path = _temporary_path(target, secrets.token_hex(8))
+        path = temporary_path(target, secrets.token_hex(8))
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(path, flags, mode), path
 
@@ -267,7 +267,7 @@ class Draft:
         if token is None:
             self._handle, self._path = files.create_temporary(target, bits)
         else:
-            path = _temporary_path(target, token)
+            path = temporary_path(target, token)
             self._handle, self._path = files.begin_temporary(path, bits), path
         if old is not None:
             # The umask may have taken bits away.
@@ -401,7 +401,7 @@ def format_of(path: str) -> str | None:
     return FORMATS.get(os.path.splitext(path)[1].lower())
 
 
-def _temporary_path(target: str, token: str) -> str:
+def temporary_path(target: str, token: str) -> str:
     """Where a draft of `target` lies: the stem is there for people, the token for uniqueness."""
     # A name may have 255 bytes.
     folder, name = os.path.split(target)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from flowcompute.elements import Destination, Element, VerbSlot
 from flowcompute.elements.functions.kernel import UserOp
@@ -33,6 +33,7 @@ from flowcompute.runtime.cadence import Cadence, Every
 from flowcompute.runtime.flow_core import Mode
 from flowcompute.runtime.flows import FlowOpener
 from flowcompute.runtime.keeper import Request
+from flowcompute.runtime.rehearsal import why_not_rehearsed
 from flowcompute.runtime.run import Run
 from flowcompute.runtime.starting import start as start_run
 from flowcompute.runtime.stored_job import refuse_unreadable, stored_shaping
@@ -40,7 +41,7 @@ from flowcompute.runtime.tuning import Tune, Tuner, check_tune
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
 from flowcompute.spec import FLOAT64
-from flowcompute.strategy import Config, Precision, Strategy, default_memory_bytes, parse_bytes
+from flowcompute.strategy import Config, Precision, Strategy, Tuning, default_memory_bytes, parse_bytes
 
 
 def plan(
@@ -194,6 +195,34 @@ def resolve(*elements: Element, **options: Any) -> Any:
     """The values of these elements, read in one go: one value, or a tuple for several. Options as for `start`."""
     values = run(*elements, **options).values
     return values[0] if len(values) == 1 else values
+
+
+def tune_ahead(
+    *elements: Element,
+    tune: Literal["quick", "full"] = "full",
+    memory: int | str | None = None,
+    device: str = "auto",
+    precision: Precision = "exact",
+) -> tuple[Strategy, Tuning]:
+    """Find and keep a strategy for a job by rehearsals: its sources are read, its destinations see nothing.
+
+    Args:
+        elements: the roots.
+        tune: "quick" may take 10 s, "full" two minutes.
+        memory, device, precision: as for `plan`.
+
+    Returns:
+        The strategy, complete, and how it was found.
+
+    Raises:
+        PlanError, SpecError: as `plan`; PlanError also for a job that cannot be run twice.
+    """
+    made = _plan(elements, memory, device, None, precision, stored=False)
+    _refuse_feeds(made)
+    why_not = why_not_rehearsed(made)
+    if why_not is not None:
+        raise PlanError(f"the job is not run ahead of time: {why_not}", element="tune", hint="run it with tune=True")
+    return Tuner(made, check_tune(tune)).finish(lambda: False)
 
 
 def open_flow(

@@ -46,7 +46,7 @@ class Frozen:
         self.path = path
         self._bind = bind
         with CheckpointFolder.peek(path) as folder:
-            generation = folder.newest()
+            generation = folder.look()
             self._job = folder.job()
         body, self.number, self.created = generation.body, generation.number, generation.created
         self.done = bool(body["done"])
@@ -101,11 +101,15 @@ class Frozen:
             **options,
         )
 
-    def __str__(self) -> str:
+    @property
+    def state(self) -> str:
+        """How far it is, in words."""
         total = self.progress.total_items
-        state = "done" if self.done else f"{self.progress.items} of {'?' if total is None else total} items"
+        return "done" if self.done else f"{self.progress.items:,} of {'?' if total is None else f'{total:,}'} items"
+
+    def __str__(self) -> str:
         taken = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.created))
-        return f"{self.path}: {state}, checkpoint {self.number} of {taken}"
+        return f"{self.path}: {self.state}, checkpoint {self.number} of {taken}"
 
     def __repr__(self) -> str:
         return f"<Frozen {self}>"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from flowcompute.checkpoint import generations as stored
 from flowcompute.checkpoint.disk import naming, reading
-from flowcompute.checkpoint.generations import Loaded
+from flowcompute.checkpoint.generations import ArraysAre, Loaded
 from flowcompute.checkpoint.head import HEAD, Head, read_head
 from flowcompute.checkpoint.side import SUFFIX
 from flowcompute.checkpoint.values import DamagedError
@@ -83,11 +83,12 @@ class Contents:
             with naming("remove", path):
                 self.files.remove(path)
 
-    def choose(self, *, owned: bool) -> tuple[Loaded, list[str]]:
+    def choose(self, *, owned: bool, arrays: ArraysAre = "read") -> tuple[Loaded, list[str]]:
         """The generation to be used, and what is wrong with newer ones.
 
         Args:
             owned: whether nobody else can change the folder meanwhile.
+            arrays: what becomes of its arrays.
 
         Raises:
             CheckpointError: if there is none, or a newer version is needed.
@@ -97,7 +98,7 @@ class Contents:
             head: Head | None = None
             try:
                 head = read_head(self.files, self.folder)
-                return self._load(head), problems
+                return self._load(head, arrays), problems
             except DamagedError as error:
                 problems.append(error.message)
             # The owner may have gone on and removed what HEAD named before.
@@ -105,7 +106,7 @@ class Contents:
                 break
         for number in reversed(self.numbers()):
             try:
-                return self._load(Head(number, b"")), problems
+                return self._load(Head(number, b""), arrays), problems
             except DamagedError as error:
                 if error.message not in problems:
                     problems.append(error.message)
@@ -115,22 +116,44 @@ class Contents:
             hint="restore the folder from a copy, or remove it to begin anew",
         )
 
-    def status(self, number: int, head: int | None) -> GenerationStatus:
-        """What a generation is worth, with HEAD naming generation `head`."""
+    def status(self, number: int, head: Head | None) -> GenerationStatus:
+        """What a generation is worth, where HEAD says that."""
         created, problem, size = None, None, 0
+        newest = head is not None and head.number == number
         try:
-            loaded = stored.read_generation(self.files, self.folder, number, "checked")
+            loaded = self._load(head if head is not None and newest else Head(number, b""), "checked")
             created = loaded.created
-            self._check_job(loaded.job)
         except CheckpointError as error:
             problem = error.message
         for path in (stored.envelope_path(self.folder, number), stored.arrays_path(self.folder, number)):
             with contextlib.suppress(OSError):
                 size += self.files.stat(path).st_size
-        return GenerationStatus(number, number == head, problem is None, problem, size, created)
+        return GenerationStatus(number, newest, problem is None, problem, size, created)
 
-    def _load(self, head: Head) -> Loaded:
-        loaded = stored.read_generation(self.files, self.folder, head.number, "read")
+    def statuses(self, head: Head | None) -> list[GenerationStatus]:
+        """What all of them are worth, oldest first; without those that the owner has removed meanwhile."""
+        found = [self.status(number, head) for number in self.numbers()]
+        left = self.numbers()
+        return [one for one in found if one.ok or one.number in left]
+
+    def verify(self) -> list[str]:
+        """What is wrong with any file that counts, in bounded memory; the owner may go on meanwhile."""
+        problems: list[str] = []
+        head: Head | None = None
+        try:
+            head = read_head(self.files, self.folder)
+        except DamagedError as error:
+            problems.append(error.message)
+        found = self.statuses(head)
+        # What is beyond HEAD was begun and never committed: nobody will use it.
+        counting = [one for one in found if head is None or one.number <= head.number]
+        problems += [f"generation {one.number}: {one.problem}" for one in counting if one.problem is not None]
+        if head is not None and not any(one.newest for one in found) and not self._moved(head):
+            problems.append(f"generation {head.number}, which {HEAD} names, is missing")
+        return problems
+
+    def _load(self, head: Head, arrays: ArraysAre) -> Loaded:
+        loaded = stored.read_generation(self.files, self.folder, head.number, arrays)
         if head.sha256 and loaded.sha256 != head.sha256:
             raise DamagedError(f"generation {head.number} is not the one that {HEAD} names")
         self._check_job(loaded.job)

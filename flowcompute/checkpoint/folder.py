@@ -139,27 +139,42 @@ class CheckpointFolder:
         """
         with self._mutex:
             self._require_open()
-            loaded, problems = self._contents.choose(owned=self._lock is not None)
-            if problems:
-                warnings.warn(
-                    f"{shown(self.path)}: {'; '.join(problems)}. Using generation {loaded.number} instead",
-                    CheckpointWarning,
-                    stacklevel=2,
-                )
-            self._token, self._job = loaded.token, loaded.job
-            if self._lock is not None:
-                self._retention.take_up(self._contents, loaded, trusted=not problems)
-            return Generation(loaded.number, loaded.created, loaded.body)
+            return self._choose("read")
+
+    def look(self) -> Generation:
+        """As `newest` in bounded memory: arrays are checked too, but come as None."""
+        with self._mutex:
+            self._require_open()
+            return self._choose("checked")
+
+    def _choose(self, arrays: stored.ArraysAre) -> Generation:
+        loaded, problems = self._contents.choose(owned=self._lock is not None, arrays=arrays)
+        if problems:
+            warnings.warn(
+                f"{shown(self.path)}: {'; '.join(problems)}. Using generation {loaded.number} instead",
+                CheckpointWarning,
+                stacklevel=3,
+            )
+        self._token, self._job = loaded.token, loaded.job
+        if self._lock is not None:
+            self._retention.take_up(self._contents, loaded, trusted=not problems)
+        return Generation(loaded.number, loaded.created, loaded.body)
+
+    def verify(self) -> list[str]:
+        """What is wrong with any file that counts, one line each, found in bounded memory; empty where all is sound."""
+        with self._mutex:
+            self._require_open()
+            return self._contents.verify()
 
     def generations(self) -> list[GenerationStatus]:
         """What is there, oldest first, each verified in bounded memory."""
         with self._mutex:
             self._require_open()
             try:
-                head: int | None = read_head(self._files, self._contents.folder).number
+                head: Head | None = read_head(self._files, self._contents.folder)
             except DamagedError:
                 head = None
-            return [self._contents.status(number, head) for number in self._contents.numbers()]
+            return self._contents.statuses(head)
 
     def job(self) -> dict[str, Any]:
         """What was given to `set_job`.

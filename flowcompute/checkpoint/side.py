@@ -173,5 +173,5 @@ def matches(files: Files, folder: str, mark: SideMark) -> None:
     """
     path = os.path.join(folder, mark.name + SUFFIX)
     with Reading(files, path) as file:
-        if file.size_bytes < mark.size_bytes or file.sha256(0, mark.size_bytes) != mark.sha256:
+        if file.sha256(0, mark.size_bytes) != mark.sha256:
             raise DamagedError(f"{shown(path)} does not hold the {mark.size_bytes} bytes that were committed")

@@ -57,12 +57,12 @@ def _rebuild_discard(fields: Fields, node: Node, _: Rebuilding) -> Element:
     return _bound(DiscardSink(name=node.given), node, fields)
 
 
-def _describe_callback(_: CallbackSink, __: Describing) -> dict[str, Any]:
-    return {"bind": "function"}
+def _describe_callback(sink: CallbackSink, _: Describing) -> dict[str, Any]:
+    return {"bind": "function", "labels": bool(sink.labels)}
 
 
 def _rebuild_callback(fields: Fields, node: Node, _: Rebuilding) -> Element:
-    return _bound(CallbackSink(node.bound, name=node.given), node, fields)
+    return _bound(CallbackSink(node.bound, labels=fields.flag("labels"), name=node.given), node, fields)
 
 
 SINKS: dict[type[Element], Part] = {

@@ -12,8 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 import flowcompute as fc
+from flowcompute.cli.checkpoint import add_checkpoint
 from flowcompute.cli.describe import describe_file, describe_job
 from flowcompute.cli.job import JOB_HELP, JobName, job_name, load_job
+from flowcompute.cli.resume import add_resume, left_at
+from flowcompute.cli.running import add_every, add_progress, add_run_options, print_results
 from flowcompute.cli.strategies import add_strategies
 from flowcompute.demo import run_demo, summary
 from flowcompute.elements import Source
@@ -21,7 +24,7 @@ from flowcompute.errors import DestinationError, FlowError
 from flowcompute.files import FILES, explain
 from flowcompute.gpu.device import describe_devices, select_device
 
-FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,24 +34,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those after the program's name; by default the process's.
 
     Returns:
-        The exit code: 0; 1 if nobody reads the output any more; 2 for an error of flowcompute,
-        told on standard error, as for wrong usage; 130 after Ctrl-C.
+        The exit code: 0; 1 if nobody reads the output any more, or if a checkpoint is not sound;
+        2 for an error of flowcompute, told on standard error, as for wrong usage; 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: with code 143 after SIGTERM.
     """
     options = _parser().parse_args(arguments)
+    code: int | None = 0
     try:
-        options.act(options)
+        code = options.act(options)
         sys.stdout.flush()
     except FlowError as error:
         print(f"flowcompute: {error}", file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
-        print("flowcompute: interrupted; no unfinished file was left", file=sys.stderr)
+        print(f"flowcompute: interrupted; {left_at(options)}", file=sys.stderr)
         return INTERRUPTED
+    except SystemExit as ended:
+        if ended.code == TERMINATED:
+            print(f"flowcompute: terminated; {left_at(options)}", file=sys.stderr)
+        raise
     except BrokenPipeError:
         # Python flushes standard output once more at exit, and would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    return 0
+    return code or 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -59,11 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     demo = commands.add_parser("demo", help="the whole thing on real data: how far away the Moon is")
-    _add_run_options(demo)
+    add_run_options(demo)
     demo.add_argument("--large", action="store_true", help="6000 years, 171 MB (a download of 545 MB)")
     demo.add_argument("--offline", action="store_true", help="never ask the network; generate a file if none was kept")
     demo.add_argument("--keep", metavar="FOLDER", help="write the distances there")
-    _add_progress(demo)
+    add_progress(demo)
     demo.set_defaults(act=_demo)
 
     devices = commands.add_parser("devices", help="what can compute on this machine")
@@ -79,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
 
     plan = commands.add_parser("plan", help="what a job would do and why; nothing runs")
     _add_job(plan)
-    _add_run_options(plan)
+    add_run_options(plan)
     plan.add_argument("--kernels", action="store_true", help="also print the kernels' OpenCL C")
     plan.add_argument("--dot", metavar="FILE", help="write the graph in Graphviz's language")
     plan.add_argument("--svg", metavar="FILE", help="write the graph as a picture")
@@ -87,32 +98,20 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run a job and print its values")
     _add_job(run)
-    _add_run_options(run)
-    _add_progress(run)
+    add_run_options(run)
+    add_progress(run)
+    run.add_argument("--checkpoint", metavar="PATH", help="a folder that keeps what is done; where it is there, go on")
+    add_every(run)
     run.set_defaults(act=_run)
 
+    add_resume(commands)
+    add_checkpoint(commands)
     add_strategies(commands)
     return parser
 
 
 def _add_job(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", type=job_name, metavar="MODULE:JOB", help=JOB_HELP)
-
-
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--memory", metavar="SIZE", help='budget on the host, as "512MiB" or "2 GB"')
-    parser.add_argument(
-        "--device", default="auto", help='"auto", "numpy", "cpu", "gpu", "gpu:1", or text that fits one device\'s name'
-    )
-
-
-def _add_progress(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="a bar on a terminal, lines elsewhere, on standard error (the default)",
-    )
 
 
 def _item_shape(text: str) -> tuple[int, ...]:
@@ -196,11 +195,12 @@ def _write(path: str, text: str) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     elements = load_job(options.job)
-    run = fc.run(*elements, memory=options.memory, device=options.device, progress=options.progress)
-    sinks = {sink.root: sink for each in run.plan.passes for sink in each.sinks}
-    for root, value in enumerate(run.values):
-        if value is not None:
-            print(f"{run.plan.graph.nodes[sinks[root].value].name}: {value}")
-    for name, dropped in run.skipped.items():
-        if dropped.count:
-            print(f"{name}: {dropped}", file=sys.stderr)
+    run = fc.run(
+        *elements,
+        memory=options.memory,
+        device=options.device,
+        progress=options.progress,
+        checkpoint=options.checkpoint,
+        checkpoint_every=options.checkpoint_every,
+    )
+    print_results(run)

@@ -1,18 +1,27 @@
-"""The commands about kept strategies: show, export, import, clear."""
+"""The commands about strategies: find one, and show, export, import and clear what is kept."""
 
 from __future__ import annotations
 
 import argparse
 import datetime as dt
-from typing import Any
+from typing import Any, Literal
 
+from flowcompute.cli.job import JOB_HELP, job_name, load_job
 from flowcompute.errors import DestinationError, PlanError
 from flowcompute.files import FILES, explain
+from flowcompute.flow import tune_ahead
 from flowcompute.strategy import Stored, StrategyStore, export_strategies, read_exported
 
 
 def add_strategies(commands: Any) -> None:
-    """Add `strategies` with its own commands to a parser's sub-parsers."""
+    """Add `tune`, and `strategies` with its own commands, to a parser's sub-parsers."""
+    tune = commands.add_parser("tune", help="find a fast strategy for a job ahead of time, and keep it")
+    tune.add_argument("job", type=job_name, metavar="MODULE:JOB", help=JOB_HELP)
+    tune.add_argument("--quick", action="store_true", help="in 10 s instead of two minutes")
+    tune.add_argument("--memory", metavar="SIZE", help='budget on the host, as "512MiB" or "2 GB"')
+    tune.add_argument("--device", default="auto", help="as for run")
+    tune.set_defaults(act=_tune)
+
     parser = commands.add_parser("strategies", help="what tuning has found and keeps")
     own = parser.add_subparsers(metavar="show|export|import|clear", required=True)
 
@@ -37,6 +46,13 @@ def _store() -> StrategyStore:
     if store.folder is None:
         raise PlanError(f"strategies are not kept: {store.reason}", element="strategies", hint="set FLOWCOMPUTE_CACHE")
     return store
+
+
+def _tune(options: argparse.Namespace) -> None:
+    tune: Literal["quick", "full"] = "quick" if options.quick else "full"
+    job = load_job(options.job)
+    strategy, tuning = tune_ahead(*job, tune=tune, memory=options.memory, device=options.device)
+    print(f"{tuning}\n{strategy}")
 
 
 def _show(options: argparse.Namespace) -> None:

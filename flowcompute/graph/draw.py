@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from flowcompute.elements import Compute, Constant, Destination
 from flowcompute.graph.graph import Graph, Node
@@ -31,25 +31,41 @@ def draw_tree(graph: Graph, note: str = "", notes: Mapping[int, str] | None = No
         note: said of every computed node.
         notes: said of single nodes instead.
     """
+
+    def told(position: int) -> tuple[str, str]:
+        node = graph.nodes[position]
+        said = (notes or {}).get(position, note if isinstance(node.element, Compute | Destination) else "")
+        spec = "" if isinstance(node.element, Constant) and not node.spec.shape else f": {node.spec}"
+        return f"{title(node)}{details(node)}{spec}", said
+
+    return draw_lines(graph.roots, [node.inputs for node in graph.nodes], told)
+
+
+def draw_lines(roots: Sequence[int], inputs: Sequence[Sequence[int]], told: Callable[[int], tuple[str, str]]) -> str:
+    """Nodes as an indented tree from each root; what is shared is drawn once and then referred to.
+
+    Args:
+        roots: their positions.
+        inputs: of each node, by position; earlier ones.
+        told: gives what a node is, and what is said of it where it is drawn for the first time.
+    """
     lines: list[str] = []
     drawn: set[int] = set()
-    for root in graph.roots:
+    for root in roots:
         stack = [(root, "", "")]
         while stack:
             position, lead, below = stack.pop()
-            node = graph.nodes[position]
-            said = (notes or {}).get(position, note if isinstance(node.element, Compute | Destination) else "")
-            again = position in drawn and bool(node.inputs)
+            what, said = told(position)
+            again = position in drawn and bool(inputs[position])
             suffix = "  (see above)" if again else f"  {said}" if said else ""
-            spec = "" if isinstance(node.element, Constant) and not node.spec.shape else f": {node.spec}"
-            lines.append(f"{lead}{title(node)}{details(node)}{spec}{suffix}")
+            lines.append(f"{lead}{what}{suffix}")
             if again:
                 continue
             drawn.add(position)
-            last = len(node.inputs) - 1
+            last = len(inputs[position]) - 1
             for index in range(last, -1, -1):
                 branch, rest = ("└─ ", "   ") if index == last else ("├─ ", "│  ")
-                stack.append((node.inputs[index], below + branch, below + rest))
+                stack.append((inputs[position][index], below + branch, below + rest))
     return "\n".join(lines)
 
 

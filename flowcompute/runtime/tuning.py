@@ -214,10 +214,10 @@ class Tuner:
         self._clock = clock
         self._seed = int(self._key.what[:12], 16)
         self._budget = Budget(tune, clock)
-        self._kernels = KernelTrials(plan, self._budget, self._seed)
+        self.trials = KernelTrials(plan, self._budget, self._seed)
         self._notes: list[str] = []
         self._turn = False
-        self.plan = replace(plan, backend=TunedBackend(plan.backend, self._kernels))
+        self.plan = replace(plan, backend=TunedBackend(plan.backend, self.trials))
         """The plan to be run: it tries kernels on the way."""
 
     def finish(self, cancelled: Callable[[], bool]) -> tuple[Strategy, Tuning]:
@@ -248,9 +248,9 @@ class Tuner:
     def _rehearse_kernels(self, rehearsals: Rehearsals) -> None:
         """Let the kernels work on the job's first batches once more, with half of the seconds left."""
         plan = rehearsals.planned(self._plan.strategy)
-        tuned = replace(plan, backend=TunedBackend(plan.backend, self._kernels))
+        tuned = replace(plan, backend=TunedBackend(plan.backend, self.trials))
         try:
-            rehearsals.run(tuned, lambda *_: self._kernels.is_done or not self._budget.is_open(KERNELS_SHARE))
+            rehearsals.run(tuned, lambda *_: self.trials.is_done or not self._budget.is_open(KERNELS_SHARE))
         except FlowError as error:
             self._notes.append(f"a rehearsal failed: {error.message}")
 
@@ -298,7 +298,7 @@ class Tuner:
     def _with_kernels(self, strategy: Strategy) -> Strategy:
         """The strategy with the best knobs of kernels so far."""
         kernels = strategy.by_kernel()
-        for name, search in self._kernels.searches.items():
+        for name, search in self.trials.searches.items():
             kernels[name] = KernelKnobs.from_plain(dict(search.best)).over(kernels[name])
         return replace(strategy, kernels=kernels)
 
@@ -311,10 +311,10 @@ class Tuner:
         return complete_strategy(made)
 
     def _tuning(self, run: Search) -> Tuning:
-        searches = {"run": run, **self._kernels.searches}
+        searches = {"run": run, **self.trials.searches}
         tried = [trial for where, search in searches.items() for trial in _trials(where, search)]
         gain = max([trial.gain for trial in tried if trial.outcome == "kept"], default=0.0)
-        notes = (*self._kernels.problems, *self._notes)
+        notes = (*self.trials.problems, *self._notes)
         return Tuning("tuned", len(tried), self._budget.spent_s, gain, tuple(tried), notes)
 
     def _keep(self, found: Strategy, tuning: Tuning, cancelled: Callable[[], bool]) -> Tuning:

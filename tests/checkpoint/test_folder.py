@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import threading
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flowcompute.checkpoint import Blob, CheckpointFolder, SideFile
+from flowcompute.checkpoint import Blob, CheckpointFolder, SideFile, SideMark
 from flowcompute.errors import CheckpointError
 from flowcompute.files import Files
 from flowcompute.testing import Disk, SimulatedFiles
@@ -253,6 +254,20 @@ def test_a_blob_that_was_removed_is_written_again(path: str) -> None:
         assert folder.newest().number == 5
 
 
+def test_an_array_that_cannot_be_made_is_an_error_of_the_checkpoint(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with published(path, body={"x": np.arange(3)}) as folder:
+        nothing = folder.put_blob(np.zeros(0, np.int8))
+        with pytest.raises(CheckpointError, match=r"array of shape \(4611686018427387904, 0, 4\) cannot be made"):
+            folder.get_blob(Blob(nothing.sha256, nothing.dtype, (2**62, 0, 4)))
+
+        def full(shape: object, dtype: object) -> np.ndarray:
+            raise MemoryError("no room")
+
+        monkeypatch.setattr(np, "empty", full)
+        with pytest.raises(CheckpointError, match=r"array of shape \(3,\) cannot be made: no room"):
+            folder.newest()
+
+
 def test_looking_while_the_owner_goes_on(path: str) -> None:
     folder = published(path, body={"k": 0, "array": np.full(1000, 0)})
 
@@ -291,9 +306,18 @@ def test_a_side_file_goes_back_to_its_mark(path: str) -> None:
         assert side.read_into(memoryview(buffer), 4) == 2
         assert buffer == b"ef\0\0"
         # The checksum follows whatever is written, wherever.
-        side.write_at(b"XY", 1)
-        side.write_at(b"ghi", 6)
-        side.truncate(8)
+        for change, content in (
+            (lambda: side.write_at(b"XY", 1), b"aXYdef"),
+            (lambda: side.write_at(b"ghi", 6), b"aXYdefghi"),
+            (lambda: side.write_at(b"", 9), b"aXYdefghi"),
+            (lambda: side.truncate(8), b"aXYdefgh"),
+        ):
+            change()
+            assert side.mark() == SideMark("out", len(content), hashlib.sha256(content).digest())
+        half = SideMark("out", 3, hashlib.sha256(b"aXY").digest())
+        side.restore(half)
+        assert side.mark() == half
+        side.write_at(b"defgh", 3)
         folder.commit({"out": side.mark()})
         side.close()
         side.close()

@@ -165,6 +165,8 @@ BODIES = {
     "a side file elsewhere": extension(Extension.MARK, ["../../etc/passwd", 0, hashlib.sha256().digest()]),
     "a side file without a name": extension(Extension.MARK, ["", 0, hashlib.sha256().digest()]),
     "a side file that is shorter": extension(Extension.MARK, ["s", 4, bytes(32)]),
+    "a side file of True bytes": extension(Extension.MARK, ["s", True, hashlib.sha256(b"1").digest()]),
+    "a side file of 3.0 bytes": extension(Extension.MARK, ["s", 3.0, hashlib.sha256(b"123").digest()]),
     "a side file that is missing": extension(Extension.MARK, ["t", 0, hashlib.sha256().digest()]),
     "a side file of less than nothing": extension(Extension.MARK, ["s", -1, hashlib.sha256().digest()]),
 }

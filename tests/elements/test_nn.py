@@ -166,7 +166,7 @@ SHARES = ((fc.nn.softmax, wide_softmax), (fc.nn.log_softmax, log_share), (fc.nn.
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_softmax_of_rows(dtype: np.dtype) -> None:
     """Rows of one number, of a prime length, and of more than a thousand; far from 0, where exp overflows."""
-    for columns in (1, 7, 257, 1025) if dtype == FLOAT32 else (257,):
+    for columns in (1, 7, 1025) if dtype == FLOAT32 else (257,):
         array = (numbers((9, columns), FLOAT64) * 30 + 200).astype(dtype)
         made = [function(fc.source(array)) for function, _ in SHARES]
         assert kernels(*made) == 1
@@ -184,11 +184,12 @@ def test_softmax_of_rows(dtype: np.dtype) -> None:
 @pytest.mark.parametrize("axis", [1, 2, -1, (1, 3), (2, 3), (3, 1, 2)])
 def test_softmax_along_any_item_axes(axis: Any) -> None:
     array = numbers((21, 3, 5, 4))
-    for function, wanted in SHARES:
-        made = function(fc.source(array), axis)
-        assert kernels(made) == kernels(made * 2 + 1) == 1
-        close(made.resolve(), wanted(array.astype(np.float64), axis), scale=10)
-        close(function(fc.constant(array), axis).resolve(), wanted(array.astype(np.float64), axis), scale=10)
+    wanted = [meaning(array.astype(np.float64), axis) for _, meaning in SHARES]
+    for x in (fc.source(array), fc.constant(array)):
+        made = [function(x, axis) for function, _ in SHARES]
+        assert all(kernels(one) == kernels(one * 2 + 1) == 1 for one in made)
+        for value, want in zip(fc.resolve(*made), wanted, strict=True):
+            close(value, want, scale=10)
 
 
 def test_softmax_along_the_stream_takes_several_readings() -> None:

@@ -166,18 +166,20 @@ def test_bits_are_equal_everywhere(name: str, dtype: np.dtype) -> None:
     # A number is its seed's and its position's: a shorter stream is a piece of a longer one.
     for length in (0, 1, 1023):
         assert resolved(make(length, dtype=dtype)).tobytes() == long[:length].tobytes()
-    wide = resolved(make(205, shape=(5,), dtype=dtype))
-    assert wide.tobytes() == long.tobytes()
+    if dtype in (FLOAT32, FLOAT64):
+        # Half formats are made of the words of float32.
+        wide = resolved(make(205, shape=(5,), dtype=dtype))
+        assert wide.tobytes() == long.tobytes()
 
 
-SHAPES = [(3,), (17,), (2, 5, 3)]
+SHAPES: dict[np.dtype, list[tuple[int, ...]]] = {FLOAT32: [(17,), (2, 5, 3)], FLOAT64: [(3,)]}
 
 
-@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("dtype", SHAPES, ids=lambda dtype: dtype.name)
 def test_bits_are_equal_in_any_kernel(dtype: np.dtype) -> None:
     length = 67
     roots: list[fc.Element] = []
-    for shape in SHAPES if dtype == FLOAT32 else SHAPES[:1]:
+    for shape in SHAPES[dtype]:
         u = fc.random.uniform(length, shape=shape, dtype=dtype, seed=1)
         z = fc.random.normal(length, shape=shape, dtype=dtype, seed=1)
         roots += [z.sum(axis=0), z - u.max(axis=-1, keepdims=True), (u * z).sum(axis=1)]

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.cli import main
 from flowcompute.errors import KernelError, PlanError
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.stored import job_key
 from flowcompute.runtime import tuning as room
 from flowcompute.runtime.rehearsal import Rehearsals
+from flowcompute.runtime.starting import start
 from flowcompute.runtime.tuning import Budget, KernelTrials, Tuner
 from flowcompute.strategy import KernelKnobs, Stored, StrategyStore
+from tests.gpu.shapes import plan_for_gpu
 
 DATA = np.random.default_rng(1).standard_normal((3000, 40), dtype=np.float32)
 
@@ -148,6 +151,42 @@ def test_what_is_found_is_kept_and_used_without_trials(device):
         assert again.plan.passes[0].kernels[0].knobs.unroll == 2
         assert "unroll=2 of 1, 4, 8" in explained
         assert "+50.0 %" in explained
+
+
+@pytest.mark.parametrize(("shape", "knob", "values"), [("cpu", "unroll", (1, 2)), ("gpu", "work_group", (64, 256))])
+def test_kernels_that_are_tried_store_the_same_bytes(shape, knob, values):
+    strategy = fc.Strategy(batch_bytes=64_000)
+    plan = (
+        plan_for_gpu(*job(), strategy=strategy) if shape == "gpu" else fc.plan(*job(), device="cpu", strategy=strategy)
+    )
+    first = start(plan, progress=False).wait().values
+    with mock.patch.object(room, "candidates", return_value={knob: values}):
+        tuner = Tuner(plan, "full")
+        run = start(tuner.plan, progress=False).wait()
+    measured = [search for search in tuner.trials.searches.values() if search.ratios]
+    assert measured
+    assert all(len(pairs) > 0 for search in measured for pairs in search.ratios.values())
+    assert run.launches == len(plan.kernels) * -(-len(DATA) // plan.batch_items)
+    for a, b in zip(first, run.values, strict=True):
+        np.testing.assert_array_equal(a.view(np.uint32), b.view(np.uint32))
+
+
+def test_the_command_tunes_ahead_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "tuned_jobs.py").write_text(
+        "import numpy as np\nimport flowcompute as fc\n"
+        "x = fc.source(np.ones((50, 4), np.float32))\n"
+        "saved = x * 2 >> fc.save('y.npy')\n"
+        "once = fc.host(lambda batch: batch, x)\n"
+    )
+    with mock.patch.object(Tuner, "_pair", ratios(lambda knobs: len(knobs) == 1)):
+        assert main(["tune", "tuned_jobs:saved", "--quick", "--device", "numpy"]) == 0
+    assert "kept: run " in capsys.readouterr().out
+    assert not (tmp_path / "y.npy").exists()
+    assert len(StrategyStore().every()) == 1
+    assert main(["tune", "tuned_jobs:once", "--quick", "--device", "numpy"]) == 2
+    assert "functions of yours" in capsys.readouterr().err
 
 
 def test_equal_kernels_of_other_jobs_share_what_was_found():

@@ -1,0 +1,65 @@
+"""The files outside a checkpoint's folder that the job goes on with, or has made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from flowcompute.checkpoint.fields import Fields
+from flowcompute.files import FILES, Files, Sealed, explain, shown, temporary_path
+
+
+def check_drafts(body: Mapping[str, Any], token: str, targets: Iterable[str], files: Files = FILES) -> list[str]:
+    """What is wrong with the results of a job, one line each.
+
+    Args:
+        body: of the generation.
+        token: of the job, which names its drafts.
+        targets: absolute paths of the files that the job makes.
+        files: the file layer.
+
+    Raises:
+        CheckpointError: if the body is none of a job.
+    """
+    fields = Fields(body, "a generation")
+    done = fields.flag("done")
+    named = {f"{token}-{i}": state for i, state in enumerate(fields.items("sinks", 1 << 20))}
+    named |= {f"{token}-letters-{i}": state for i, state in enumerate(fields.items("letters", 1 << 20))}
+    known = tuple(targets)
+    lines: list[str] = []
+    for own, state in named.items():
+        if isinstance(state, Mapping) and "draft" in state:
+            lines += _problems(Fields(state, "a result"), own, known, done=done, files=files)
+    return lines
+
+
+def _problems(state: Fields, token: str, targets: tuple[str, ...], *, done: bool, files: Files) -> Iterator[str]:
+    draft = state.text("draft")
+    if not done:
+        least = state.whole("bytes")
+        size, said = _size(files, draft)
+        if size is None or size < least:
+            yield f"the unfinished result {shown(draft)} {said}; at least {least:,} bytes are kept of it"
+        return
+    sealed = Sealed(state.whole("size"), state.whole("mtime_ns", least=-(1 << 63)))
+    target = next((one for one in targets if temporary_path(one, token) == draft), None)
+    # It has its name, unless nobody lived to give it: whoever resumes the job does.
+    places = [path for path in (target, draft) if path is not None]
+    if sealed not in [_sealed(files, path) for path in places]:
+        yield f"the result {shown(target or draft)} is not what the job has written: {_size(files, places[0])[1]}"
+
+
+def _size(files: Files, path: str) -> tuple[int | None, str]:
+    try:
+        size = files.stat(path).st_size
+    except OSError as error:
+        return None, f"cannot be found: {explain(error)[0]}"
+    return size, f"has {size:,} bytes"
+
+
+def _sealed(files: Files, path: str) -> Sealed | None:
+    try:
+        status = files.stat(path)
+    except OSError:
+        return None
+    return Sealed(status.st_size, status.st_mtime_ns)
