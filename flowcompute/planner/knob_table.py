@@ -13,7 +13,7 @@ from typing import Literal
 from flowcompute.planner.backend import Traits
 from flowcompute.strategy import KernelKnobs, Precision
 
-Family = Literal["map", "numbers", "rows", "short rows", "team rows", "columns", "fixed"]
+Family = Literal["map", "numbers", "rows", "short rows", "team rows", "columns", "matmul", "fixed"]
 """Kernels by the knobs they have; those that are "fixed" have none."""
 
 CHUNK_BYTES = 64 << 10
@@ -22,6 +22,7 @@ CHUNK_BYTES = 64 << 10
 _ITEMS = range(1, (1 << 24) + 1)
 _CPU_LANES = (4, 8, 16)
 _TURNS = (1, 2, 4, 8)
+_TILES = (16, 32, 64, 128)
 _GROUPS = (32, 64, 128, 256, 512, 1024)
 
 _TABLE: Mapping[tuple[str, Family], Mapping[str, range | tuple[int, ...]]] = {
@@ -30,6 +31,7 @@ _TABLE: Mapping[tuple[str, Family], Mapping[str, range | tuple[int, ...]]] = {
     ("cpu", "rows"): {"vector_width": _CPU_LANES, "unroll": _TURNS, "items_per_work_item": _ITEMS},
     ("cpu", "short rows"): {"vector_width": _CPU_LANES, "items_per_work_item": _ITEMS},
     ("cpu", "columns"): {"vector_width": _CPU_LANES, "unroll": _TURNS},
+    ("cpu", "matmul"): {"tile_rows": (2, 4, 8), "tile_columns": (16, 32, 64)},
     ("gpu", "map"): {
         "vector_width": (2, 4, 8),
         "unroll": _TURNS,
@@ -39,6 +41,7 @@ _TABLE: Mapping[tuple[str, Family], Mapping[str, range | tuple[int, ...]]] = {
     ("gpu", "numbers"): {"work_group": _GROUPS},
     ("gpu", "rows"): {"work_group": _GROUPS},
     ("gpu", "team rows"): {"work_group": _GROUPS},
+    ("gpu", "matmul"): {"tile_rows": _TILES, "tile_columns": _TILES},
     ("gpu", "columns"): {"work_group": _GROUPS, "unroll": (*_TURNS, 16)},
 }
 

@@ -43,8 +43,8 @@ def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, 
         if (kernel := lower_tensor_matmul(graph, region, style, name)) is not None:
             return kernel
         if traits.code_shape == "gpu":
-            return TiledMatmulLowering(graph, region).lower(name)
-        return MatmulLowering(graph, region, traits).lower(name)
+            return TiledMatmulLowering(graph, region, style).lower(name)
+        return MatmulLowering(graph, region, style).lower(name)
     if is_flat(graph, region):
         return FlatLowering(graph, region, style, folds).lower(name)
     if traits.code_shape == "gpu" and (kernel := lower_team_rows(graph, region, style, name)) is not None:

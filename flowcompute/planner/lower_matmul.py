@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.anchor import Row, times
-from flowcompute.planner.backend import Traits
 from flowcompute.planner.contraction import PANEL, Contraction
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
@@ -32,12 +31,13 @@ from flowcompute.planner.kernel import (
     Var,
     While,
 )
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.region import Region
 from flowcompute.planner.tiles import STRIP_BYTES, strip_lanes
 
 TILE_ROWS = 4
 ROWS_PER_ITEM = 128
-"""Most rows of a work-item, a multiple of `TILE_ROWS`."""
+"""Most rows of a work-item, a multiple of the rows of any tile."""
 PACKED_ROWS = 16
 """Fewest rows for which a panel of B is first copied to where its rows follow each other."""
 LEFT_BYTES = 512 << 10
@@ -47,12 +47,15 @@ LEFT_BYTES = 512 << 10
 class MatmulLowering:
     """Lowers one region with a product for a CPU."""
 
-    def __init__(self, graph: Graph, region: Region, traits: Traits) -> None:
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
         self.contraction = one = Contraction(graph, region)
         itemsize = one.dtype.itemsize
-        self.lanes = strip_lanes(traits, itemsize)
-        self.vectors = max(1, STRIP_BYTES // (self.lanes * itemsize))
+        self.lanes = strip_lanes(style.traits, itemsize)
+        strip = max(self.lanes, STRIP_BYTES // itemsize)
+        self.knobs = style.settled("matmul", tile_rows=TILE_ROWS, tile_columns=strip)
+        self.tile_rows, strip = self.knobs.tile_rows or TILE_ROWS, self.knobs.tile_columns or strip
+        self.vectors = strip // self.lanes
         # Rows of B far apart, above all by powers of two, would push each other out of the cache.
         many = region.stream or one.units >= PACKED_ROWS
         self.packed = many if one.shared else one.height >= PACKED_ROWS
@@ -60,8 +63,9 @@ class MatmulLowering:
         # Where A is computed as it is loaded, that is done for a block of rows before any of its columns.
         self.kept = one.is_computed(one.a)
         self.pitch = -(-one.inner // self.lanes) * self.lanes
-        fit = LEFT_BYTES // max(1, self.pitch * itemsize) // TILE_ROWS * TILE_ROWS
-        self.block = max(TILE_ROWS, min(ROWS_PER_ITEM, fit))
+        high = self.tile_rows
+        fit = LEFT_BYTES // max(1, self.pitch * itemsize) // high * high
+        self.block = max(high, min(ROWS_PER_ITEM, fit))
 
     def lower(self, name: str) -> Kernel:
         """The kernel; its work counts rows."""
@@ -79,7 +83,7 @@ class MatmulLowering:
                 until = f"min({until}, {end})"
             again = SetInteger("begin", "end", new=False)
             rows = [SetInteger("begin", "start"), While("begin < stop", (SetInteger("end", until), *body, again))]
-        together = one.height if self.packed and not one.shared and one.height <= ROWS_PER_ITEM else TILE_ROWS
+        together = one.height if self.packed and not one.shared and one.height <= ROWS_PER_ITEM else self.tile_rows
         return Kernel(
             name,
             self.region.name,
@@ -89,6 +93,8 @@ class MatmulLowering:
             units=one.units,
             lanes=self.lanes,
             tile=(together, 1),
+            family="matmul",
+            knobs=self.knobs,
         )
 
     def _lines(self) -> list[Stmt]:
@@ -172,9 +178,10 @@ class MatmulLowering:
 
     def _rows(self, tile: Callable[[int], list[Stmt]]) -> list[Stmt]:
         """All rows, tile by tile; the rows of a tile multiply one matrix."""
-        whole, single = tuple(tile(TILE_ROWS)), tuple(tile(1))
-        tiled = SetInteger("tiled", f"begin + (end - begin) / {TILE_ROWS} * {TILE_ROWS}")
-        loops = (For("r", "begin", "tiled", str(TILE_ROWS), whole), For("r", "tiled", "end", "1", single))
+        high = self.tile_rows
+        whole, single = tuple(tile(high)), tuple(tile(1))
+        tiled = SetInteger("tiled", f"begin + (end - begin) / {high} * {high}")
+        loops = (For("r", "begin", "tiled", str(high), whole), For("r", "tiled", "end", "1", single))
         return [If("1", (tiled, *loops))]
 
     # -- tiles ----------------------------------------------------------------------------------------

@@ -32,8 +32,10 @@ from flowcompute.planner.kernel import (
     Stmt,
     Var,
 )
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.region import Region
 from flowcompute.planner.tiles import NEAR, PAD
+from flowcompute.strategy import KernelKnobs
 
 LANES = 4
 DEPTH = 16
@@ -62,14 +64,15 @@ class Tile:
         return self.columns // self.item_columns
 
 
-def choose_tile(rows: int | None, columns: int, itemsize: int) -> Tile:
-    """A tile not much larger than the matrix; its local memory stays below 40 KiB."""
+def choose_tile(rows: int | None, columns: int, itemsize: int, style: KernelStyle) -> Tile:
+    """As wanted, else not much larger than the matrix; its local memory stays below 40 KiB."""
     largest = 128 if itemsize <= 4 else 64
     height, width = (
         next((size for size in (16, 32, 64) if side <= size), largest)
         for side in (largest if rows is None else rows, columns)
     )
-    height, width = min(height, largest), min(width, largest)
+    knobs = style.settled("matmul", tile_rows=min(height, largest), tile_columns=min(width, largest))
+    height, width = min(knobs.tile_rows or height, largest), min(knobs.tile_columns or width, largest)
     return Tile(height, width, height // 16 if height == 128 else 4, width // 16 if width == 128 else 4)
 
 
@@ -138,11 +141,11 @@ class _Side:
 class TiledMatmulLowering:
     """Lowers one region with a product for a GPU."""
 
-    def __init__(self, graph: Graph, region: Region) -> None:
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
         self.contraction = one = Contraction(graph, region)
         rows = None if one.shared and region.stream else one.units if one.shared else one.height
-        self.tile = choose_tile(rows, one.columns, one.dtype.itemsize)
+        self.tile = choose_tile(rows, one.columns, one.dtype.itemsize, style)
         self.wide_rows = range(self.tile.item_rows // 4)
         self.wide_columns = range(self.tile.item_columns // LANES)
         self.arrays: list[Stmt] = []
@@ -165,6 +168,8 @@ class TiledMatmulLowering:
             units=one.units,
             lanes=LANES,
             tile=(tile.rows, place.across),
+            family="matmul",
+            knobs=KernelKnobs(tile_rows=tile.rows, tile_columns=tile.columns),
         )
 
     # -- operands into local memory -----------------------------------------------------------------
