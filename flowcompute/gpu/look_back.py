@@ -12,13 +12,11 @@ launch, so words need no fences, and no clearing between launches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from flowcompute.gpu.expressions import Expressions
 from flowcompute.gpu.types import scalar_type
-from flowcompute.planner.kernel import Argument, Combine, HandingOn, Stmt, Var
+from flowcompute.planner.kernel import Argument, Combine, HandingOn, Var
 from flowcompute.planner.kernel_scan import Await, LookBack, Publish, Ticket
 from flowcompute.spec import FLOAT32, FLOAT64
 
@@ -33,23 +31,17 @@ _PUBLISH = """static inline void fc_publish(volatile __global ulong *slot, ulong
     slot[1] = (bits & 0xffffffff00000000UL) | flag;
 }
 """
-_POLL = """static inline int fc_poll(volatile __global ulong *slot, uint launch, ulong *bits) {
-    const ulong low = slot[0], high = slot[1];
+_KNOWN = """static inline int fc_known(ulong low, ulong high, uint launch, ulong *bits) {
     *bits = low >> 32 | (high & 0xffffffff00000000UL);
     return (uint)low == (uint)high && (uint)low >> 1 == launch ? 1 + ((int)low & 1) : 0;
 }
 """
 _AWAIT = """static inline ulong fc_await(volatile __global ulong *slot, uint launch) {
     ulong bits;
-    while (fc_poll(slot, launch, &bits) != 2) {}
+    while (fc_known(slot[0], slot[1], launch, &bits) != 2) {}
     return bits;
 }
 """
-
-
-def local_ticket(statements: Iterable[Stmt]) -> list[str]:
-    """The declaration of what a work-group shares when it takes tickets."""
-    return ["__local long taken;"] if any(isinstance(one, Ticket) for one in statements) else []
 
 
 def handed_on(statement: HandingOn, expressions: Expressions) -> list[str]:
@@ -64,12 +56,12 @@ def handed_on(statement: HandingOn, expressions: Expressions) -> list[str]:
             flag = f"(ulong)chunk << 1 | {int(prefix)}"
             return [f"fc_publish({_slot(argument, slot)}, {_bits(var)}, {flag});"]
         case Await(var, argument, slot):
-            helpers.setdefault("fc_poll", _POLL)
+            helpers.setdefault("fc_known", _KNOWN)
             helpers.setdefault("fc_await", _AWAIT)
             known = _number(f"fc_await({_slot(argument, slot)}, (uint)chunk)", var.dtype)
             return [f"const {scalar_type(var.dtype)} {var.name} = {known};"]
         case LookBack():
-            helpers.setdefault("fc_poll", _POLL)
+            helpers.setdefault("fc_known", _KNOWN)
             return _look_back(statement, expressions)
     raise AssertionError(statement)
 
@@ -80,54 +72,81 @@ def _ticket(ticket: Ticket, cpu: bool) -> list[str]:
     declared = "long " if ticket.new else ""
     if cpu:
         return [f"{declared}{ticket.name} = {taken};"]
-    return [
-        "barrier(CLK_LOCAL_MEM_FENCE);",
-        f"if (lid == 0) taken = {taken};",
-        "barrier(CLK_LOCAL_MEM_FENCE);",
-        f"{declared}{ticket.name} = taken;",
-    ]
+    return [f"{declared}{ticket.name} = lid == 0 ? {taken} : 0;"]
 
 
 def _look_back(look: LookBack, expressions: Expressions) -> list[str]:
     """What comes before a tile, of all columns: a work-group looks at `window` tiles before it at once."""
-    kind, group, window = scalar_type(look.dtype), look.together, look.window
-    total, other = Var("total", look.dtype, 1), Var("other", look.dtype, 1)
+    rounds = range(0, look.columns, look.together)
+    return [line for start in rounds for line in _round(look, start, expressions)]
+
+
+def _round(look: LookBack, start: int, expressions: Expressions) -> list[str]:
+    """The columns from `start` on."""
+    dtype, turn = look.state.dtype, look.work_group
+    columns = min(look.together, look.columns - start)
+    total, other = Var("total", dtype, 1), Var("other", dtype, 1)
     step = expressions.expression(Combine(look.op, (total,), (other,), 0), total)
-    slot = f"{look.argument.name} + 2 + 2 * ((tile - 1 - back) * {look.columns} + from + column)"
-    entries = window * group
+    kind = scalar_type(dtype)
     return [
-        f"for (long from = 0, tile = {look.tile}; from < {look.columns}; from += {group}) {{",
-        "    int waiting = 1;",
-        "    while (waiting) {",
-        f"        for (int i = lid; i < {group}; i += {look.work_group}) marks[i] = marks[{group} + i] = {window};",
-        f"        if (lid == 0) marks[{2 * group}] = 0;",
+        "{",
+        f"    const long tile = {look.tile};",
+        "    int waiting;",
+        "    do {",
+        f"        for (int i = lid; i < {2 * columns}; i += {turn}) marks[i] = {look.window};",
+        f"        if (lid == 0) marks[{2 * columns}] = 0;",
         "        barrier(CLK_LOCAL_MEM_FENCE);",
-        f"        for (int entry = lid; entry < {entries}; entry += {look.work_group}) {{",
-        f"            const int back = entry / {group}, column = entry % {group};",
-        "            ulong bits = 0;",
-        "            int known = 0;",
-        f"            if (back < tile && from + column < {look.columns}) known = fc_poll({slot}, (uint)chunk, &bits);",
-        f"            ahead[entry] = {_number('bits', look.dtype)};",
-        "            if (known == 2) atomic_min(&marks[column], back);",
-        f"            if (known == 0) atomic_min(&marks[{group} + column], back);",
-        "        }",
+        *("        " + line for line in _looks(look, start, columns)),
         "        barrier(CLK_LOCAL_MEM_FENCE);",
-        f"        for (int i = lid; i < {group} && from + i < {look.columns}; i += {look.work_group})",
-        f"            if (marks[i] >= marks[{group} + i]) marks[{2 * group}] = 1;",
+        f"        for (int i = lid; i < {columns}; i += {turn})",
+        f"            if (marks[i] >= marks[{columns} + i]) marks[{2 * columns}] = 1;",
         "        barrier(CLK_LOCAL_MEM_FENCE);",
-        f"        waiting = marks[{2 * group}];",
+        f"        waiting = marks[{2 * columns}];",
         "        barrier(CLK_LOCAL_MEM_FENCE);",
-        "    }",
-        f"    for (int i = lid; i < {group} && from + i < {look.columns}; i += {look.work_group}) {{",
+        "    } while (waiting);",
+        f"    for (int i = lid; i < {columns}; i += {turn}) {{",
         "        int back = marks[i];",
-        f"        {kind} total = ahead[back * {group} + i];",
+        f"        {kind} total = ahead[back * {columns} + i];",
         "        while (back-- > 0) {",
-        f"            const {kind} other = ahead[back * {group} + i];",
+        f"            const {kind} other = ahead[back * {columns} + i];",
         f"            total = {step};",
         "        }",
-        f"        {look.into}[from + i] = total;",
+        f"        {look.into}[{start} + i] = total;",
         "    }",
         "    barrier(CLK_LOCAL_MEM_FENCE);",
+        "}",
+    ]
+
+
+def _looks(look: LookBack, start: int, columns: int) -> list[str]:
+    """All slots of a work-item are asked for before the first is waited for."""
+    entries = look.window * columns
+    looks = -(-entries // look.work_group)
+    there = f"entry < {entries} && " if entries % look.work_group else ""
+    slot = _slot(look.argument, f"(before - min((long)back, before)) * {look.columns} + {start} + column")
+    entry = f"    const int entry = lid + i * {look.work_group}, back = entry / {columns}, column = entry % {columns};"
+    return [
+        "const long before = max(tile, 1L) - 1;",
+        f"ulong low[{looks}], high[{looks}];",
+        "#pragma unroll",
+        f"for (int i = 0; i < {looks}; i++) {{",
+        entry,
+        f"    low[i] = ({slot})[0];",
+        f"    high[i] = ({slot})[1];",
+        "}",
+        "#pragma unroll",
+        f"for (int i = 0; i < {looks}; i++) {{",
+        entry,
+        "    ulong bits;",
+        "    int known = fc_known(low[i], high[i], (uint)chunk, &bits);",
+        "    if (back >= tile) known = 0;",
+        f"    ahead[entry] = {_number('bits', look.state.dtype)};",
+        "    if (tile == 0 && back == 0) {",
+        f"        ahead[entry] = {look.state.name}[{start} + column];",
+        "        known = 2;",
+        "    }",
+        f"    if ({there}known == 2) atomic_min(&marks[column], back);",
+        f"    if ({there}known == 0) atomic_min(&marks[{columns} + column], back);",
         "}",
     ]
 

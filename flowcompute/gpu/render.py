@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from flowcompute.gpu.exchange import exchanged, local_arrays
 from flowcompute.gpu.expressions import Expressions, write_text
-from flowcompute.gpu.look_back import handed_on, local_ticket
+from flowcompute.gpu.look_back import handed_on
 from flowcompute.gpu.spaced import loose_vector, store_every, store_first
 from flowcompute.gpu.tensor_ptx import copying
 from flowcompute.gpu.types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
@@ -67,9 +67,6 @@ class _Renderer:
             if array.local:
                 kind = type_of(array.dtype, array.lanes, array.mask_bytes)
                 self._line(f"__local {kind} {array.name}[{array.size}] __attribute__((aligned(64)));")
-        if self.kernel.work_group > 1:
-            for line in local_ticket(_every(self.kernel.body)):
-                self._line(line)
         exchanges = _exchanges(self.kernel.body)
         for line in dict.fromkeys(line for one in exchanges for line in local_arrays(one, self.kernel.work_group)):
             self._line(line)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from flowcompute.planner.kernel import Argument, HandingOn, Var
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket(HandingOn):
-    """Declare (`new`) or assign the number of the next tile that nobody has taken, the same for a work-group.
+    """Declare (`new`) or assign the number of the next tile that nobody has taken, by a work-group's first work-item.
 
     Numbers from `blocks` on say that there is none. Every work-group takes tickets until it gets one of these.
     """
@@ -48,16 +46,17 @@ class Await(HandingOn):
 class LookBack(HandingOn):
     """Set `into[column]` to what comes before tile `tile` in each column, by a whole work-group.
 
-    Of `together` columns at a time `window` tiles are looked at. Local arrays `ahead`, of
-    `window * together` numbers, and `marks`, of `2 * together + 1` int32, serve it.
+    Before tile 0 that is what `state` begins with. Of `together` columns at a time `window` tiles
+    are looked at. Local arrays `ahead`, of `window * together` numbers, and `marks`, of
+    `2 * together + 1` int32, serve it.
     """
 
     argument: Argument
+    state: Argument
     tile: str
     columns: int
     together: int
     window: int
     op: str
-    dtype: np.dtype
     into: str
     work_group: int

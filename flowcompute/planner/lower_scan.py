@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.lower_group_scan import GroupScanLowering
 from flowcompute.planner.lower_tile_scan import TileScanLowering
 from flowcompute.planner.region import Region
 from flowcompute.planner.scan_point import REDUCTIONS, scan_wide
@@ -25,8 +26,6 @@ def why_on_host(node: Node, traits: Traits, *, by_hand: bool) -> str | None:
         return "its step is called for each record in order, on the host"
     if scan_wide(node) == FLOAT64 and not traits.float64:
         return f"it carries in float64, which {traits.name} does not have"
-    if traits.code_shape == "gpu":
-        return "kernels of scans are for CPUs"
     if node.spec.item_numbers > WIDEST_TILE:
         return f"items of more than {WIDEST_TILE} numbers leave tiles too few records"
     return None
@@ -34,4 +33,6 @@ def why_on_host(node: Node, traits: Traits, *, by_hand: bool) -> str | None:
 
 def lower_scan(graph: Graph, region: Region, traits: Traits, name: str) -> Kernel:
     """The kernel of a region around a scan."""
+    if traits.code_shape == "gpu":
+        return GroupScanLowering(graph, region, traits).lower(name)
     return TileScanLowering(graph, region, traits).lower(name)

@@ -1,0 +1,327 @@
+"""Scans along the stream on GPUs: each work-group takes tiles by ticket, in the canonical order of `planner.scan`.
+
+A tile is brought to local memory by neighbours, scanned there run by run, and stored by neighbours
+again; runs begin one number further apart than they are long, so that work-items that walk
+neighbouring runs meet no bank twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flowcompute.graph.graph import Graph
+from flowcompute.planner.backend import Traits
+from flowcompute.planner.emit import Scope
+from flowcompute.planner.kernel import (
+    Array,
+    Assign,
+    Barrier,
+    For,
+    If,
+    Integer,
+    Item,
+    Kernel,
+    Load,
+    Put,
+    SetInteger,
+    Splat,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from flowcompute.planner.kernel_scan import Await, LookBack, Publish, Ticket
+from flowcompute.planner.region import Region
+from flowcompute.planner.scan import RUN
+from flowcompute.planner.scan_point import TileScan, times
+from flowcompute.planner.teams import GROUP
+from flowcompute.spec import INT32, INT64
+
+LOOKS = 16
+"""Most tiles that a work-item looks at before its own, where there are many columns."""
+
+
+class GroupScanLowering(TileScan):
+    """Lowers one region around a scan along the stream for a GPU."""
+
+    def __init__(self, graph: Graph, region: Region, traits: Traits) -> None:
+        super().__init__(graph, region)
+        self.state = self.arguments.get("state", self.wide, self.node.id)
+        self.words = self.arguments.get("words", self.wide, self.node.id)
+        self.together = min(self.columns, GROUP)
+        self.window = max(1, GROUP * min(LOOKS, max(1, self.columns // 4)) // self.together)
+        self.numbers = self.records * self.columns
+        # Numbers that a work-item asks for at once; longer texts take long to compile.
+        self.loads = 16 if traits.shuffles else 4
+        self.looks_back = traits.shuffles
+        self.only_carry: Var | None = None
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts tiles."""
+        tile: list[Stmt] = [
+            *self._sizes(),
+            *self._begin(),
+            Ticket("drawn", self.words),
+            Barrier(),
+            *self._runs(),
+            Barrier(),
+            # PoCL 3.0 loses the one after a loop that some work-items turn more often.
+            *([] if self.looks_back else [Barrier()]),
+            *self._chain(),
+            self._before(),
+            *self._carry(),
+            self._share(),
+            Barrier(),
+            SetInteger("next", "taken[0]"),
+            SetInteger("base_next", self._base("next")),
+            *self._results(),
+            SetInteger("t", "next", new=False),
+        ]
+        first = [
+            Ticket("drawn_first", self.words),
+            self._share("drawn_first"),
+            Barrier(),
+            SetInteger("t", "taken[0]"),
+            SetInteger("low", self._low("t")),
+            *self._stage("t", "low"),
+        ]
+        return Kernel(
+            name,
+            self.region.name,
+            self.arguments.ordered(),
+            (*self._arrays(), *first, While("t < blocks", tuple(tile))),
+            work="scan",
+            work_group=GROUP,
+            block=self.records,
+            columns=self.columns,
+        )
+
+    def _sizes(self) -> list[Stmt]:
+        """From record `lo` to `hi` of tile `t`, the first and last of its runs, and how many of them end in it."""
+        return [
+            SetInteger("lo", self._low("t"), narrow=True),
+            SetInteger("hi", self._high("t"), narrow=True),
+            SetInteger("base", self._base("t")),
+            SetInteger("q0", f"lo / {RUN}", narrow=True),
+            SetInteger("q1", f"(hi + {RUN - 1}) / {RUN}", narrow=True),
+            SetInteger("ended", f"hi == {self.records} ? q1 : hi / {RUN}", narrow=True),
+        ]
+
+    def _low(self, tile: str) -> str:
+        return f"{tile} == 0 ? phase : 0"
+
+    def _high(self, tile: str) -> str:
+        return f"min((long){self.records}, phase + n - {tile} * {self.records})"
+
+    def _base(self, tile: str) -> str:
+        """The number of the batch at which a tile begins."""
+        return times(f"({tile} * {self.records} - phase)", self.columns)
+
+    def _share(self, drawn: str = "drawn") -> Stmt:
+        """Tell the work-group its next ticket."""
+        scope = self._scope()
+        scope.add(Put("taken", "0", scope.let(Integer(drawn), INT64)))
+        return If("lid == 0", tuple(scope.statements))
+
+    def local_bytes(self) -> int:
+        """Local memory of a work-group."""
+        return sum(array.size * array.dtype.itemsize for array in self._arrays())
+
+    def _arrays(self) -> list[Array]:
+        d, runs, numbers = self.columns, -(-self.records // RUN), self.records * self.columns
+        sizes = {
+            "stage": (self.dtype, numbers + numbers // RUN),
+            "last": (self.dtype, d),
+            "totals": (self.wide, runs * d),
+            "sums": (self.wide, d),
+            "carries": (self.wide, d),
+            "taken": (INT64, 1),
+        }
+        if self.looks_back:
+            sizes["ahead"] = (self.wide, -(-self.window * self.together // GROUP) * GROUP)
+            sizes["marks"] = (INT32, 2 * self.together + 1)
+        return [Array(name, dtype, 1, size, local=True) for name, (dtype, size) in sizes.items()]
+
+    def _scope(self) -> Scope:
+        return Scope(self.names, lanes=1)
+
+    def _each_column(self, *body: Stmt) -> Stmt:
+        """Work-items take columns in turn, always the same ones."""
+        if self.columns <= GROUP:
+            return If(f"lid < {self.columns}", (SetInteger("c", "lid", narrow=True), *body))
+        return For("c", "lid", str(self.columns), str(GROUP), body)
+
+    # -- numbers of a tile --------------------------------------------------------------------------
+
+    def _slot(self, scope: Scope, number: str) -> str:
+        """Where a number of the tile is in local memory."""
+        return scope.narrow(f"{number} + ({number}) / {RUN}")
+
+    def _guarded(self, start: str, stop: str, body: Callable[[Scope, str], None]) -> list[Stmt]:
+        """A loop over the tile's numbers from `start` to `stop`; every number is always the same work-item's."""
+        scope = self._scope()
+        body(scope, "p")
+        place = SetInteger("p", f"k * {GROUP} + lid", narrow=True)
+        inner = If(f"p >= {start} && p < {stop}", tuple(scope.statements))
+        return [For("k", "0", str(-(-self.numbers // GROUP)), "1", (place, inner))]
+
+    def _stage(self, tile: str, low: str) -> list[Stmt]:
+        """Bring a tile to local memory; where there is none its end is before its beginning."""
+
+        def stage(scope: Scope, number: str) -> None:
+            value = self.operand(scope, f"base_{tile} + {number}", None)
+            scope.add(Put("stage", self._slot(scope, number), value))
+
+        base = [] if tile == "next" else [SetInteger(f"base_{tile}", self._base(tile))]
+        stop = SetInteger(f"stop_{tile}", times(f"({self._high(tile)})", self.columns))
+        start = low if low == "0" else times(low, self.columns)
+        return [*base, stop, *self._guarded(start, f"stop_{tile}", stage)]
+
+    def _begin(self) -> list[Stmt]:
+        """What the batch before has left of an open run and its tile, or nothing."""
+        d = self.columns
+        old, new = self._scope(), self._scope()
+        left = old.let(Load(self.state, f"{2 * d} + c"), self.wide)
+        old.add(Put("last", "c", self.narrow(old, left)))
+        old.add(Put("sums", "c", old.let(Load(self.state, f"{d} + c"), self.wide)))
+        new.add(Put("last", "c", new.let(self.nothing(self.dtype), self.dtype)))
+        new.add(Put("sums", "c", new.let(self.nothing(self.wide), self.wide)))
+        return [self._each_column(If("t == 0", tuple(old.statements), tuple(new.statements)))]
+
+    # -- runs ---------------------------------------------------------------------------------------
+
+    def _runs(self) -> list[Stmt]:
+        """Every run by one work-item, in place; its result into `totals`."""
+        d = self.columns
+        scope = self._scope()
+        run = scope.narrow(f"q0 + s / {d}" if d > 1 else "q0 + s")
+        column = scope.narrow(f"s % {d}") if d > 1 else "0"
+        total = scope.let(self.nothing(self.dtype), self.dtype)
+        begun = scope.inner()
+        begun.add(Assign(total, Splat(begun.let(Item("last", column), self.dtype))))
+        scope.add(If(f"{run} == q0", tuple(begun.statements)))
+        start, stop = scope.narrow(f"max({run} * {RUN}, lo)"), scope.narrow(f"min({run} * {RUN} + {RUN}, hi)")
+        whole, some = scope.inner(), scope.inner()
+        self._whole_run(whole, total, run, column)
+        inner = some.inner()
+        slot = self._slot(inner, inner.narrow("j" if d == 1 else f"j * {d} + {column}"))
+        after = self.combined(inner, total, inner.let(Item("stage", slot), self.dtype))
+        inner.add(Assign(total, Splat(after)), Put("stage", slot, total))
+        some.add(For("j", start, stop, "1", tuple(inner.statements)))
+        scope.add(If(f"{stop} - {start} == {RUN}", tuple(whole.statements), tuple(some.statements)))
+        scope.add(Put("totals", f"{run} * {d} + {column}", self.widened(scope, total)))
+        return [For("s", "lid", f"(q1 - q0) * {d}", str(GROUP), tuple(scope.statements))]
+
+    def _whole_run(self, scope: Scope, total: Var, run: str, column: str) -> None:
+        """A run of which nothing is missing: its numbers are asked for before the first is waited for."""
+        d = self.columns
+        base = scope.narrow(f"{run} * {(RUN + 1) * d} + {column}")
+        inner = scope.inner()
+        numbers = [inner.narrow(f"(j + {i}) * {d}") for i in range(self.loads)] if d > 1 else []
+        slots = [f"{base} + {n} + ({n} + {column}) / {RUN}" for n in numbers]
+        slots = slots or [f"{base} + j + {i}" for i in range(self.loads)]
+        values = [inner.let(Item("stage", slot), self.dtype) for slot in slots]
+        sums = [total]
+        for value in values:
+            sums.append(self.combined(inner, sums[-1], value))
+        inner.add(*(Put("stage", slot, one) for slot, one in zip(slots, sums[1:], strict=True)))
+        inner.add(Assign(total, Splat(sums[-1])))
+        scope.add(For("j", "0", str(RUN), str(self.loads), tuple(inner.statements)))
+
+    # -- what comes before ----------------------------------------------------------------------------
+
+    def _chain(self) -> list[Stmt]:
+        """`totals` become what comes before each run in its tile; what the whole runs come to is handed on."""
+        d, place = self.columns, f"q * {self.columns} + c"
+        scope = self._scope()
+        total = scope.let(Item("sums", "c"), self.wide)
+        inner = scope.inner()
+        own = inner.let(Item("totals", place), self.wide)
+        inner.add(Put("totals", place, total), Assign(total, Splat(self.combined(inner, total, own))))
+        scope.add(For("q", "q0", "ended", "1", tuple(inner.statements), unroll=8))
+        rest = scope.inner()
+        open_run = rest.let(Item("totals", f"ended * {d} + c"), self.wide)
+        rest.add(Put("last", "c", self.narrow(rest, open_run)), Put("totals", f"ended * {d} + c", total))
+        scope.add(If("ended < q1", tuple(rest.statements)), Put("sums", "c", total))
+        if self.looks_back:
+            hand_on = Publish(self.words, f"t * {d} + c", total, prefix=False)
+            scope.add(If("t > 0 && t + 1 < blocks", (hand_on,)))
+        return [self._each_column(*scope.statements)]
+
+    def _before(self) -> Stmt:
+        """Set `carries` to what comes before the tile."""
+        if self.looks_back:
+            return LookBack(
+                self.words, self.state, "t", self.columns, self.together, self.window, self.op, "carries", GROUP
+            )
+        # Barriers in a loop whose turns are found while running are where compilers have their errors.
+        d = self.columns
+        first, later = self._scope(), self._scope()
+        first.add(Put("carries", "c", first.let(Load(self.state, "c"), self.wide)))
+        before = later.fresh(self.wide, 1)
+        later.add(Await(before, self.words, f"(t - 1) * {d} + c"), Put("carries", "c", before))
+        return self._each_column(If("t == 0", tuple(first.statements), tuple(later.statements)))
+
+    def _carry(self) -> list[Stmt]:
+        """What comes before the next tile is handed on; after the last one it is the state."""
+        d = self.columns
+        scope = self._scope()
+        carry, total = scope.let(Item("carries", "c"), self.wide), scope.let(Item("sums", "c"), self.wide)
+        after = self.combined(scope, carry, total)
+        hand_on = Publish(self.words, f"t * {d} + c", after, prefix=True)
+        scope.add(If("t + 1 < blocks", (hand_on,), self._leave(scope.inner(), carry, total, after)))
+        return [self._each_column(*scope.statements)]
+
+    def _leave(self, scope: Scope, carry: Var, total: Var, after: Var) -> tuple[Stmt, ...]:
+        """The state after the batch: what is carried from tile to tile, from run to run, and inside the run."""
+        d = self.columns
+        nothing = scope.let(self.nothing(self.wide), self.wide)
+        open_run = scope.inner()
+        last = self.widened(open_run, open_run.let(Item("last", "c"), self.dtype))
+        open_run.add(Store(self.state, f"{2 * d} + c", last))
+        ended = tuple(Store(self.state, f"{part * d} + c", var) for part, var in enumerate((after, nothing, nothing)))
+        still = (Store(self.state, "c", carry), Store(self.state, f"{d} + c", total))
+        run = If("ended < q1", tuple(open_run.statements), (ended[2],))
+        scope.add(If(f"hi == {self.records}", ended, (*still, run)))
+        return tuple(scope.statements)
+
+    # -- results ----------------------------------------------------------------------------------------
+
+    def _results(self) -> list[Stmt]:
+        """Store the tile's results; the next one is on its way meanwhile, into the places that become free."""
+        d = self.columns
+        low, high = ("lo", "hi") if d == 1 else (f"lo * {d}", f"hi * {d}")
+        carry = self._scope()
+        self.only_carry = carry.let(Item("carries", "0"), self.wide) if d == 1 else None
+
+        def finish(scope: Scope, number: str) -> None:
+            self._finish(scope, number, self._slot(scope, number), f"base + {number}")
+
+        apart = [*self._guarded(low, high, finish), *self._stage("next", "0")]
+        if self.numbers % (GROUP * self.loads):
+            return [*carry.statements, *apart]
+        scope = self._scope()
+        # One place each for all numbers of a turn: what is added to it is known now, and costs nothing.
+        number, slot = scope.narrow("k + lid"), scope.narrow(f"k + lid + k / {RUN} + lid / {RUN}")
+        run = scope.narrow(f"k / {RUN} + lid / {RUN}")
+        here, there = scope.integer(f"base + {number}"), scope.integer(f"base_next + {number}")
+        steps = [i * GROUP for i in range(self.loads)]
+        slots = [f"{slot} + {step + step // RUN}" for step in steps]
+        ahead = [self.operand(scope.beside(), f"{there} + {step}", None) for step in steps]
+        for step, place, value in zip(steps, slots, ahead, strict=True):
+            runs = f"{run} + {step // RUN}" if self.columns == 1 else None
+            self._finish(scope.beside(), f"{number} + {step}", place, f"{here} + {step}", runs)
+            scope.add(Put("stage", place, value))
+        both = For("k", "0", str(self.numbers), str(GROUP * self.loads), tuple(scope.statements))
+        whole = f"hi - lo == {self.records} && {self._high('next')} == {self.records}"
+        return [*carry.statements, If(whole, (both,), tuple(apart))]
+
+    def _finish(self, scope: Scope, number: str, slot: str, at: str, run: str | None = None) -> None:
+        """The result at a number of the tile, which is number `at` of the batch; `run` where it is known."""
+        d = self.columns
+        value = self.widened(scope, scope.let(Item("stage", slot), self.dtype))
+        column = scope.narrow(f"({number if GROUP % d else 'lid'}) % {d}") if d > 1 else "0"
+        run = run or (f"({number}) / {RUN}" if d == 1 else f"({number}) / {RUN * d} * {d} + {column}")
+        value = self.combined(scope, scope.let(Item("totals", run), self.wide), value)
+        carry = self.only_carry or scope.let(Item("carries", column), self.wide)
+        self.store(scope, at, None, self.combined(scope, carry, value))
