@@ -19,6 +19,8 @@ from flowcompute.graph.draw import draw_lines
 from flowcompute.spec import Spec, Stream
 
 _MOST_NODES = 1 << 20
+_MOST_DRAWN = 1000
+"""Nodes up to which a graph is drawn: the indentation of a long chain takes memory with the square of its length."""
 _PROMISES = {part.tag: kind.promise for kind, part in SINKS.items() if issubclass(kind, Destination)}
 _HELD = {
     "memory": "an array, kept in the checkpoint",
@@ -80,7 +82,9 @@ class JobWords:
         return cls(nodes, fields.wholes("roots", most=len(nodes) - 1, length=_MOST_NODES))
 
     def graph(self) -> str:
-        """The graph as the tree that `element.draw()` shows."""
+        """The graph as the tree that `element.draw()` shows; only its size where nobody would read it."""
+        if len(self.nodes) > _MOST_DRAWN:
+            return f"{len(self.nodes):,} elements, too many to draw"
         return draw_lines(self.roots, [node.inputs for node in self.nodes], lambda i: (self.nodes[i].text, ""))
 
     def sources(self, files: Files = FILES) -> Iterator[str]:
