@@ -34,8 +34,10 @@ from flowcompute.planner.kernel_scan import Await, LookBack, Publish, Ticket
 from flowcompute.planner.region import Region
 from flowcompute.planner.scan import RUN
 from flowcompute.planner.scan_point import TileScan, times
-from flowcompute.planner.teams import GROUP
 from flowcompute.spec import INT32, INT64
+
+GROUP = 256
+"""Work-items in a work-group: one for each run of a tile of numbers."""
 
 LOOKS = 16
 """Most tiles that a work-item looks at before its own, where there are many columns."""
