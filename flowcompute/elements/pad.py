@@ -33,7 +33,7 @@ PAD = Op("pad", 1, Kind.VIEW, np.pad, _kept, arithmetic=False)
 def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_values: float = 0) -> Any:
     """The value with more numbers before and after it along its axes; NumPy's rules, of the stream apart.
 
-    A copy of each item is made on the host, except of values known when composed.
+    Items are put together by a kernel, with what is computed beside it; by the host where that is nothing.
 
     Args:
         x: any element.

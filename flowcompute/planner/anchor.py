@@ -32,6 +32,8 @@ def anchor_name(node: Node) -> str:
     """What reasons call an anchor."""
     if node.kind is Kind.SCAN:
         return "a scan"
+    if node.kind is Kind.VIEW:
+        return node.name
     return "attention" if node.op is ATTENTION else "a matrix product"
 
 

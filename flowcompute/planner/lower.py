@@ -20,8 +20,10 @@ from flowcompute.planner.lower_tensor_attention import lower_tensor_attention
 from flowcompute.planner.lower_tensor_matmul import lower_tensor_matmul
 from flowcompute.planner.lower_tiled_attention import TiledAttentionLowering
 from flowcompute.planner.lower_tiled_matmul import TiledMatmulLowering
+from flowcompute.planner.lower_together import lower_together
 from flowcompute.planner.region import Region
 from flowcompute.planner.scan_point import is_scan
+from flowcompute.planner.together import is_together
 
 
 def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
@@ -37,6 +39,8 @@ def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, 
         if traits.code_shape == "gpu":
             return TiledAttentionLowering(graph, region).lower(name)
         return AttentionLowering(graph, region, traits).lower(name)
+    if region.anchor is not None and is_together(graph.nodes[region.anchor]):
+        return lower_together(graph, region, traits, name)
     if region.anchor is not None and is_scan(graph.nodes[region.anchor]):
         return lower_scan(graph, region, traits, name)
     if region.anchor is not None:

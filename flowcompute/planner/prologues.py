@@ -13,12 +13,13 @@ convolution are made of what is computed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from flowcompute.elements.generate import Generator
 from flowcompute.elements.nn.attention import ATTENTION
 from flowcompute.elements.op import Kind
+from flowcompute.elements.shape import TAKE
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.anchor import anchor_name
 from flowcompute.planner.kernel import register_dtype
@@ -63,25 +64,29 @@ class _StoredError(Exception):
     """Why an operand is stored."""
 
 
-def find_cones(graph: Graph, places: Mapping[int, int]) -> tuple[list[Cone], list[Reason]]:
+def find_cones(
+    graph: Graph, places: Mapping[int, int], together: Collection[int] = ()
+) -> tuple[list[Cone], list[Reason]]:
     """The cones of all anchors, and why other operands that kernels compute are stored.
 
     Args:
         places: of the nodes of a pass; streams of other places lie in memory. Resident operands
             do not depend on it: what is decided for one pass holds for all.
+        together: values that kernels put together, which are anchors too.
     """
-    return _Finder(graph, places).find()
+    return _Finder(graph, places, together).find()
 
 
 class _Finder:
-    def __init__(self, graph: Graph, places: Mapping[int, int]) -> None:
+    def __init__(self, graph: Graph, places: Mapping[int, int], together: Collection[int]) -> None:
         self.graph = graph
+        self.together = together
         self.places = places
         self.users = graph.users()
         self.reasons: list[Reason] = []
 
     def find(self) -> tuple[list[Cone], list[Reason]]:
-        anchors = [node for node in self.graph.nodes if node.kind is Kind.CONTRACT]
+        anchors = [node for node in self.graph.nodes if node.kind is Kind.CONTRACT or node.id in self.together]
         cones = [cone for anchor in anchors for cone in self._cones_of(anchor)]
         while refused := {cone.root: why for cone in cones if (why := self._why_shared(cone, cones)) is not None}:
             for cone in cones:
@@ -138,14 +143,14 @@ class _Finder:
         if top.kind is Kind.CONTRACT:
             raise _StoredError("a kernel holds one matrix product or attention")
         if top.kind is Kind.REDUCE:
-            raise _StoredError(f"it is made of whole rows, and {name} loads tiles")
+            raise _StoredError(self._rows_for(anchor))
         if 0 in nodes[operand].spec.shape or seen_as(self.graph, root, views) is None:
             raise _StoredError("it is seen in a way that no strides say")
-        if anchor.op is not ATTENTION and register_dtype(top.spec.dtype) != top.spec.dtype:
+        if anchor.kind is Kind.CONTRACT and register_dtype(top.spec.dtype) != top.spec.dtype:
             raise _StoredError("tensor cores load half formats as they are stored")
         members, leaves = self._walk(anchor, top)
         cone = Cone(anchor.id, operand, root, (*sorted(members), *reversed(views)))
-        if anchor.op is not ATTENTION and operand == anchor.inputs[0]:
+        if anchor.kind is Kind.CONTRACT and anchor.op is not ATTENTION and operand == anchor.inputs[0]:
             row = nodes[operand].spec.shape[-1] * top.spec.dtype.itemsize
             if row > ROW_BYTES:
                 raise _StoredError("its rows are too long to be kept where they are multiplied")
@@ -154,6 +159,11 @@ class _Finder:
         elif (why := self._why_dear(cone, self._times(cone), name)) is not None:
             raise _StoredError(why)
         return cone, leaves
+
+    @staticmethod
+    def _rows_for(anchor: Node) -> str:
+        loaded = "tiles" if anchor.kind is Kind.CONTRACT else "single numbers"
+        return f"it is made of whole rows, and {anchor_name(anchor)} loads {loaded}"
 
     def _is_here(self, anchor: Node, node: Node) -> bool:
         """Whether a value is computed beside the anchor, or once before it."""
@@ -182,7 +192,7 @@ class _Finder:
                 elif operand.kind is Kind.CONTRACT:
                     raise _StoredError("it follows another product in its kernel")
                 elif operand.kind is Kind.REDUCE:
-                    raise _StoredError(f"it is made of whole rows, and {anchor_name(anchor)} loads tiles")
+                    raise _StoredError(self._rows_for(anchor))
                 else:
                     raise _StoredError("it is made of a view of what is computed")
         return members, leaves
@@ -207,6 +217,8 @@ class _Finder:
         anchor, operand = nodes[cone.anchor], nodes[cone.operand].spec
         result = anchor.spec.shape
         numbers = nodes[cone.root].spec.item_numbers
+        if anchor.id in self.together:
+            return (anchor.spec if anchor.op is TAKE else operand).item_numbers / numbers
         if anchor.op is ATTENTION:
             return self._loads_of_attention(anchor, cone.operand) / numbers
         seen = operand.item_numbers / numbers

@@ -45,7 +45,7 @@ class _Builder(Groups):
             self.reasons.append(Reason("cut", node.name, reason))
             return
         stream = node.spec.is_stream or node.kind is Kind.FOLD
-        if node.kind is Kind.CONTRACT:
+        if node.kind in (Kind.CONTRACT, Kind.VIEW):
             self._start_anchor(node, stream)
             return
         operand_groups = [
@@ -226,10 +226,10 @@ class _Builder(Groups):
         if not anchors:
             return
         if len(anchors) > 1:
-            raise _Refusal("a kernel holds one matrix product, attention or scan")
+            raise _Refusal("a kernel holds one matrix product, attention or scan, or puts one value together")
         called = anchor_name(self.graph.nodes[anchors[0].anchor or 0])
         if node.kind is not Kind.ELEMENTWISE:
-            raise _Refusal(f"it needs whole rows of {called}, which is stored tile by tile")
+            raise _Refusal(f"it needs whole rows of {called}, which is stored part by part")
         domain = anchors[0].domain
         others = [i for group in groups if group is not anchors[0] for i in group.nodes]
         if any(group.reduced or group.folds for group in groups):

@@ -17,6 +17,7 @@ from flowcompute.planner.reason import Reason
 from flowcompute.planner.region import Region
 from flowcompute.planner.regions import build_regions
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
+from flowcompute.planner.together import is_together, why_copied
 from flowcompute.strategy import Config, Strategy
 
 FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD, Kind.CONTRACT)
@@ -46,6 +47,8 @@ class StepMaker:
         self.strategy = strategy
         self.reasons = reasons
         self._kernels = 0
+        self._users = graph.users()
+        self._together: set[int] = set()
 
     def steps(
         self, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]] | None = None
@@ -57,10 +60,11 @@ class StepMaker:
             wanted: values that something else takes.
             entered: by clock, the values that come from other clocks as they are.
         """
-        cones, stored = find_cones(self.graph, places)
+        self._together = {i for i in places if self._is_put_together_by_kernel(self.graph.nodes[i], places)}
+        cones, stored = find_cones(self.graph, places, self._together)
         loaded = {i for cone in cones for i in cone.nodes}
         nodes = [self.graph.nodes[i] for i in sorted(places) if i not in loaded]
-        alone = [node for node in nodes if node.kind in ALONE or (node.kind is Kind.SCAN and not self._is_fused(node))]
+        alone = [node for node in nodes if node.kind in (*ALONE, Kind.SCAN) and not self._is_fused(node)]
         wanted = wanted.union(*(node.inputs for node in alone)) - loaded
         levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
         fused = [node.id for node in nodes if self._is_fused(node)]
@@ -78,9 +82,20 @@ class StepMaker:
 
     def _is_fused(self, node: Node) -> bool:
         """Whether a node is computed in a region; a scan where a kernel may carry it."""
+        if node.id in self._together:
+            return True
         if node.kind is not Kind.SCAN:
             return node.kind in FUSED
         reason = why_on_host(node, self.backend.traits, by_hand=self.config.by_hand)
+        if reason is not None:
+            made = Reason("cut", node.name, reason)
+            self.reasons += [made] if made not in self.reasons else []
+        return reason is None
+
+    def _is_put_together_by_kernel(self, node: Node, places: Mapping[int, int]) -> bool:
+        if not is_together(node):
+            return False
+        reason = why_copied(self.graph, self._users, node, places)
         if reason is not None:
             made = Reason("cut", node.name, reason)
             self.reasons += [made] if made not in self.reasons else []

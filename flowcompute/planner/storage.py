@@ -57,10 +57,14 @@ def storage(graph: Graph, value: int, entered: Collection[int] = ()) -> Storage:
     return Storage(value, 0, node.spec.item_numbers if node.spec.is_stream else 0, c_strides(shape))
 
 
+_STRIDED = ("permute_dims", "broadcast_to", "index", "windows", "reshape")
+"""Views that may be other strides over what they are seen of."""
+
+
 def views_of(graph: Graph, value: int) -> tuple[int, tuple[int, ...]]:
-    """What a value is seen of, and the views in between, the last one first."""
+    """What a value is seen of, and the views in between that may be strides, the last one first."""
     views = []
-    while graph.nodes[value].kind is Kind.VIEW:
+    while (op := graph.nodes[value].op) is not None and op.kind is Kind.VIEW and op.name in _STRIDED:
         views.append(value)
         value = graph.nodes[value].inputs[0]
     return value, tuple(views)

@@ -178,6 +178,10 @@ STORED: dict[str, tuple[Callable[[Element], list[Element]], str]] = {
         lambda h: [h.astype("f2") @ fc.constant(numbers(8, 4).astype("f2"))],
         "astype is stored: tensor cores load half formats as they are stored",
     ),
+    "attention of half formats": (
+        lambda h: [fc.nn.attention(*[(h.astype("f2"))[:, None]] * 3)],
+        "astype is stored: tensor cores load half formats as they are stored",
+    ),
 }
 
 

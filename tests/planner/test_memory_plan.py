@@ -39,6 +39,11 @@ def source() -> Element:
     return fc.source(np.ones((RECORDS, *ITEM), np.float32))
 
 
+def on_the_host(view: Element) -> Element:
+    """A number of each item, by a function on the host: where nothing is computed beside a view, the host copies."""
+    return fc.host(lambda batch: batch.reshape(len(batch), -1)[:, 0], view, shape=()).sum()
+
+
 def copies(plan: fc.Plan) -> list[int]:
     """Bytes of what is copied."""
     return [size for what, size in plan.memory.items if "(host copy)" in what]
@@ -59,7 +64,7 @@ def peak_of(roots: list[Element]) -> int:
 @pytest.mark.parametrize("form", COPIED)
 def test_what_a_view_copies_is_planned(form: str) -> None:
     view, numbers = COPIED[form]
-    roots = [view(source()).sum(axis=0)]
+    roots = [on_the_host(view(source()))]
     plan = fc.plan(*roots, device="cpu", strategy=STRATEGY)
     assert copies(plan) == [plan.batch_items * numbers * 4]
     peak = peak_of(roots)
@@ -70,7 +75,7 @@ def test_what_a_view_copies_is_planned(form: str) -> None:
 def test_a_copy_that_a_destination_takes_is_there_beside_the_result() -> None:
     view, numbers = COPIED["pad"]
     padded = view(source())
-    roots = [padded, padded.sum(axis=0)]
+    roots = [padded, on_the_host(padded)]
     plan = fc.plan(*roots, device="cpu", strategy=STRATEGY)
     assert copies(plan) == [plan.batch_items * numbers * 4]
     assert peak_of(roots) <= plan.memory.host_bytes + ALLOWED_BYTES
@@ -85,7 +90,7 @@ def test_what_is_only_seen_takes_nothing(form: str) -> None:
 
 
 def test_copies_count_against_the_budget() -> None:
-    root = fc.pad(source(), ((0, 0), (1, 1), (2, 2))).sum(axis=0)
-    least = 1 << 20
+    root = on_the_host(fc.pad(source(), ((0, 0), (1, 1), (2, 2))))
+    least = 8 << 20
     plan = fc.plan(root, device="cpu", memory=least)
     assert 0 < sum(copies(plan)) <= plan.memory.host_bytes <= least

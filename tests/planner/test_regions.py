@@ -120,12 +120,12 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
     "sums of products": (
         lambda: (rows() @ weights(7, 5)).sum(axis=1),
         2,
-        ["sum: it needs whole rows of a matrix product, which is stored tile by tile"],
+        ["sum: it needs whole rows of a matrix product, which is stored part by part"],
     ),
     "two products": (
         lambda: rows() @ weights(7, 5) + rows() @ weights(7, 5),
         2,
-        ["add: a kernel holds one matrix product, attention or scan"],
+        ["add: a kernel holds one matrix product, attention or scan, or puts one value together"],
     ),
     "labels beside rows": (lambda: at_labels(rows(), labels()), 1, []),
     "numbers beside rows, both ways": (lambda: beside_numbers(rows(), numbers()), 1, []),

@@ -34,7 +34,7 @@ def conv1d(
 
     result[n, o, i] = bias[o] + sum over c and k of x[n, c, i * stride + k * dilation] * weight[o, c, k],
     where c runs over the channels of o's group and x is padded with zeros. Along L numbers stand
-    M = (L + zeros - dilation (K - 1) - 1) // stride + 1 of them. Padding copies items on the host first.
+    M = (L + zeros - dilation (K - 1) - 1) // stride + 1 of them. Padded items are put together first.
 
     Args:
         x: a stream of items (C, L), or a resident value (N, C, L).

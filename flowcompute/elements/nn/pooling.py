@@ -56,8 +56,8 @@ def max_pool1d(
     """The largest number of each window over the last axis, as of (N, C, L); NaN if there is one.
 
     Along n numbers stand (n + 2 padding - dilation (kernel - 1) - 1) // stride + 1 windows.
-    Without padding it is one kernel, which reads windows where they lie; padding copies items on
-    the host first.
+    Without padding it is one kernel, which reads windows where they lie; padded items are put
+    together in a kernel before it.
 
     Args:
         x: a stream or a resident value; axes before the last stay as they are.

@@ -1,0 +1,88 @@
+"""Values that kernels put together of others, with what stands before and after them, in both code shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.elements import Element
+from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+
+Case = Callable[[Element, Element], Element]
+
+
+def numbers(*shape: int, dtype: Any = "f4", seed: int = 0) -> np.ndarray:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
+
+
+A, B = numbers(9, 4, 21), numbers(9, 4, 21, seed=1)
+AFTER = numbers(4, 26)
+
+CASES: dict[str, Case] = {
+    "padded all round": lambda a, b: fc.pad(a * 2, 1) + 1,
+    "padded behind": lambda a, b: fc.pad(a * A[0, 0], ((0, 0), (2, 3)), constant_values=3) * AFTER,
+    "edges": lambda a, b: fc.pad(a * 2, ((1, 2), (3, 2)), "edge") + 1,
+    "mirrors, farther than the axis is long": lambda a, b: fc.pad(a.mT * 2, ((1, 2), (9, 8)), "reflect") + 1,
+    "around and around": lambda a, b: fc.pad(a * 2, ((1, 2), (30, 2)), "wrap") + 1,
+    "joined along rows": lambda a, b: fc.concat([a * 2, b.mT[:, :4, :4] + 1, b], axis=2) * 0.5,
+    "joined along the first axis": lambda a, b: fc.concat([a * 2, b[:, 1:2], b * a], axis=1) * numbers(9, 1),
+    "stacked first": lambda a, b: fc.stack([a * 2, b], axis=1) + 1,
+    "stacked last": lambda a, b: fc.stack([a * 2, b, a], axis=3) + 1,
+    "rows taken": lambda a, b: fc.take(a * 2, np.array([3, -1, 0, 0]), axis=1) + 1,
+    "columns taken": lambda a, b: fc.take(a, np.array([3, -1, 0, 20, 7] * 4), axis=2) + b[:, :, :20],
+    "numbers": lambda a, b: fc.stack([a[:, 0, 0] * 2, b[:, 0, 0]], axis=1) + 1,
+    "half formats": lambda a, b: fc.pad(a.astype("f2") * 2, 2, constant_values=0.1) + 1,
+    "integers": lambda a, b: fc.pad(fc.trunc(a * 9).astype("i8"), 2, constant_values=-7) + 1,
+    "a view of windows": lambda a, b: fc.pad(fc.nn.unfold(a * 2, 3, 2), ((0, 0), (0, 0), (1, 1))) - 1,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_kernel_puts_values_together(name: str) -> None:
+    root = CASES[name](fc.source(A), fc.source(B))
+    for plan in (fc.plan(root), plan_for_gpu(root)):
+        assert len(plan.kernels) == 1, plan
+        assert not [what for what, _ in plan.memory.items if "copy" in what]
+    wanted = root.resolve(device="numpy")
+    for made in (root.resolve(), resolve_on_gpu(root)[0], root.resolve(strategy=fc.Strategy(batch_bytes=1))):
+        assert np.asarray(made).dtype == wanted.dtype
+        np.testing.assert_array_equal(made, wanted)
+
+
+def test_borders_of_convolutions_and_pooling_stay_on_the_device() -> None:
+    x = fc.nn.relu(fc.source(numbers(5, 3, 8, 9)) * numbers(3, 1, 1))
+    roots = [
+        fc.nn.relu(fc.nn.conv2d(x, numbers(4, 3, 3, 3), padding=1)),
+        fc.nn.max_pool2d(x, 3, padding=1, stride=2),
+        fc.nn.avg_pool2d(x, 3, padding=1, stride=2),
+    ]
+    for root in roots:
+        plan = fc.plan(root)
+        assert len(plan.kernels) == 2, plan
+        assert not [what for what, _ in plan.memory.items if "copy" in what]
+        np.testing.assert_allclose(root.resolve(), root.resolve(device="numpy"), rtol=1e-5, atol=1e-5)
+
+
+COPIED: dict[str, tuple[Case, str]] = {
+    "beside nothing": (lambda a, b: fc.pad(a, 1), "nothing is computed beside it: the host copies"),
+    "unknown indices": (
+        lambda a, b: fc.take(a, fc.argmax(fc.constant(A[0]), axis=1), axis=2) + 1,
+        "its indices are known only when it runs, and are checked on the host",
+    ),
+    "many": (lambda a, b: fc.stack([a[:, 0]] * 9, axis=1) + 1, "a kernel puts at most 8 values together"),
+    "bools": (lambda a, b: fc.pad(a > 0, 1).any(axis=1), "bools are put together on the host"),
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_why_the_host_copies(name: str) -> None:
+    make, why = COPIED[name]
+    root = make(fc.source(A), fc.source(B))
+    plan = fc.plan(root, device="cpu")
+    assert why in [reason.text for reason in plan.reasons if reason.kind == "cut"]
+    assert [what for what, _ in plan.memory.items if "copy" in what]
+    np.testing.assert_array_equal(root.resolve(device="cpu"), root.resolve(device="numpy"))
