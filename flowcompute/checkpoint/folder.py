@@ -51,6 +51,7 @@ class CheckpointFolder:
         self._sides: dict[str, SideFile] = {}
         self._mutex = threading.RLock()
         self._closed = False
+        self._settled = False
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], files: Files = FILES) -> CheckpointFolder:
@@ -157,8 +158,20 @@ class CheckpointFolder:
             )
         self._token, self._job = loaded.token, loaded.job
         if self._lock is not None:
+            self._settle()
             self._retention.take_up(self._contents, loaded, trusted=not problems)
         return Generation(loaded.number, loaded.created, loaded.body)
+
+    def _settle(self) -> None:
+        """Make the names that were found durable: whoever made them may have been killed before that.
+
+        What is resumed from is acted upon (results are given their names, old files removed), so no power cut
+        may bring back what was before it.
+        """
+        if self._published and not self._settled:
+            sync_folder(self._files, self._folder)
+            sync_folder(self._files, os.path.dirname(self.path))
+            self._settled = True
 
     def verify(self) -> list[str]:
         """What is wrong with any file that counts, one line each, found in bounded memory; empty where all is sound."""
@@ -313,6 +326,7 @@ class CheckpointFolder:
                 self._files.rename_folder(self._folder, self.path)
             self._contents.folder, self._published = self.path, True
             sync_folder(self._files, os.path.dirname(self.path))
+            self._settled = True
 
     def close(self) -> None:
         """Give the lock back; what was never published is removed. Harmless when called twice."""
