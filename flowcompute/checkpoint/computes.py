@@ -9,12 +9,13 @@ import numpy as np
 from flowcompute.checkpoint.attributes import decode_attrs, encode_attrs
 from flowcompute.checkpoint.fields import Fields, refuse
 from flowcompute.checkpoint.fingerprint import function_digest
-from flowcompute.checkpoint.making import Kept
+from flowcompute.checkpoint.maker import Kept
 from flowcompute.checkpoint.operations import OPERATIONS, op_tag
 from flowcompute.checkpoint.part import Describing, Node, Part, Rebuilding
 from flowcompute.checkpoint.sources import describe_policy, read_policy
 from flowcompute.elements.compute import Compute, broadcast
 from flowcompute.elements.element import Element
+from flowcompute.elements.functions import ir
 from flowcompute.elements.functions.kernel import UserOp, user_op
 from flowcompute.elements.functions.opencl import SourceOp, opencl
 from flowcompute.elements.host import HostFunction, host
@@ -78,7 +79,8 @@ def _rebuild_kernel(fields: Fields, node: Node, rebuilding: Rebuilding) -> Eleme
     given = [one.dtype.name for one in node.inputs]
     if given != list(function.parameters):
         refuse("a kernel's operands are of other dtypes", expected=", ".join(function.parameters), got=given)
-    return _broadcast(user_op(function, result, ""), node, {"function": digest, "result": result}, node.spec.dtype)
+    dtype = ir.stored(function.results[result])
+    return _broadcast(user_op(function, result, ""), node, {"function": digest, "result": result}, dtype)
 
 
 def _broadcast(op: Op, node: Node, attrs: dict[str, Any], dtype: np.dtype) -> Compute:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from flowcompute.checkpoint import making
-from flowcompute.checkpoint.making import Maker
+from flowcompute.checkpoint import making, making_folds, making_views
+from flowcompute.checkpoint.maker import Maker
 from flowcompute.elements import along, arithmetic, drawing, linalg, logic, reduce, shape, statistics, transcendental
 from flowcompute.elements.compute import ALONG, CAST, Function
 from flowcompute.elements.each import EACH
@@ -45,18 +45,18 @@ _MAKERS: tuple[tuple[Maker, tuple[Op, ...]], ...] = (
     (making.made_fold, _FOLDS),
     (making.made_fold, (reduce.ARGMIN_FOLD, reduce.ARGMAX_FOLD, reduce.DOT_FOLD, reduce.MEAN_FOLD, reduce.VAR_FOLD)),
     (making.made_each, (EACH,)),
-    (making.made_along_stream, (along.SELECT, along.SECTION, along.CUT, along.FLATTEN, along.REPEAT)),
-    (making.made_along_stream, (along.CONCAT, along.WINDOW)),
-    (making.made_spool, (SPOOL,)),
-    (making.made_view, _ITEMS),
-    (making.made_index, (shape.INDEX,)),
+    (making_views.made_along_stream, (along.SELECT, along.SECTION, along.CUT, along.FLATTEN, along.REPEAT)),
+    (making_views.made_along_stream, (along.CONCAT, along.WINDOW)),
+    (making_views.made_spool, (SPOOL,)),
+    (making_views.made_view, _ITEMS),
+    (making_views.made_index, (shape.INDEX,)),
     (making.made_product, (linalg.MATMUL,)),
     (making.made_product_fold, (linalg.MATMUL_FOLD,)),
     (making.made_attention, (ATTENTION,)),
-    (making.made_statistic, (*_STATISTICS, *_ENDS)),
-    (making.made_histogram, (statistics.HISTOGRAM,)),
-    (making.made_segments, _SEGMENTS),
-    (making.made_scan, (CUMULATIVE_SUM, CUMULATIVE_PROD, CUMULATIVE_MAX, CUMULATIVE_MIN, EMA)),
+    (making_folds.made_statistic, (*_STATISTICS, *_ENDS)),
+    (making_folds.made_histogram, (statistics.HISTOGRAM,)),
+    (making_folds.made_segments, _SEGMENTS),
+    (making_folds.made_scan, (CUMULATIVE_SUM, CUMULATIVE_PROD, CUMULATIVE_MAX, CUMULATIVE_MIN, EMA)),
 )
 
 
