@@ -121,9 +121,7 @@ class _Lowering:
 
     def fits(self, local_bytes: int) -> bool:
         """Whether operands lie as they must, and local memory is enough."""
-        if self.one.causal and self.along[2]:
-            return False
-        room = self.local_bytes + (2 * KEYS + self.rows) * FLOAT32.itemsize
+        room = self.local_bytes + self.rows * FLOAT32.itemsize
         return None not in self.along and room <= local_bytes
 
     def lower(self, name: str) -> Kernel:
@@ -137,7 +135,7 @@ class _Lowering:
             one.arguments.ordered(),
             (
                 Array(TILES, FLOAT32, 1, self.local_bytes // FLOAT32.itemsize, local=True),
-                *(() if self.unseen is None else self.unseen.arrays()),
+                *(() if self.unseen is None else (self.unseen.array(),)),
                 For("b", "gid", "n", "gsize", tuple(scope.statements)),
             ),
             work="matmul",
@@ -162,13 +160,8 @@ class _Lowering:
         self.last = scope.integer(f"min({self.first} + {self.rows}, (long){one.queries}) - 1")
         self.top = scope.narrow(f"lid / {TEAM} * {self.edges * EDGE}")
         mine = scope.integer(f"{self.first} + {self.top} + lid % {TEAM} / 4")
-        self.own = [
-            [scope.integer(f"min({mine} + {edge * EDGE + 8 * lower}, {self.last})") for lower in HALVES]
-            for edge in range(self.edges)
-        ]
-        self.seen = [
-            [(scope.integer(one.sees_from(q)), scope.integer(one.sees_to(q))) for q in two] for two in self.own
-        ]
+        # As texts, since numbers of 64 bits that wait for their use in a few tiles would take many registers.
+        self.own = [[f"({mine} + {edge * EDGE + 8 * lower})" for lower in HALVES] for edge in range(self.edges)]
         self.at_mask = "0" if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
         self._feeds(scope)
         self._state(scope)
@@ -193,8 +186,9 @@ class _Lowering:
 
     def _feeds(self, scope: Scope) -> None:
         one = self.one
-        at_q = f"{one.base(scope, one.q, self.record, self.matrix)} + {times(self.first, one.q.rows.stride)}"
-        self.q_feed = self._feed(scope, one.q, self.q_tile, at_q, one.queries)
+        at_q = one.base(scope, one.q, self.record, self.matrix)
+        at_block = f"{at_q} + {times(self.first, one.q.rows.stride)}"
+        self.q_feed = self._feed(scope, one.q, self.q_tile, at_block, one.queries)
         at_k, at_v = (one.base(scope, side, self.record, self.matrix) for side in (one.k, one.v))
         self.k_feed = self._feed(scope, one.k, self.k_tile, at_k, one.keys)
         self.v_feed = self._feed(scope, one.v, self.v_tile, at_v, one.keys)
@@ -203,9 +197,7 @@ class _Lowering:
             Reader(scope, self.k_tile, "0", right=True),
             Reader(scope, self.v_tile, "0", right=True),
         )
-        self.unseen = None
-        if one.causal:
-            self.unseen = Unseen(one, at_v, self.v_tile, self.readers[2], self.rows, self.top, self.seen)
+        self.unseen = Unseen(one, self.record, self.matrix, self.rows) if one.causal else None
 
     def _feed(self, scope: Scope, operand: Operand, tile: TensorTile, origin: str, count: int) -> Feed:
         """A feed of rows of an operand (queries, keys or values), of which there are `count`."""
@@ -257,19 +249,14 @@ class _Lowering:
         scope.add(AwaitCopies(2), Barrier())
         self._bring(scope, self.v_feed, f"t + {KEYS}", stop)
         scores = self._scores(scope)
-        partial = self._hide(scope, scores)
+        self._hide(scope, scores)
         weights = [
             of_edge.next(scope, line, sums)
             for of_edge, line, sums in zip(self.weights, scores, self.totals, strict=True)
         ]
         scope.add(AwaitCopies(2), Barrier())
         self._bring(scope, self.k_feed, f"t + {2 * KEYS}", stop)
-        if self.unseen is None or partial is None:
-            self._add(scope, weights)
-            return
-        found = self.unseen.clear(scope, partial, self.stage)
         self._add(scope, weights)
-        self.unseen.add(scope, found, weights, self.totals)
 
     def _scores(self, scope: Scope) -> list[list[Var]]:
         """For each 16 queries the products with each 8 keys, with the mask added where there is one."""
@@ -291,7 +278,7 @@ class _Lowering:
 
     def _key(self, part: int) -> str:
         """The first of the work-item's keys in a part of 8."""
-        return f"t + lid % 4 * 2 + {part * 8}"
+        return f"(t + lid % 4 * 2 + {part * 8})"
 
     def _add_mask(self, scope: Scope, scores: list[list[Var]]) -> None:
         """Scores in powers of two, with their mask."""
@@ -302,7 +289,8 @@ class _Lowering:
         for two, line in zip(self.own, scores, strict=True):
             for part, score in enumerate(line):
                 added = []
-                for own in two:
+                for query in two:
+                    own = pairs.integer(f"min({query}, {self.last})")
                     column = f"{self._key(part)} + {{lane}}"
                     column = f"min({column}, {one.keys - 1}L)" if one.partial else f"({column})"
                     each = f"{self.at_mask} + {one.mask_offset(own, column)}"
@@ -312,31 +300,32 @@ class _Lowering:
                 pairs.add(Assign(score, MultiplyAdd(score, scale, both)))
         scope.add(*pairs.statements)
 
-    def _hide(self, scope: Scope, scores: list[list[Var]]) -> str | None:
-        """Give keys that are not seen the score -inf in tiles where there are such; the condition that there are."""
+    def _hide(self, scope: Scope, scores: list[list[Var]]) -> None:
+        """Give keys that are not seen the score -inf, in tiles where there are such."""
         one = self.one
         if not (one.causal or one.partial):
-            return None
+            return
         inner = scope.inner(2)
         hidden = inner.let(Number(-math.inf), FLOAT32)
-        for two, line in zip(self.seen, scores, strict=True):
+        for two, line in zip(self.own, scores, strict=True):
+            # How many keys from the work-item's first one on are before those that are seen, and up to their end.
+            ends = [
+                [inner.narrow(f"{end} - {self._key(0)}") for end in (one.sees_from(q), one.sees_to(q))] for q in two
+            ]
             for part, score in enumerate(line):
-                key = inner.integer(self._key(part))
                 halves = []
-                for lower, (from_key, to_key) in zip(HALVES, two, strict=True):
+                for lower, (before, until) in zip(HALVES, ends, strict=True):
                     half = inner.let(Half(score, lower), FLOAT32)
-                    halves.append(self._visible(inner, half, hidden, key, from_key, to_key))
+                    halves.append(self._visible(inner, half, hidden, f"{before} - {part * 8}", f"{until} - {part * 8}"))
                 inner.add(Assign(score, Join(*halves)))
         from_last, to_first = scope.integer(one.sees_from(self.last)), scope.integer(one.sees_to(self.first))
-        partial = f"t < {from_last} || t + {KEYS} > {to_first}"
-        scope.add(If(partial, tuple(inner.statements)))
-        return partial
+        scope.add(If(f"t < {from_last} || t + {KEYS} > {to_first}", tuple(inner.statements)))
 
-    def _visible(self, scope: Scope, score: Var, hidden: Var, key: str, from_key: str, to_key: str) -> Var:
-        before_end = scope.let(Below(f"{to_key} - {key}"), BOOL, mask_bytes=4)
-        score = scope.let(Select(before_end, score, hidden), FLOAT32)
+    def _visible(self, scope: Scope, score: Var, hidden: Var, before: str, until: str) -> Var:
+        in_time = scope.let(Below(until), BOOL, mask_bytes=4)
+        score = scope.let(Select(in_time, score, hidden), FLOAT32)
         if self.one.window is not None:
-            too_early = scope.let(Below(f"{from_key} - {key}"), BOOL, mask_bytes=4)
+            too_early = scope.let(Below(before), BOOL, mask_bytes=4)
             score = scope.let(Select(too_early, hidden, score), FLOAT32)
         return score
 
@@ -364,6 +353,11 @@ class _Lowering:
         """Divide by the sum of weights, and store with what follows."""
         one = self.one
         sums = [[of_edge.whole(scope, lower) for lower in HALVES] for of_edge in self.weights]
+        if self.unseen is not None:
+            place = scope.narrow(f"{self.top} + (int)lid % {TEAM} / 4")
+            for edge, two in enumerate(sums):
+                for lower, total in zip(HALVES, two, strict=True):
+                    self.unseen.keep(scope, f"{place} + {edge * EDGE + 8 * lower}", total)
 
         def exists(row: str, column: str) -> str:
             return f"{self.first} + {row} <= {self.last} && {column} < {one.columns}"
@@ -371,6 +365,8 @@ class _Lowering:
         def store(inner: Scope, row: str, column: str, made: Var) -> None:
             own, column = inner.integer(f"{self.first} + {row}"), inner.integer(f"(long){column}")
             count = None if one.columns % LANES == 0 else inner.integer(f"min((long){LANES}, {one.columns} - {column})")
+            if self.unseen is not None:
+                self.unseen.corrected(inner, row, own, column, count, made)
             one.store(inner, Row(own, self.record, self.matrix, own), column, count, made)
 
         results = Results(self.rows, -(-one.columns // 8) * 8, self.group, store, exists)

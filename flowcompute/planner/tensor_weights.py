@@ -19,8 +19,8 @@ HALVES = (False, True)
 """A work-item has sums of two queries of a fragment, eight rows apart."""
 
 # NaN gives way here; it comes through all the same, for weights of its query become NaN.
-_LARGER = Op("fmax", 2, Kind.ELEMENTWISE, np.fmax, by_ufunc(np.fmax))
-_POWER = Op("native_exp2", 1, Kind.ELEMENTWISE, np.exp2, by_ufunc(np.exp2))
+LARGER = Op("fmax", 2, Kind.ELEMENTWISE, np.fmax, by_ufunc(np.fmax))
+POWER = Op("native_exp2", 1, Kind.ELEMENTWISE, np.exp2, by_ufunc(np.exp2))
 
 
 class Weights:
@@ -69,19 +69,19 @@ class Weights:
         one = self.one
         pair = scope.let(Half(scores[0], lower), FLOAT32, 2)
         for score in scores[1:]:
-            pair = one.apply(scope, _LARGER, pair, scope.let(Half(score, lower), FLOAT32, 2))
+            pair = one.apply(scope, LARGER, pair, scope.let(Half(score, lower), FLOAT32, 2))
         low, high = (scope.let(Half(pair, upper), FLOAT32, 1) for upper in HALVES)
-        largest = one.apply(scope, _LARGER, low, high)
+        largest = one.apply(scope, LARGER, low, high)
         for bit in (1, 2):
-            largest = one.apply(scope, _LARGER, largest, scope.let(Across(largest, bit), FLOAT32, 1))
-        return one.apply(scope, _LARGER, largest, before)
+            largest = one.apply(scope, LARGER, largest, scope.let(Across(largest, bit), FLOAT32, 1))
+        return one.apply(scope, LARGER, largest, before)
 
     def _minus_powers(self, scope: Scope, score: Var) -> Var:
         """Minus a score in powers of two; never infinite where the score is not, or infinities would be subtracted."""
         one = self.one
         if self.scale is not None:
             scale, lowest = scope.let(Splat(self.scale), FLOAT32, 1), scope.let(one.lowest, FLOAT32, 1)
-            score = one.apply(scope, _LARGER, one.apply(scope, multiply.op, score, scale), lowest)
+            score = one.apply(scope, LARGER, one.apply(scope, multiply.op, score, scale), lowest)
         return one.apply(scope, multiply.op, score, scope.let(Number(-1.0), FLOAT32, 1))
 
     def _power(self, scope: Scope, score: Var, unit: Var) -> Var:
@@ -91,7 +91,7 @@ class Weights:
         else:
             scale = scope.let(Splat(self.scale), FLOAT32, score.lanes)
             above = scope.let(MultiplyAdd(score, scale, unit), FLOAT32, score.lanes)
-        return self.one.apply(scope, _POWER, above)
+        return self.one.apply(scope, POWER, above)
 
 
 def in_powers(scale: float) -> float:

@@ -66,7 +66,7 @@ class _Scalars(dict[str, Any]):
     """Values of one lane, which conditions may ask whether they are NaN."""
 
     def __init__(self, values: dict[str, np.ndarray]) -> None:
-        super().__init__(isnan=np.isnan)
+        super().__init__(isnan=np.isnan, isfinite=np.isfinite)
         self.values_by_name = values
 
     def __missing__(self, name: str) -> np.ndarray:

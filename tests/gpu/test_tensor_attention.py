@@ -86,8 +86,8 @@ CASES = {
     "a window": Case(70, 200, 16, 16, causal=True, window=20),
     "a window and a mask": Case(40, 40, 16, 16, causal=True, window=9, masked=True),
     "no finite numbers": Case(20, 40, 16, 16, odd=True),
-    "none where it is unseen": Case(140, 150, 16, 20, causal=True, odd=True),
-    "none outside of windows": Case(30, 150, 16, 16, causal=True, window=30, odd=True),
+    "none where it is unseen": Case(66, 80, 2, 5, causal=True, odd=True),
+    "none outside of windows": Case(30, 90, 3, 4, causal=True, window=30, odd=True, masked=True),
 }
 LARGE = {
     "wide": Case(70, 130, 256, 256),
