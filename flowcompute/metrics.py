@@ -44,7 +44,8 @@ class Progress:
         items: records computed, over all passes.
         total_items: records to compute, or None while that is unknown.
         bytes_read: bytes that the sources gave.
-        seconds: since the start; stands still once the run has ended.
+        seconds: since the start, with those of the runs that a resumed job had before; stands
+            still once the run has ended.
         done: whether the run has ended, well or not.
         skipped: records that failed and were dropped so far; see `Run.skipped`.
     """
@@ -76,6 +77,34 @@ class Progress:
         if self.total_items is None or not self.items:
             return None
         return self.seconds * max(self.total_items - self.items, 0) / self.items
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """What the checkpoints of a run have cost so far.
+
+    Attributes:
+        count: those that this run has committed.
+        number: of the newest of them; None before the first.
+        pause_s: seconds for which no batch was computed, altogether.
+        longest_pause_s: of one of them.
+        write_s: seconds of writing, hashing and syncing, beside the batches but for the last one.
+        age_s: seconds since the newest was committed: what a kill would cost now. None before the
+            first; stands still once the run has ended.
+    """
+
+    count: int = 0
+    number: int | None = None
+    pause_s: float = 0.0
+    longest_pause_s: float = 0.0
+    write_s: float = 0.0
+    age_s: float | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"{self.count:,} {'checkpoint' if self.count == 1 else 'checkpoints'}: {self.pause_s:.3f} s of pause, "
+            f"{self.longest_pause_s:.3f} s at most, {self.write_s:.3f} s of writing"
+        )
 
 
 @dataclass(frozen=True, slots=True)

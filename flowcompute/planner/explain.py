@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from flowcompute.elements import Compute, Destination
 from flowcompute.graph.draw import draw_dot, draw_tree
 from flowcompute.graph.picture import draw_svg
+from flowcompute.metrics import Checkpoints, Progress
 from flowcompute.planner.region import Region
 from flowcompute.planner.steps import NodeStep, RegionStep
 from flowcompute.spec import format_shape
 
 if TYPE_CHECKING:
-    from flowcompute.planner.plan import Entry, Pass, Plan
+    from flowcompute.planner.plan import Entry, Pass, Plan, SinkStage
 
 
 def kernel_groups(plan: Plan) -> dict[str, tuple[int, ...]]:
@@ -34,7 +35,7 @@ def describe_plan(plan: Plan) -> str:
             lines += [f"  enter  {_entry(plan, entry)}" for entry in clock.entries]
             lines += [f"  batch  {_step(plan, step)}" for step in clock.steps]
         lines += [f"  after  {_step(plan, step)}" for step in one.after]
-        lines += [f"  write  {sink.name}: {sink.spec}" for sink in one.sinks]
+        lines += [f"  write  {sink.name}: {sink.spec}{_promise(plan, sink)}" for sink in one.sinks]
     batches = " and ".join(f"{one.batch_items}" for one in plan.passes)
     lines.append(f"batch of {batches} records, depth {plan.depth}, strategy: {plan.strategy}")
     memory = plan.memory
@@ -44,6 +45,12 @@ def describe_plan(plan: Plan) -> str:
         lines.append(f"       and {_bytes(memory.device_bytes)} on the device")
     lines += [f"{reason}" for reason in plan.reasons]
     return "\n".join(lines)
+
+
+def _promise(plan: Plan, sink: SinkStage) -> str:
+    """How often a record comes, where a job can be killed and resumed; what no root gives is nobody's but the run's."""
+    said = plan.config.resumable and sink.root != sink.NO_ROOT
+    return f", {sink.element.promise}" if said else ""
 
 
 def _entry(plan: Plan, entry: Entry) -> str:
@@ -70,9 +77,10 @@ def _bytes(size: int) -> str:
     raise AssertionError
 
 
-def describe_run(plan: Plan, progress: Any, metrics: Mapping[str, Any]) -> str:
+def describe_run(plan: Plan, progress: Progress, metrics: Mapping[str, Any], kept: Checkpoints) -> str:
     """The graph after (or during) a run: what each element has done."""
-    state = "resolved" if progress.done else "running"
+    ended = "resolved" if progress.items == progress.total_items else "stopped"
+    state = ended if progress.done else "running"
     notes: dict[int, str] = {}
     for node in plan.graph.nodes:
         if not isinstance(node.element, Compute | Destination) and not node.spec.is_stream:
@@ -84,7 +92,8 @@ def describe_run(plan: Plan, progress: Any, metrics: Mapping[str, Any]) -> str:
             notes[node.id] = f"{state}, {row.items} items in {row.batches} batches, busy {row.busy_s:.3f} s"
     dropped = f", {progress.skipped} skipped" if progress.skipped else ""
     total = f"{progress.items} items in {progress.seconds:.3f} s{dropped}"
-    return f"{total}\n{draw_tree(plan.graph, notes=notes)}"
+    saved = f"\n{kept}" if kept.count else ""
+    return f"{total}{saved}\n{draw_tree(plan.graph, notes=notes)}"
 
 
 def plan_dot(plan: Plan) -> str:

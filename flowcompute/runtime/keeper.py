@@ -157,7 +157,8 @@ class Keeper:
         self._token, self._published = job["token"], True
         self.epoch = generation.number
         body: dict[str, Any] = generation.body
-        self._record.resume(int(body["progress"]["items"]), int(body["progress"]["bytes_read"]))
+        before = body["progress"]
+        self._record.resume(int(before["items"]), int(before["bytes_read"]), float(before["seconds"]))
         return body
 
     def close(self) -> None:
@@ -283,6 +284,7 @@ class Keeper:
         """
         if self._folder is None:
             return
+        began_s = time.monotonic()
         states = []
         for position, (sink, writer) in enumerate(self._writers):
             with attributed(sink.name, sink.element.site):
@@ -290,6 +292,7 @@ class Keeper:
         # The job is over: what its passes handed on is not needed any more.
         self._resident_blobs = {}
         self._commit({"done": True, "sinks": states, "letters": [one.seal() for one in self._letters]})
+        self._record.checkpoints.written(self.epoch, time.monotonic() - began_s)
 
     def _commit(self, body: dict[str, Any]) -> None:
         folder = self._folder
@@ -300,7 +303,7 @@ class Keeper:
             "items": self._record.items,
             "total_items": self._record.total_items,
             "bytes_read": self._record.bytes_read,
-            "seconds": self._record.seconds,
+            "seconds": self._record.job_s,
         }
         self.epoch = folder.commit({"done": False, "progress": progress, "resident": self._resident_blobs, **body})
         if not self._published:

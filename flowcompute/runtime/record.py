@@ -14,7 +14,7 @@ import trio
 
 from flowcompute.elements.policy import ErrorPolicy
 from flowcompute.elements.tally import Tally, skipped_by_policy
-from flowcompute.metrics import Metrics, NodeKind, NodeMetrics, Progress, Skipped
+from flowcompute.metrics import Checkpoints, Metrics, NodeKind, NodeMetrics, Progress, Skipped
 from flowcompute.planner.backend import Executor
 from flowcompute.runtime.buffers import Ledger
 
@@ -167,7 +167,7 @@ class CheckpointRecord:
         pause_s: seconds that batches stood still for them, altogether.
         longest_pause_s: of one of them.
         write_s: seconds of writing them beside the batches.
-        last_s: when the newest one was committed, on the monotonic clock.
+        last_s: when the newest one was committed, on the clock of the run.
     """
 
     def __init__(self) -> None:
@@ -188,7 +188,12 @@ class CheckpointRecord:
         self.count += 1
         self.number = number
         self.write_s += seconds
-        self.last_s = time.monotonic()
+        self.last_s = time.perf_counter()
+
+    def row(self, now_s: float) -> Checkpoints:
+        """Its numbers at a time of the clock of the run."""
+        age_s = None if self.last_s is None else max(now_s - self.last_s, 0.0)
+        return Checkpoints(self.count, self.number, self.pause_s, self.longest_pause_s, self.write_s, age_s)
 
 
 class RunRecord:
@@ -206,13 +211,14 @@ class RunRecord:
         self.checkpoints = CheckpointRecord()
         self._earlier_items = 0
         self._earlier_bytes = 0
+        self._earlier_s = 0.0
         self.total_items = total_items
         self._began_s = time.perf_counter()
         self._ended_s: float | None = None
 
-    def resume(self, items: int, bytes_read: int) -> None:
-        """Count on from what earlier runs of the job have done."""
-        self._earlier_items, self._earlier_bytes = items, bytes_read
+    def resume(self, items: int, bytes_read: int, seconds: float) -> None:
+        """Count on from what earlier runs of the job have done, so that pace and time left are those of the job."""
+        self._earlier_items, self._earlier_bytes, self._earlier_s = items, bytes_read, seconds
 
     def end(self, *, complete: bool) -> None:
         """Stop the clock; a complete run knows how many items there were."""
@@ -243,13 +249,27 @@ class RunRecord:
     @property
     def seconds(self) -> float:
         """Seconds since the start, or from start to end."""
-        return (time.perf_counter() if self._ended_s is None else self._ended_s) - self._began_s
+        return self._now_s - self._began_s
+
+    @property
+    def job_s(self) -> float:
+        """Seconds of this run and of the earlier ones of the job."""
+        return self._earlier_s + self.seconds
+
+    @property
+    def kept(self) -> Checkpoints:
+        """What its checkpoints have cost."""
+        return self.checkpoints.row(self._now_s)
+
+    @property
+    def _now_s(self) -> float:
+        return time.perf_counter() if self._ended_s is None else self._ended_s
 
     @property
     def progress(self) -> Progress:
         """How far it is."""
         dropped = sum(one.count for one in self.skipped().values())
-        return Progress(self.items, self.total_items, self.bytes_read, self.seconds, self._ended_s is not None, dropped)
+        return Progress(self.items, self.total_items, self.bytes_read, self.job_s, self._ended_s is not None, dropped)
 
     def skipped(self) -> dict[ErrorPolicy, Skipped]:
         """What each element has dropped that has begun."""

@@ -19,7 +19,7 @@ from typing import Any, Self
 import trio
 
 from flowcompute.errors import FlowError, RunError
-from flowcompute.metrics import Metrics, Progress, Skipped
+from flowcompute.metrics import Checkpoints, Metrics, Progress, Skipped
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.policies import policies
 from flowcompute.runtime.chosen import Chosen, RunTuner
@@ -296,6 +296,11 @@ class Run:
         """What was tried to find the strategy, and what came of it."""
         self._check_usable("ask a run for its trials")
         return self._chosen.tuning
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """How many checkpoints it has taken, and what they have cost."""
+        return self._watched().kept
 
     @property
     def bottleneck(self) -> str | None:

@@ -1,0 +1,72 @@
+"""What a run says of its checkpoints, and what a plan and a resumed job say because of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+
+SMALL = fc.Strategy(batch_bytes=1 << 12)
+
+
+@pytest.fixture(name="options")
+def fixture_options(tmp_path: Path) -> dict[str, Any]:
+    np.save(tmp_path / "x.npy", np.ones((4096, 4), np.float32))
+    kept = {"checkpoint": tmp_path / "kept", "checkpoint_every": 0}
+    return {"device": "numpy", "memory": "1MiB", "strategy": SMALL, "progress": False, **kept}
+
+
+def test_a_run_says_what_its_checkpoints_cost(tmp_path: Path, options: dict[str, Any]) -> None:
+    x = fc.open(tmp_path / "x.npy", name="x")
+    run = x.sum().run(**options)
+    kept = run.checkpoints
+    assert kept.count >= 2
+    assert kept.number == fc.thaw(tmp_path / "kept").number
+    assert 0 < kept.longest_pause_s <= kept.pause_s < run.seconds
+    assert kept.write_s > 0
+    assert kept.age_s is not None
+    assert kept.age_s == run.checkpoints.age_s, "it stands still once the run has ended"
+    assert str(run).splitlines()[1] == str(kept)
+    assert str(kept).startswith(f"{kept.count} checkpoints: ")
+    # A job that is done takes none.
+    assert x.sum().run(**options).checkpoints.count == 0
+
+
+def test_without_a_checkpoint_nothing_is_said(tmp_path: Path, options: dict[str, Any]) -> None:
+    del options["checkpoint"]
+    run = fc.open(tmp_path / "x.npy").sum().run(**options)
+    assert (run.checkpoints.count, run.checkpoints.number, run.checkpoints.age_s) == (0, None, None)
+    assert "checkpoint" not in str(run)
+    assert "once" not in str(run.plan)
+
+
+def test_a_plan_says_what_each_destination_promises(tmp_path: Path, options: dict[str, Any]) -> None:
+    x = fc.open(tmp_path / "x.npy", name="x")
+    kept = fc.spool(x * 2, folder=tmp_path)
+    roots = kept - kept.max() >> fc.save(tmp_path / "y.npy"), x >> fc.callback(lambda _: None), x.sum()
+    text = str(fc.run(*roots, **options).plan)
+    assert "write  save: float32(4096, 4) stream, exactly once\n" in text
+    assert "write  callback: float32(4096, 4) stream, at least once\n" in text
+    assert "write  to_array: float32(), exactly once\n" in text
+    assert text.count(" once\n") == 3, "a spool is no result"
+
+
+def test_time_and_pace_of_a_resumed_job_are_those_of_all_its_runs(tmp_path: Path, options: dict[str, Any]) -> None:
+    x = fc.open(tmp_path / "x.npy", name="x")
+    run = x.sum().start(on_batch=lambda run: run.freeze(), **options)
+    with pytest.raises(fc.RunError, match="frozen"):
+        run.wait()
+    assert "stopped" in str(run)
+    before = fc.thaw(tmp_path / "kept").progress
+    assert 0 < before.seconds <= run.progress.seconds
+    again = x.sum().run(**options)
+    assert again.progress.seconds == before.seconds + again.seconds
+    assert "resolved" in str(again)
+    # Asked once more it does nothing, and says so of the whole job.
+    done = x.sum().run(**options).progress
+    assert done.seconds >= again.progress.seconds
+    assert done.items == 4096
