@@ -1,0 +1,159 @@
+"""Jobs that are killed at random moments and started again until they end; `python -m tests.runtime.kills 1000`."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import flowcompute as fc
+
+RECORDS = 40_000
+
+
+def source(folder: Path) -> fc.Element:
+    return fc.open(folder / "x.npy")
+
+
+def mapped(folder: Path, **options: Any) -> list[Any]:
+    x = source(folder)
+    return [fc.resolve(fc.sqrt(fc.abs(x)) * 2 >> fc.save(folder / "y.npy"), **options)]
+
+
+def joined(folder: Path, **options: Any) -> list[Any]:
+    x = source(folder)
+    left, right = x[x[:, 0] > 0], x[:, 1] * 2
+    both = left - fc.concat([left[5:], left[:5]])
+    return list(fc.resolve(both, right >> fc.save(folder / "y.raw"), right, left.sum(axis=1), **options))
+
+
+def folded(folder: Path, **options: Any) -> list[Any]:
+    x = source(folder)
+    centred = x - x.mean(axis=0)
+    return list(fc.resolve(centred / x.std(axis=0) >> fc.save(folder / "y.npy"), x.sum(), x.argmax(axis=0), **options))
+
+
+def scanned(folder: Path, **options: Any) -> list[Any]:
+    x = source(folder)
+    moving = fc.window(x, 5).mean(axis=1)
+    y = fc.cumulative_sum(x, axis=0) >> fc.save(folder / "y.npy")
+    return list(fc.resolve(y, moving >> fc.save(folder / "z.npy"), fc.cut(x, 7, tail="drop").max(axis=1), **options))
+
+
+def fed(folder: Path, *, checkpoint: Path | None = None, throttle: float = 0.0, **_: Any) -> list[Any]:
+    x = fc.feed((3,), "float32")
+    data = np.load(folder / "x.npy")
+    with fc.open_flow(
+        x.var(axis=0),
+        fc.cumulative_max(x, axis=0).sum(axis=0),
+        mode="cumulative",
+        device="numpy",
+        checkpoint=checkpoint,
+    ) as flow:
+        while (at := flow.sent["feed"]) < len(data):
+            flow.send(data[at : at + 997])
+            time.sleep(throttle)
+            if checkpoint is not None:
+                flow.freeze()
+        return list(flow.resolve())
+
+
+PIPELINES: dict[str, Callable[..., list[Any]]] = {
+    "map": mapped,
+    "fan-out and join": joined,
+    "folds in two passes": folded,
+    "scan and window": scanned,
+    "feed": fed,
+}
+
+
+def digest(values: list[Any]) -> str:
+    """SHA-256 of all results, files included."""
+    found = hashlib.sha256()
+    for value in values:
+        found.update(Path(value).read_bytes() if isinstance(value, str) else np.asarray(value).tobytes())
+    return found.hexdigest()
+
+
+def child(name: str, folder: str, kept: bool, device: str) -> None:
+    """One attempt, in a process of its own."""
+    options: dict[str, Any] = {"device": device, "progress": False, "strategy": fc.Strategy(batch_bytes=1 << 14)}
+    if kept:
+        options |= {"checkpoint": Path(folder, "ckpt"), "checkpoint_every": 0.01, "throttle": 0.004}
+    Path(folder, "result").write_text(digest(PIPELINES[name](Path(folder), **options)))
+
+
+class Trial(NamedTuple):
+    """What came of a job that was killed again and again.
+
+    Attributes:
+        kills: how often it was.
+        equal: whether its results are those of a job that nobody killed.
+        left: temporary files that were left behind.
+    """
+
+    kills: int
+    equal: bool
+    left: list[str]
+
+
+def processes() -> Any:
+    """Children come from a server that has imported everything and has no thread and no device."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.runtime.kills"])
+    return context
+
+
+def trial(name: str, kills: int, seed: int, device: str = "numpy") -> Trial:
+    """Run a job, killing it so often as long as it lives, and then let it end."""
+    draw, context = random.Random(seed), processes()
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        data = np.random.default_rng(seed).standard_normal((RECORDS, 3), dtype=np.float32)
+        for folder in (first, second):
+            np.save(Path(folder, "x.npy"), data)
+        whole = context.Process(target=child, args=(name, first, False, device))
+        whole.start()
+        whole.join()
+        assert whole.exitcode == 0
+        done = 0
+        while True:
+            process = context.Process(target=child, args=(name, second, True, device))
+            process.start()
+            # Most of the time a job lives long enough to get on.
+            process.join(None if done == kills else draw.choice((0.05, 0.2, 0.5)) * draw.random() + 0.02)
+            if process.exitcode is not None:
+                break
+            process.kill()
+            process.join()
+            done += 1
+        assert process.exitcode == 0, f"{name}: seed {seed}, {done} kills"
+        equal = Path(first, "result").read_text() == Path(second, "result").read_text()
+        return Trial(done, equal, sorted(path.name for path in Path(second).glob(".*")))
+
+
+def main(wanted: int) -> int:
+    """Kill so many jobs; prints what came of it."""
+    seed, total, bad = int.from_bytes(os.urandom(3), "little"), 0, 0
+    while total < wanted:
+        for name in PIPELINES:
+            got = trial(name, 10, seed)
+            total += got.kills
+            if not got.equal or got.left:
+                bad += 1
+                print(f"{name}: seed {seed}: {got}")
+        seed += 1
+        print(f"{total} kills, {bad} jobs with other results", flush=True)
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100), 1))
