@@ -1,12 +1,10 @@
-"""Jobs that are killed at random moments and started again until they end; `python -m tests.runtime.kills 1000`."""
+"""Jobs that are killed at random moments and started again until they end; `python -m tests.runtime.many_kills 1000`."""
 
 from __future__ import annotations
 
 import hashlib
 import multiprocessing
-import os
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -138,22 +136,3 @@ def trial(name: str, kills: int, seed: int, device: str = "numpy") -> Trial:
         assert process.exitcode == 0, f"{name}: seed {seed}, {done} kills"
         equal = Path(first, "result").read_text() == Path(second, "result").read_text()
         return Trial(done, equal, sorted(path.name for path in Path(second).glob(".*")))
-
-
-def main(wanted: int) -> int:
-    """Kill so many jobs; prints what came of it."""
-    seed, total, bad = int.from_bytes(os.urandom(3), "little"), 0, 0
-    while total < wanted:
-        for name in PIPELINES:
-            got = trial(name, 10, seed)
-            total += got.kills
-            if not got.equal or got.left:
-                bad += 1
-                print(f"{name}: seed {seed}: {got}")
-        seed += 1
-        print(f"{total} kills, {bad} jobs with other results", flush=True)
-    return bad
-
-
-if __name__ == "__main__":
-    sys.exit(min(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100), 1))

@@ -1,0 +1,315 @@
+"""Runs that are frozen, resumed and thawed: the same bits as in one go, whatever the job is made of."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.errors import CheckpointError, PlanError, RunError
+
+DATA = np.random.default_rng(21).standard_normal((6000, 4), dtype=np.float32)
+SMALL = fc.Strategy(batch_bytes=1 << 14)
+
+
+@pytest.fixture
+def x(tmp_path: Path) -> fc.Element:
+    np.save(tmp_path / "x.npy", DATA)
+    return fc.open(tmp_path / "x.npy")
+
+
+class Ticks:
+    """Iterable again and again; some of what it yields is wrong."""
+
+    def __iter__(self) -> Any:
+        for start in range(0, 6000, 100):
+            yield "bad" if start % 700 == 0 else DATA[start : start + 100]
+
+
+def halve(array: np.ndarray) -> np.ndarray:
+    if (array[:, 0] > 2.5).any():
+        raise ValueError("large")
+    return array / 2
+
+
+def jobs(x: fc.Element, folder: Path) -> dict[str, Callable[[], list[fc.Element]]]:
+    """Every kind of state there is."""
+    return {
+        "folds": lambda: [x.var(axis=0), x.max(), x.argmin(axis=0), fc.quantile(x[:, 0], 0.3), x.T @ x],
+        "sketches": lambda: [fc.top_k(x[:, 1], 5)[0], fc.histogram(x[:, 2], bins=9, range=(-3, 3))[0], fc.cov(x)],
+        "scans": lambda: [fc.cumulative_sum(x, axis=0), fc.cumulative_max(x, axis=0), fc.ema(x, alpha=0.1)],
+        "windows": lambda: [fc.window(x, 7, pad="edge").mean(axis=1), fc.diff(x), fc.cut(x, 9, tail="pad")],
+        "selections": lambda: [x[x[:, 0] > 0], x[10:5000:3], fc.concat([x[:100] * 1, x[200:300]])],
+        "three passes": lambda: [((y := x - x.mean(axis=0)) / y.std(axis=0)) - (y * y).max(axis=0)],
+        "spool": lambda: [(s := fc.spool(x * 3)) - s.mean(axis=0)],
+        "random": lambda: [fc.random.normal(shape=(4,), length=6000, seed=5) + x, fc.range(6000)[:, None] * x],
+        "files": lambda: [x * 2 >> fc.save(folder / "a.npy"), x.sum(axis=0) >> fc.save(folder / "b.npy")],
+        "host": lambda: [fc.host(halve, x, shape=(4,), dtype="float32", on_error="skip", name="halve").sum(axis=0)],
+        "iterate": lambda: [fc.iterate(Ticks(), shape=(4,), dtype="float32", on_error="skip", name="ticks") + 1],
+    }
+
+
+def value_bytes(values: tuple[Any, ...]) -> list[bytes]:
+    return [Path(v).read_bytes() if isinstance(v, str) else np.asarray(v).tobytes() for v in values]
+
+
+def frozen_after(roots: list[fc.Element], batches: int, path: Path, **options: Any) -> bool:
+    """Freeze a run after so many batches; whether it was still running then."""
+    seen = []
+
+    def watch(run: fc.Run) -> None:
+        seen.append(run)
+        if len(seen) == batches:
+            run.freeze(None if "checkpoint" in options else path)
+
+    run = fc.start(*roots, progress=False, strategy=SMALL, on_batch=watch, **options)
+    try:
+        run.wait()
+    except RunError as error:
+        assert "was frozen into" in str(error)
+        assert f"fc.thaw({str(path)!r})" in str(error)
+        return True
+    return False
+
+
+@pytest.mark.parametrize("kind", jobs(fc.source(DATA), Path()))
+def test_a_job_frozen_twice_gives_the_bits_of_one_in_one_go(kind: str, x: fc.Element, tmp_path: Path) -> None:
+    make = jobs(x, tmp_path)[kind]
+    whole = fc.run(*make(), device="numpy", progress=False, strategy=SMALL)
+    expected = value_bytes(whole.values)
+    path = tmp_path / "ckpt"
+    assert frozen_after(make(), 2, path, device="numpy", checkpoint=path)
+    assert frozen_after(make(), 1, path, device="numpy", checkpoint=path)
+    again = fc.run(*make(), device="numpy", progress=False, memory="8MiB", checkpoint=path)
+    assert value_bytes(again.values) == expected
+    assert {name: skipped.count for name, skipped in again.skipped.items()} == {
+        name: skipped.count for name, skipped in whole.skipped.items()
+    }
+    done = fc.run(*make(), device="numpy", progress=False, checkpoint=path)
+    assert value_bytes(done.values) == expected
+    assert done.metrics == {}
+
+
+@pytest.mark.parametrize("kind", ["folds", "windows", "selections", "spool", "files", "three passes"])
+def test_a_run_without_a_checkpoint_is_frozen_and_thawed(kind: str, x: fc.Element, tmp_path: Path) -> None:
+    make = jobs(x, tmp_path)[kind]
+    expected = value_bytes(fc.run(*make(), device="numpy", progress=False).values)
+    path = tmp_path / "ckpt"
+    assert frozen_after(make(), 3, path, device="numpy")
+    frozen = fc.thaw(path)
+    assert frozen.progress.items > 0
+    assert not frozen.done
+    values = frozen.run(device="numpy", progress=False).values
+    assert value_bytes(values) == expected
+    assert fc.thaw(path).done
+    assert value_bytes(fc.thaw(path).run(progress=False, device="numpy").values) == expected
+
+
+def test_kernels_go_on_as_they_began(x: fc.Element, tmp_path: Path) -> None:
+    def make() -> list[fc.Element]:
+        centred = fc.tanh(x) - x.mean(axis=0)
+        return [centred, x.sum(), (x * x).sum(axis=0), fc.cumulative_sum(x, axis=0), fc.nn.softmax(x).max(axis=1)]
+
+    expected = value_bytes(fc.run(*make(), device="cpu", progress=False).values)
+    path = tmp_path / "ckpt"
+    for batches in (2, 1, 3):
+        assert frozen_after(make(), batches, path, device="cpu", checkpoint=path)
+    values = fc.thaw(path).run(device="cpu", progress=False, memory="16MiB").values
+    assert value_bytes(values) == expected
+
+
+def test_items_in_pieces_stay_in_pieces_with_more_memory(tmp_path: Path) -> None:
+    data = np.random.default_rng(1).standard_normal((6, 300_000), dtype=np.float32)
+    np.save(tmp_path / "wide.npy", data)
+    x = fc.open(tmp_path / "wide.npy")
+
+    def make() -> list[fc.Element]:
+        return [(x * 2).sum(axis=1), x + 1 >> fc.save(tmp_path / "y.npy")]
+
+    expected = value_bytes(fc.run(*make(), device="numpy", progress=False, memory="3MiB").values)
+    path = tmp_path / "ckpt"
+    run = fc.start(*make(), device="numpy", progress=False, memory="3MiB", on_batch=lambda run: run.freeze(path))
+    with pytest.raises(RunError, match="was frozen"):
+        run.wait()
+    assert value_bytes(fc.thaw(path).run(device="numpy", progress=False, memory="64MiB").values) == expected
+
+
+def test_dead_letters_are_written_once(x: fc.Element, tmp_path: Path) -> None:
+    def make(name: str) -> fc.Element:
+        letters = tmp_path / f"{name}.jsonl"
+        made = fc.host(halve, x, shape=(4,), dtype="float32", on_error="dead_letter", dead_letter=letters, name="halve")
+        return made.sum(axis=0)
+
+    fc.resolve(make("whole"), device="numpy", progress=False, strategy=SMALL)
+    path = tmp_path / "ckpt"
+    for _ in range(3):
+        assert frozen_after([make("kept")], 2, path, device="numpy", checkpoint=path)
+    fc.resolve(make("kept"), device="numpy", progress=False, checkpoint=path)
+    lines = [json.loads(line) for line in (tmp_path / "whole.jsonl").read_text().splitlines()]
+    assert len(lines) > 10
+    assert [json.loads(line) for line in (tmp_path / "kept.jsonl").read_text().splitlines()] == lines
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_what_was_bound_by_name_goes_on(x: fc.Element, tmp_path: Path) -> None:
+    y = fc.host(halve, x[:, :2], shape=(2,), dtype="float32", on_error="skip", name="halve")
+    expected = fc.resolve(y, device="numpy", progress=False)
+    path = tmp_path / "ckpt"
+    assert frozen_after([y], 2, path, device="numpy")
+    with pytest.raises(CheckpointError, match=r"halve(.|\n)*bind="):
+        fc.thaw(path).resolve(device="numpy", progress=False)
+    again = fc.thaw(path, bind={"halve": halve}).resolve(device="numpy", progress=False)
+    np.testing.assert_array_equal(again, expected)
+
+
+def test_callbacks_are_told_what_may_come_again(x: fc.Element, tmp_path: Path) -> None:
+    seen: list[tuple[int, int, int]] = []
+    sink = fc.callback(
+        lambda array, which: seen.append((which.epoch, which.start, len(array))), labels=True, name="tell"
+    )
+    path = tmp_path / "ckpt"
+    assert frozen_after([x >> sink], 3, path, device="numpy", checkpoint=path)
+    fc.resolve(x >> sink, device="numpy", progress=False, strategy=SMALL, checkpoint=path)
+    covered = np.zeros(len(DATA), int)
+    for _, start, items in seen:
+        covered[start : start + items] += 1
+    assert (covered == 1).all()
+    epochs = [epoch for epoch, _, _ in seen]
+    assert epochs == sorted(epochs)
+    assert len(set(epochs)) > 1
+
+
+# -- refusals -----------------------------------------------------------------------------------
+
+
+def test_sources_that_cannot_be_read_again_are_refused_when_planned(tmp_path: Path) -> None:
+    once = fc.iterate(iter([DATA]), shape=(4,), dtype="float32", name="once")
+    with pytest.raises(PlanError, match=r"once: can be read only once(.|\n)*file first"):
+        once.sum().resolve(checkpoint=tmp_path / "ckpt", device="numpy")
+    assert not (tmp_path / "ckpt").exists()
+
+
+def test_a_changed_job_is_refused_with_the_difference(x: fc.Element, tmp_path: Path) -> None:
+    path = tmp_path / "ckpt"
+    assert frozen_after([x * 2 + 1], 2, path, device="numpy", checkpoint=path)
+    before = sorted((p.name, p.stat().st_size) for p in path.iterdir())
+    with pytest.raises(CheckpointError, match=r"not this one any more(.|\n)*(3|add)"):
+        (x * 3 + 1).resolve(device="numpy", checkpoint=path, progress=False)
+    with pytest.raises(CheckpointError, match="precision"):
+        (x * 2 + 1).resolve(device="numpy", checkpoint=path, progress=False, precision="fast")
+    assert sorted((p.name, p.stat().st_size) for p in path.iterdir()) == before
+    assert (x * 2 + 1).resolve(device="numpy", checkpoint=path, progress=False).shape == DATA.shape
+
+
+def test_a_changed_source_is_refused_until_it_is_what_it_was(x: fc.Element, tmp_path: Path) -> None:
+    path, file = tmp_path / "ckpt", tmp_path / "x.npy"
+    assert frozen_after([x * 2], 2, path, device="numpy", checkpoint=path)
+    status = file.stat()
+    old = file.read_bytes()
+    file.write_bytes(old[:-4] + b"\0\0\0\0")
+    with pytest.raises(CheckpointError, match=r"x\.npy"):
+        fc.thaw(path).resolve(device="numpy", progress=False)
+    file.write_bytes(old)
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    np.testing.assert_array_equal(fc.thaw(path).resolve(device="numpy", progress=False), DATA * 2)
+
+
+def test_a_checkpoint_has_one_owner(x: fc.Element, tmp_path: Path) -> None:
+    path, go = tmp_path / "ckpt", threading.Event()
+    with fc.start(x * 2, device="numpy", progress=False, checkpoint=path, on_batch=lambda _: go.wait(20)) as run:
+        while not path.exists():
+            pass
+        with pytest.raises(CheckpointError, match=str(os.getpid())):
+            (x * 2).resolve(device="numpy", progress=False, checkpoint=path)
+        go.set()
+        np.testing.assert_array_equal(run.wait().value, DATA * 2)
+
+
+def test_a_finished_job_whose_file_is_gone_is_refused(x: fc.Element, tmp_path: Path) -> None:
+    path, file = tmp_path / "ckpt", tmp_path / "y.npy"
+    job = x * 2 >> fc.save(file)
+    assert job.resolve(device="numpy", progress=False, checkpoint=path) == str(file)
+    file.unlink()
+    with pytest.raises(CheckpointError, match=r"y\.npy is not what the finished job has written(.|\n)*no file"):
+        job.resolve(device="numpy", progress=False, checkpoint=path)
+
+
+@pytest.mark.parametrize("every", [-1, "soon", True, float("nan"), None])
+def test_a_cadence_that_makes_no_sense_is_refused(every: Any, x: fc.Element, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="checkpoint_every"):
+        x.sum().resolve(checkpoint=tmp_path / "ckpt", checkpoint_every=every)
+
+
+def test_bytes_say_how_often(x: fc.Element, tmp_path: Path) -> None:
+    run = fc.run(
+        x * 2, device="numpy", progress=False, strategy=SMALL, checkpoint=tmp_path / "a", checkpoint_every="32KiB"
+    )
+    seldom = fc.run(x * 2, device="numpy", progress=False, strategy=SMALL, checkpoint=tmp_path / "b")
+    assert fc.thaw(tmp_path / "a").number > fc.thaw(tmp_path / "b").number
+    np.testing.assert_array_equal(run.value, seldom.value)
+
+
+def test_a_run_that_has_ended_cannot_be_frozen(x: fc.Element, tmp_path: Path) -> None:
+    run = fc.run(x * 2, device="numpy", progress=False)
+    with pytest.raises(RunError, match="cannot be frozen any more"):
+        run.freeze(tmp_path / "ckpt")
+    assert not (tmp_path / "ckpt").exists()
+
+
+def test_a_freeze_needs_a_place(x: fc.Element, tmp_path: Path) -> None:
+    go = threading.Event()
+    with fc.start(x * 2, device="numpy", progress=False, on_batch=lambda _: go.wait(20)) as run:
+        with pytest.raises(CheckpointError, match=r"no checkpoint of its own(.|\n)*run.freeze\(path\)"):
+            run.freeze()
+        (tmp_path / "there").mkdir()
+        (tmp_path / "there" / "file").touch()
+        with pytest.raises(CheckpointError, match="there already"):
+            run.freeze(tmp_path / "there")
+        go.set()
+        np.testing.assert_array_equal(run.wait().value, DATA * 2)
+
+
+# -- signals ------------------------------------------------------------------------------------
+
+PROGRAM = """
+import os, signal, sys
+import numpy as np, flowcompute as fc
+signal.signal(signal.SIGINT, signal.default_int_handler)
+x = fc.source(np.ones((6000, 4), "f4"))
+seen = []
+def hit(run):
+    seen.append(1)
+    for number in map(int, sys.argv[2:] if len(seen) == 2 else []):
+        os.kill(os.getpid(), number)
+kept = {} if sys.argv[1] == "none" else {"checkpoint": sys.argv[1]}
+job = x * 2 >> fc.save(os.path.join(os.path.dirname(__file__), "y.npy"))
+fc.resolve(job, device="numpy", progress=False, strategy=fc.Strategy(batch_bytes=1 << 14), on_batch=hit, throttle=0.01, **kept)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_signal_freezes_or_leaves_nothing(tmp_path: Path, number: int, code: int, kept: bool) -> None:
+    (tmp_path / "job.py").write_text(PROGRAM)
+    where = str(tmp_path / "ckpt") if kept else "none"
+    command = [sys.executable, str(tmp_path / "job.py"), where, str(int(number))]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == code, ended.stderr
+    assert not (tmp_path / "y.npy").exists()
+    drafts = list(tmp_path.glob(".y.npy.*"))
+    assert len(drafts) == kept
+    if kept:
+        assert 0 < fc.thaw(where).progress.items < 6000
+        fc.thaw(where).resolve(device="numpy", progress=False)
+        np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.full((6000, 4), 2, "f4"))
+        assert not list(tmp_path.glob(".y.npy.*"))
