@@ -18,6 +18,7 @@ from flowcompute.elements.destination import Destination
 from flowcompute.elements.element import Element
 from flowcompute.errors import CheckpointError, FlowError, Site
 from flowcompute.graph.graph import build_graph
+from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.spec import Spec, Stream
 
 MOST_NODES = 1 << 20
@@ -58,7 +59,14 @@ def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, obj
             got=f"format {version}",
             hint="go on with the version that began it",
         )
-    fields.whole("order")
+    order = fields.whole("order")
+    if order != ORDER_VERSION:
+        refuse(
+            "reductions are made in another order now, so what was begun cannot be gone on with",
+            expected=f"version {ORDER_VERSION} of the canonical order",
+            got=f"version {order}",
+            hint="go on with the version of flowcompute that began it",
+        )
     fields.text("python")
     drafts = [_Draft.read(one) for one in fields.items("nodes", MOST_NODES)]
     kernels = rebuild_functions(fields.take("kernels"))

@@ -268,6 +268,7 @@ BOMBS: dict[str, tuple[dict[str, Any], str]] = {
     "no roots": (job(constant(), roots=[]), "has no roots"),
     "a root beyond": (job(constant(), roots=[1]), "whole numbers from 0 to 0"),
     "the same name twice": (job(*[node("feed", name="a", given=True, stream=True)] * 2, roots=[0, 1]), "two elements are named 'a'"),
+    "another order of reductions": (job(constant(), order=2), "version 2"),
     "another library's format": (job(constant(), format=2), "described by a newer version of flowcompute"),
 }  # fmt: skip
 

@@ -118,6 +118,11 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
     }),
     "fold of a resident": (lambda: np.ones(3) * fc.constant(2.0), "elementwise.multiply", {
         "sum": said(op="fold.sum", inputs=[0], attrs={"keepdims": False})}),
+    "fold of integers": (lambda: rows("i4").sum(axis=0), "fold.sum", {"as a mean": said(op="fold.mean")}),
+    "dot of streams": (lambda: fc.vecdot(numbers(), np.ones(12)) + numbers("f4").sum(), "fold.vecdot", {
+        "kept": both(attrs(keepdims=True), said(shape=[1])), "not cut along": said(inputs=[0, 1]),
+        "of residents": said(inputs=[1, 1]), "of two dtypes": said(inputs=[0, 4]), "of one": said(inputs=[0]),
+    }),
     "var": (lambda: rows().var(axis=0), "fold.var", {
         "without a correction": attrs(correction=None), "a whole correction": attrs(correction=0),
         "of one of many": attrs(inner=2), "of fewer than none": attrs(inner=-1),
