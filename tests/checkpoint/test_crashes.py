@@ -38,7 +38,7 @@ def test_a_crash_at_any_operation_leaves_one_generation_or_the_next(scenario: Sc
 def test_a_crash_during_recovery_changes_nothing() -> None:
     # What the first crash left is recovered by a process that crashes too, at each of its operations.
     distinct = {repr(disk.tree()): (disk, expected) for disk, expected in crashes(LATER)}
-    step = 1 if LONG else 5
+    step = 1 if LONG else 7
     for disk, expected in list(distinct.values())[::step]:
         before = found(SimulatedFiles(disk.copy()))
         assert before in expected

@@ -64,8 +64,8 @@ def test_any_flipped_bit_is_noticed() -> None:
     disk = prepared(TWO)
     found = set()
     for name, data in contents(disk):
-        # 13 and 8 have no common divisor: bits of every place in a byte are flipped.
-        for bit in range(0, 8 * len(data), 1 if LONG else 13):
+        # 17 and 8 have no common divisor: bits of every place in a byte are flipped.
+        for bit in range(0, 8 * len(data), 1 if LONG else 17):
             flipped = bytearray(data)
             flipped[bit // 8] ^= 1 << bit % 8
             found.add(check(damaged(disk, name, bytes(flipped)), name, bit))

@@ -55,6 +55,7 @@ def test_every_operation_may_fail(scenario: Scenario, code: int) -> None:
             # What can be removed does not fill the disk until the next commit.
             number = step.path.partition("/gen-")[2][:8]
             assert not [path for path in disk.tree() if number in path], step
+        assert failed is None or not [path for path in disk.tree() if path.endswith(".partial")], step
         if failed is None:
             assert found(SimulatedFiles(disk), go_on=True) == scenario.after
         else:

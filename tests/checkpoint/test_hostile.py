@@ -165,6 +165,7 @@ BODIES = {
     "a side file elsewhere": extension(Extension.MARK, ["../../etc/passwd", 0, hashlib.sha256().digest()]),
     "a side file without a name": extension(Extension.MARK, ["", 0, hashlib.sha256().digest()]),
     "a side file that is shorter": extension(Extension.MARK, ["s", 4, bytes(32)]),
+    "a side file of 2^60 bytes": extension(Extension.MARK, ["s", 2**60, hashlib.sha256(b"123").digest()]),
     "a side file of True bytes": extension(Extension.MARK, ["s", True, hashlib.sha256(b"1").digest()]),
     "a side file of 3.0 bytes": extension(Extension.MARK, ["s", 3.0, hashlib.sha256(b"123").digest()]),
     "a side file that is missing": extension(Extension.MARK, ["t", 0, hashlib.sha256().digest()]),
@@ -182,7 +183,8 @@ def test_a_hostile_body_is_refused_in_bounded_memory(body: bytes) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 400_000 + 20 * len(envelope)
+    # A chunk of 1 MiB is read at a time.
+    assert peak < (1 << 20) + 400_000 + 20 * len(envelope)
 
 
 @pytest.mark.parametrize(
@@ -226,6 +228,23 @@ def test_a_newer_version_is_refused_in_one_clear_line_and_not_fallen_back_from()
         )
         assert caught.value.hint == "resume it with that version"
         assert f"{PATH}/gen-00000001.msgpack" in newer.tree()
+
+
+@pytest.mark.parametrize(("name", "most"), [("HEAD", 128), ("gen-00000000.msgpack", 1000)])
+def test_a_file_that_is_too_large_is_not_read(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowcompute.checkpoint.envelope.MAX_BYTES", 1000)
+    disk = SMALL.copy()
+    disk.files[SimulatedFiles(disk).find(f"{PATH}/{name}")] = bytes(4_000_000)
+    disk.files[SimulatedFiles(disk).find(f"{PATH}/job.msgpack")] = b""
+    tracemalloc.start()
+    try:
+        with CheckpointFolder.peek(PATH, SimulatedFiles(disk)) as folder, pytest.raises(CheckpointError) as caught:
+            folder.newest()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert f"{name} has 4000000 bytes, where {most} are the most" in str(caught.value)
+    assert peak < 400_000
 
 
 def outcome(envelope: bytes) -> None:
