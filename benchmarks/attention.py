@@ -1,6 +1,7 @@
 """Attention in one kernel against its definition (a product, a softmax, a product) and PyTorch's, on one device.
 
-    python -m benchmarks.attention [--device cpu] [--heads 8] [--size 64] [--lengths 512 1024 2048] [--causal]
+    python -m benchmarks.attention [--device cpu] [--heads 8] [--size 64] [--lengths 512 1024 2048] [--dtype float16]
+        [--causal]
 
 Kernels run over one resident batch of one item, without transfers; repetitions are interleaved,
 medians are given as TFLOP/s of 4 * heads * length^2 * size operations (half of them if causal).
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 import flowcompute as fc
@@ -31,6 +33,7 @@ except ImportError:
     torch = None
 
 MEMORY = "96GiB"
+DTYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 
 
 class Recorded:
@@ -63,7 +66,8 @@ class Recorded:
 
 def torch_run(array: np.ndarray, device: str, *, causal: bool) -> Callable[[], Any]:
     where = "cuda" if device.startswith("gpu") else "cpu"
-    q, k, v = torch.from_numpy(array).to(where).unbind(1)
+    # PyTorch takes no bfloat16 from NumPy.
+    q, k, v = torch.from_numpy(array.astype("f4")).to(where, getattr(torch, array.dtype.name)).unbind(1)
 
     def run() -> Any:
         made = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
@@ -80,7 +84,7 @@ def main() -> None:
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--size", type=int, default=64)
     parser.add_argument("--lengths", type=int, nargs="+", default=[512, 1024, 2048])
-    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--dtype", default="float32", choices=DTYPES)
     parser.add_argument("--causal", action="store_true")
     parser.add_argument("--without-naive", action="store_true")
     parser.add_argument("--reps", type=int, default=5)
@@ -88,7 +92,7 @@ def main() -> None:
     rng = np.random.default_rng(1)
     for length in options.lengths:
         shape = (1, 3, options.heads, length, options.size)
-        array = rng.standard_normal(shape, dtype=np.float32).astype(options.dtype)
+        array = rng.standard_normal(shape, dtype=np.float32).astype(DTYPES[options.dtype])
         measure(array, options, check=length == min(options.lengths))
 
 
@@ -103,8 +107,8 @@ def measure(array: np.ndarray, options: argparse.Namespace, *, check: bool) -> N
     results = {name: job.output for name, job in jobs.items()}
     if torch is not None:
         calls["torch"] = torch_run(array, options.device, causal=options.causal)
-        results["torch"] = calls["torch"]().cpu().numpy()
-    seconds = interleaved(calls, options.reps)
+        results["torch"] = calls["torch"]().float().cpu().numpy()
+    seconds = interleaved(calls, options.reps, twice=options.device.startswith("gpu"))
     heads, length, size = array.shape[2:]
     operations = 4 * heads * length**2 * size / (2 if options.causal else 1)
     print(f"length {length}, {heads} heads of {size}, {array.dtype}{', causal' if options.causal else ''}")

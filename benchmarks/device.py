@@ -23,14 +23,15 @@ from flowcompute.gpu._cl import cl
 from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.steps import RegionStep
+from flowcompute.strategy import Precision
 
 
 class Resident:
     """A job whose one batch stays on the device; `run` launches its kernels again."""
 
-    def __init__(self, job: fc.Element, array: np.ndarray, device: str) -> None:
+    def __init__(self, job: fc.Element, array: np.ndarray, device: str, precision: Precision = "exact") -> None:
         strategy = fc.Strategy(batch_bytes=array.nbytes, depth=1)
-        self.plan: Plan = fc.plan(job, device=device, memory="96GiB", strategy=strategy)
+        self.plan: Plan = fc.plan(job, device=device, memory="96GiB", strategy=strategy, precision=precision)
         executor = self.plan.backend.executor(self.plan, 0, {})
         assert isinstance(executor, OpenCLExecutor)
         self.executor = executor
