@@ -23,6 +23,8 @@ class Reader(ABC):
     """Name of the element in the plan, for errors; set by the runtime after opening."""
     immediate: bool = False
     """Whether `view` returns at once, so that it needs no worker thread."""
+    threads: int = 1
+    """How many threads may read together; set by the runtime after opening. Readers that cannot leave it be."""
     tally: Tally | None = None
     """What was dropped, where the source may drop records."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from flowcompute.elements import Source
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import KernelStyle
@@ -13,14 +14,19 @@ from flowcompute.planner.lower import lower
 from flowcompute.planner.memory import DEFAULT_BATCH_BYTES
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.steps import RegionStep
+from flowcompute.sources.stored import StoredSource
 from flowcompute.strategy import KERNEL_KNOBS, KernelKnobs, Strategy
 
 if TYPE_CHECKING:
     from flowcompute.planner.plan import Plan
 
 
-def not_applied(strategy: Strategy, kernels: Sequence[Kernel], traits: Traits) -> Iterator[Reason]:
-    """A reason for each knob that is set and that no kernel has, or cannot do."""
+def not_applied(
+    strategy: Strategy, kernels: Sequence[Kernel], sources: Sequence[Source], traits: Traits
+) -> Iterator[Reason]:
+    """A reason for each knob that is set and that no kernel has, or cannot do, or no source."""
+    if (strategy.reader_threads or 1) > 1 and not any(is_read_in_parts(source, strategy) for source in sources):
+        yield Reason("knob", "reader_threads", "accepted, not applied: no file is read into buffers in its own order")
     names = {kernel.name for kernel in kernels}
     for knob in KERNEL_KNOBS:
         wanted = getattr(strategy, knob)
@@ -37,6 +43,13 @@ def not_applied(strategy: Strategy, kernels: Sequence[Kernel], traits: Traits) -
                     yield Reason("knob", f"{knob} of {name}", f"accepted, not applied: {why}")
 
 
+def is_read_in_parts(source: Source, strategy: Strategy) -> bool:
+    """Whether several threads can read a batch of a source together: of one file, in its own order."""
+    if not isinstance(source, StoredSource) or source.layout.is_columns:
+        return False
+    return strategy.input == "read" or source.must_read() is not None
+
+
 def _why(knob: str, wanted: int, having: Sequence[Kernel], traits: Traits) -> str:
     if not having:
         return f"no kernel here has it on {traits.name}"
@@ -50,7 +63,7 @@ def complete_strategy(plan: Plan) -> Strategy:
     return Strategy(
         batch_bytes=given.batch_bytes or DEFAULT_BATCH_BYTES[plan.backend.traits.code_shape],
         depth=plan.depth,
-        reader_threads=given.reader_threads,
+        reader_threads=given.reader_threads or 1,
         input=given.input or "mapped",
         kernels={kernel.name: kernel.knobs for one in plan.passes for kernel in one.kernels},
     )

@@ -62,7 +62,8 @@ def make_plan(
     passes = tuple(_pass(maker, levels, readings, scratches, index) for index in range(len(readings)))
     reasons.append(Reason("device", backend.traits.name, backend.traits.reason))
     kernels = [kernel for one in passes for kernel in one.kernels]
-    reasons += not_applied(strategy, kernels, backend.traits)
+    sources = [source.element for one in passes for source in one.sources]
+    reasons += not_applied(strategy, kernels, sources, backend.traits)
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend.traits, reasons)
     return Plan(
         graph=graph,

@@ -113,6 +113,7 @@ class RunningPass:
             with attributed(source.name, source.element.site):
                 reader = await self._workers.call(partial(source.element.open, position=start, mapped=mapped))
             reader.element = source.name
+            reader.threads = self._plan.strategy.reader_threads or 1
             self._readers.append(reader)
         for sink in self._pass.sinks:
             with attributed(sink.name, sink.element.site):

@@ -24,6 +24,7 @@ from flowcompute.planner.planner import make_plan
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.stored import job_key, keep
 from flowcompute.runtime.rehearsal import Rehearsals, why_not_rehearsed
+from flowcompute.sources.stored import StoredSource
 from flowcompute.strategy import KernelKnobs, Stored, Strategy, Trial, Tuning
 from flowcompute.strategy.search import Candidate, Climb, Search, Space
 
@@ -263,7 +264,12 @@ class Tuner:
             "batch_bytes": tuple(int(bytes_ * factor) for factor in _BATCHES),
             "depth": (1, 2, 3, 4),
             "input": ("mapped", "read"),
+            "reader_threads": (1, 2, 4),
         }
+        sources = [source.element for one in plan.passes for source in one.sources]
+        if not any(isinstance(source, StoredSource) for source in sources):
+            # Neither has anything to say then.
+            del values["input"], values["reader_threads"]
         complete = complete_strategy(plan)
         space: Space = {name: tried for name, tried in values.items() if getattr(plan.pinned, name) is None}
         default = {name: getattr(complete, name) for name in space}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import mmap
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import ClassVar, NoReturn
 
@@ -22,6 +24,7 @@ from flowcompute.spec import BOOL
 
 _SETTLED_S = 2.0  # a file changed within this time may still be growing
 _OTHERS_WRITE = 0o022
+_LEAST_PART_BYTES = 1 << 18  # handing less to another thread costs more than reading it
 
 
 class StoredSource(Source):
@@ -109,6 +112,7 @@ class StoredReader(Reader):
         self._length = source.layout.length
         self._mapping: mmap.mmap | None = None
         self._bytes: np.ndarray | None = None
+        self._pool: ThreadPoolExecutor | None = None
         self._handle = -1
         check_position(position, self._length, element=self.element, site=source.site)
         with self._errors("open"):
@@ -128,7 +132,7 @@ class StoredReader(Reader):
         items = min(len(out), self._length - self.position)
         records = (self.position, self.position + items)
         with self._errors("read", records):
-            complete = self._layout.read(self._files, self._handle, self.position, out[:items])
+            complete = self._read(out[:items])
         # The status is taken after the data, so that a change before or while they were read is seen.
         self.check()
         if not complete:
@@ -136,6 +140,23 @@ class StoredReader(Reader):
         self._check_bools(out[:items])
         self.position += items
         return items
+
+    def _read(self, out: np.ndarray) -> bool:
+        """Fill `out`, each of the threads a run of records; False when the file ends before that."""
+        layout, begin = self._layout, self.position
+        parts = 1 if layout.is_columns else min(self.threads, len(out), max(1, out.nbytes // _LEAST_PART_BYTES))
+        if parts <= 1:
+            return layout.read(self._files, self._handle, begin, out)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="flowcompute-reader")
+        ends = [len(out) * part // parts for part in range(parts + 1)]
+        reads = [
+            self._pool.submit(layout.read, self._files, self._handle, begin + start, out[start:stop])
+            for start, stop in itertools.pairwise(ends)
+        ]
+        # All are waited for, since they write into what the caller owns.
+        wait(reads)
+        return all(read.result() for read in reads)
 
     def view(self, items: int) -> np.ndarray | None:
         """The next records in the mapped file; see `Reader.view`."""
@@ -166,6 +187,8 @@ class StoredReader(Reader):
             # While a view is held elsewhere the mapping cannot be taken away: it goes with the last of them.
             with contextlib.suppress(BufferError):
                 mapping.close()
+        if self._pool is not None:
+            self._pool.shutdown()
         handle, self._handle = self._handle, -1
         if handle >= 0:
             with self._errors("close"):

@@ -226,6 +226,6 @@ class Climb(Search):
         self._pool = self._next_pool() if self._dry > 0 else []
 
     def _next_pool(self) -> list[Candidate]:
-        near = self.neighbours(self._centre)[: self._size - 1]
-        far = [one for one in self.draw(self._size - len(near)) if one not in near]
-        return near + far
+        near = self.neighbours(self._centre)
+        far = [one for one in self.draw(self._size) if one not in near[: self._size - 1]]
+        return list(dict.fromkeys([*near[: self._size - 1], *far[:1], *near, *far]))[: self._size]

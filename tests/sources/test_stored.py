@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import flowcompute as fc
 from flowcompute.errors import SourceError
 from flowcompute.sources import NpySource, RawSource
 from flowcompute.sources import open as fc_open
@@ -229,3 +231,30 @@ def test_sources_are_frozen(file: Path) -> None:
     assert isinstance(source, StoredSource)
     with pytest.raises(AttributeError, match="frozen"):
         source.path = "other"
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f4"])
+@pytest.mark.parametrize("threads", [2, 7])
+def test_threads_that_read_together_give_the_same_records(tmp_path, threads, dtype):
+    data = np.arange(300_000, dtype=dtype).reshape(-1, 3)
+    np.save(tmp_path / "x.npy", data)
+    pinned = fc.Strategy(reader_threads=threads, input="read", batch_bytes=1_100_001)
+    x = fc.open(tmp_path / "x.npy")
+    np.testing.assert_array_equal(fc.resolve(x, device="numpy", strategy=pinned, progress=False), data)
+    assert not any("not applied" in str(reason) for reason in fc.plan(x, device="numpy", strategy=pinned).reasons)
+    assert not any("flowcompute-reader" in thread.name for thread in threading.enumerate())
+
+
+def test_a_file_that_is_cut_short_is_an_error_of_whichever_thread_sees_it(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((400_000, 2), np.float32))
+    reader = fc.open(tmp_path / "x.npy").open(mapped=False)
+    reader.threads = 3
+    os.truncate(tmp_path / "x.npy", 2_000_000)
+    with pytest.raises(SourceError, match=r"changed|ends before"):
+        reader.read(np.empty((400_000, 2), np.float32))
+    reader.close()
+
+
+def test_threads_that_have_nothing_to_read_together_are_told():
+    plan = fc.plan(fc.source(np.ones(3)), device="numpy", strategy=fc.Strategy(reader_threads=2))
+    assert "knob at reader_threads: accepted, not applied" in plan.explain()

@@ -108,6 +108,14 @@ def test_equal_seeds_try_equal_things(kind):
     assert tried[0] == tried[1]
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_a_pool_is_full_where_there_are_candidates_enough(seed, size):
+    search = Climb({"a": (1, 2, 3), "b": (1, 2, 3)}, {"a": 1, "b": 1}, seed, pool=size, dry=1)
+    searched(search, lambda one: 2.0 if one else 1.0)
+    assert len(search.ratios) == size
+
+
 def test_a_judgement_needs_pairs_and_a_gain_beyond_the_noise():
     steady = [math.log(0.9)] * JUDGED_PAIRS
     assert Judgement.of(steady).is_better

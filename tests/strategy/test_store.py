@@ -23,7 +23,7 @@ HAMMER = """
 import dataclasses, sys
 from tests.strategy.test_store import KEY, STORED, StrategyStore, Strategy
 store, own = StrategyStore(), int(sys.argv[1])
-for turn in range(60):
+for turn in range(20):
     assert store.save(dataclasses.replace(STORED, strategy=Strategy(depth=own, batch_bytes=own), about="x" * 500 * own))
     found = store.load(KEY)
     assert found.strategy.depth == found.strategy.batch_bytes and len(found.about) == 500 * found.strategy.depth
