@@ -127,6 +127,7 @@ class Keeper:
         self._in_flight: Barrier | None = None
         self._leaving, self._arriving = trio.open_memory_channel[Barrier](1)
         self._began_s = 0.0
+        self._at_cut: dict[str, Any] = {}
         self._idle = trio.Event()
         self._idle.set()
         self._sides_lock = threading.Lock()
@@ -217,6 +218,8 @@ class Keeper:
         began_s = time.monotonic()
         await self._idle.wait()
         self._began_s = began_s
+        # Batches go on while it is written: what they compute is not part of it.
+        self._at_cut = self._progress()
         others = {
             position: writer.snapshot() for position, (_, writer) in enumerate(self._writers) if position not in flowing
         }
@@ -270,6 +273,7 @@ class Keeper:
                 "executor": barrier.executor,
                 "sinks": states,
                 "letters": [one.snapshot() for one in self._letters],
+                "progress": self._at_cut,
             }
         )
         write_s = time.monotonic() - began_s
@@ -299,19 +303,23 @@ class Keeper:
         assert folder is not None
         if self._resident_blobs is None:
             self._resident_blobs = {str(i): folder.put_blob(array) for i, array in self._resident.items()}
-        progress = {
-            "items": self._record.items,
-            "total_items": self._record.total_items,
-            "bytes_read": self._record.bytes_read,
-            "seconds": self._record.job_s,
-        }
-        self.epoch = folder.commit({"done": False, "progress": progress, "resident": self._resident_blobs, **body})
+        self.epoch = folder.commit(
+            {"done": False, "progress": self._progress(), "resident": self._resident_blobs, **body}
+        )
         if not self._published:
             try:
                 folder.publish()
             finally:
                 # What the folder mentions must stay once it can be seen, also where it could not be made durable.
                 self._published = CheckpointFolder.exists(folder.path, FILES)
+
+    def _progress(self) -> dict[str, Any]:
+        return {
+            "items": self._record.items,
+            "total_items": self._record.total_items,
+            "bytes_read": self._record.bytes_read,
+            "seconds": self._record.job_s,
+        }
 
     def resident(self, body: Mapping[str, Any]) -> dict[int, np.ndarray]:
         """Whole values of earlier passes."""

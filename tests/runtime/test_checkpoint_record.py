@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.checkpoint import CheckpointFolder
 
 SMALL = fc.Strategy(batch_bytes=1 << 12)
 
@@ -68,5 +71,25 @@ def test_time_and_pace_of_a_resumed_job_are_those_of_all_its_runs(tmp_path: Path
     assert "resolved" in str(again)
     # Asked once more it does nothing, and says so of the whole job.
     done = x.sum().run(**options).progress
-    assert done.seconds >= again.progress.seconds
+    assert done.seconds > before.seconds
     assert done.items == 4096
+
+
+def test_progress_counts_what_is_kept_and_nothing_beyond(tmp_path: Path, options: dict[str, Any]) -> None:
+    """A killed job counts on from its last cut, not from what was computed while that was written."""
+    x = fc.open(tmp_path / "x.npy", name="x")
+    calls = itertools.count(1)
+    kept: list[tuple[int, int]] = []
+
+    def watch(_: fc.Run) -> None:
+        # The state before the second batch is written while that is computed.
+        if next(calls) == 2:
+            while fc.thaw(tmp_path / "kept").number == 0:
+                os.sched_yield()
+            with CheckpointFolder.peek(tmp_path / "kept") as folder:
+                body = folder.look().body
+            kept.append((int(body["progress"]["items"]), sum(body["starts"].values())))
+
+    assert x.sum().run(on_batch=watch, **options).value == 4096 * 4
+    assert kept
+    assert kept[0][0] == kept[0][1] > 0
