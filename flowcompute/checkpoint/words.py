@@ -47,7 +47,7 @@ class Told:
         if self.tag == "constant" and not self.spec.shape and "bytes" in self.data:
             return self._number()
         operation = brief(self.data.get("op", self.tag)).partition(".")[2] or self.tag
-        same = self.tag in ("compute", "random") and operation in self.name
+        same = self.tag in ("compute", "random") and operation.partition(".")[0] in self.name
         title = brief(self.name) if same or self.tag in self.name else f"{brief(self.name)} ({operation})"
         attrs = decode_attrs(self.data["attrs"]) if "attrs" in self.data else {}
         said = {key: value for key, value in attrs.items() if value not in (None, False) and key != "correction"}

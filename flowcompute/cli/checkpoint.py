@@ -84,9 +84,9 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _print_part(title: str, lines: Iterable[str]) -> None:
-    print(title)
-    for line in lines:
-        print(f"  {line}")
+    told = [f"  {line}" for line in lines]
+    if told:
+        print("\n".join([title, *told]))
 
 
 def _when(created: float | None) -> str:
