@@ -8,10 +8,12 @@ import numpy as np
 
 from flowcompute.gpu.device import Device, select_device
 from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.gpu.programs import build
 from flowcompute.gpu.render import render
 from flowcompute.planner.backend import Backend, Executor
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.plan import Plan
+from flowcompute.planner.steps import RegionStep
 
 
 class OpenCLBackend(Backend):
@@ -30,6 +32,12 @@ class OpenCLBackend(Backend):
         """The kernel's OpenCL C."""
         assert isinstance(kernel, Kernel)
         return render(kernel)
+
+    def prepare(self, plan: Plan) -> None:
+        """Compile the kernels of all passes."""
+        for step in plan.steps:
+            if isinstance(step, RegionStep) and step.kernel is not None:
+                build(self.device, render(step.kernel), ())
 
     def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass."""

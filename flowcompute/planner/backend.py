@@ -163,6 +163,13 @@ class Backend(ABC):
     def source_text(self, kernel: Any) -> str:
         """The text of a lowered kernel for this device; touches no device."""
 
+    def prepare(self, plan: Plan) -> None:  # noqa: B027 - most have nothing to compile
+        """Compile everything that the passes of a plan need, so that their executors open at once.
+
+        Raises:
+            KernelError: if a kernel does not compile.
+        """
+
     @abstractmethod
     def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass of the plan; nothing is touched before its `open`.

@@ -63,7 +63,7 @@ def plan_memory(
         PlanError: if results kept in memory, resident values or the smallest batch do not fit.
     """
     fixed = [line for one in passes for line in _results(one, config)] + _residents(
-        graph, passes, {**folds, **host_folds}
+        graph, passes, {**folds, **host_folds}, config
     )
     fixed_bytes = sum(size for _, size in fixed)
     if fixed_bytes > config.memory_bytes:
@@ -128,6 +128,10 @@ class _PassSizer:
         found = []
         for clock in self.one.clocks:
             found += _edges(self.graph, self.one, clock, self.folds, self.strategy, depth)
+        if self.config.resumable:
+            # A checkpoint copies what waits.
+            waiting = [one for one in found if one.what.endswith("(waiting)")]
+            found += [replace(one, what=f"{one.what}, copied", count=1) for one in waiting]
         return found
 
     def rooms(self, items: int) -> list[int]:
@@ -231,7 +235,7 @@ def _results(one_pass: Pass, config: Config) -> list[tuple[str, int]]:
 
 
 def _residents(
-    graph: Graph, passes: tuple[Pass, ...], folds: Mapping[int, FoldSpec | HostFold]
+    graph: Graph, passes: tuple[Pass, ...], folds: Mapping[int, FoldSpec | HostFold], config: Config
 ) -> list[tuple[str, int]]:
     lines = []
     for node in graph.nodes:
@@ -243,7 +247,10 @@ def _residents(
         lines += [(graph.nodes[i].name, graph.nodes[i].spec.item_bytes) for i in values]
     for fold, what in folds.items():
         lengths = [graph.nodes[i].spec.length for i in graph.nodes[fold].inputs if graph.nodes[i].spec.is_stream]
-        lines.append((f"{graph.nodes[fold].name} (fold)", what.state_bytes(next(iter(lengths), None))))
+        state_bytes = what.state_bytes(next(iter(lengths), None))
+        lines.append((f"{graph.nodes[fold].name} (fold)", state_bytes))
+        if config.resumable:
+            lines.append((f"{graph.nodes[fold].name} (copy for a checkpoint)", state_bytes))
     return lines
 
 

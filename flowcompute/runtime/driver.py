@@ -74,10 +74,19 @@ class Driver:
                 await self._workers.call(self._keeper.close)
         return tuple(values[root] for root in sorted(values) if root != SinkStage.NO_ROOT)
 
+    @property
+    def after_stop(self) -> str:
+        """What somebody who stopped the run can do."""
+        kept = "what it did until its last checkpoint is kept; start it again to go on"
+        return kept if self._keeper.keeps else "its results were dropped; start it again"
+
     async def _run_passes(self, body: Mapping[str, Any] | None) -> None:
         """All passes, or those that are left of a frozen job."""
         await self._workers.call(self._open_letters, body)
         first, resume = 0, None
+        if body is None and self._keeper.token is not None:
+            # The checkpoint appears when nothing but batches is left to do.
+            await self._workers.call(self._plan.backend.prepare, self._plan)
         if body is not None:
             first = int(body["pass"])
             starts = {int(clock): start for clock, start in body["starts"].items()}

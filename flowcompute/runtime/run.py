@@ -378,7 +378,7 @@ class Run:
                 values = await driver.run()
             if values is None:
                 self._stopped = True
-                raise RunError("the run was stopped", hint="its results were dropped; start it again")
+                raise RunError("the run was stopped", hint=driver.after_stop)
         except FrozenError:
             self._frozen = True
             path = self._request.path

@@ -189,6 +189,26 @@ def test_callbacks_are_told_what_may_come_again(x: fc.Element, tmp_path: Path) -
     assert len(set(epochs)) > 1
 
 
+def test_copies_for_checkpoints_are_in_the_budget(x: fc.Element, tmp_path: Path) -> None:
+    def items(**options: Any) -> dict[str, int]:
+        job = [x.T @ x, fc.window(x, 3).sum(axis=1) >> fc.discard()]
+        return dict(fc.run(*job, device="numpy", progress=False, strategy=SMALL, **options).plan.memory.items)
+
+    plain, kept = items(), items(checkpoint=tmp_path / "ckpt")
+    more = {name: size for name, size in kept.items() if name not in plain}
+    assert [name.split(" ", 1)[1] for name in more] == ["(copy for a checkpoint)", "(waiting), copied x 1"]
+    assert more["matmul (copy for a checkpoint)"] == plain["matmul (fold)"]
+
+
+def test_a_stopped_run_says_what_is_kept(x: fc.Element, tmp_path: Path) -> None:
+    run = fc.start(
+        x * 2, device="numpy", progress=False, strategy=SMALL, checkpoint=tmp_path / "c", on_batch=fc.Run.stop
+    )
+    with pytest.raises(RunError, match=r"was stopped(.|\n)*start it again to go on"):
+        run.wait()
+    np.testing.assert_array_equal((x * 2).resolve(device="numpy", progress=False, checkpoint=tmp_path / "c"), DATA * 2)
+
+
 # -- refusals -----------------------------------------------------------------------------------
 
 
