@@ -1,7 +1,7 @@
-"""A nine-hour job in miniature: `python 24_nine_hours.py FOLDER` takes a minute. Kill it as you like and start it again.
+"""A nine-hour job in miniature: `python 24_nine_hours.py FOLDER` takes a minute. Kill it, and start it again.
 
-Ctrl-C, `kill`, `kill -9`, a pulled plug: the same command goes on. So does `flowcompute resume FOLDER/kept`, without this
-program; `flowcompute checkpoint show FOLDER/kept` says how far it is. Without FOLDER it kills itself, and checks.
+Ctrl-C, `kill`, `kill -9`, a pulled plug: the same command goes on. So does `flowcompute resume FOLDER/kept`, without
+this program; `flowcompute checkpoint show FOLDER/kept` says how far it is. Without FOLDER it kills itself, and checks.
 """
 
 import os
