@@ -36,7 +36,7 @@ from flowcompute.runtime.keeper import Request
 from flowcompute.runtime.rehearsal import why_not_rehearsed
 from flowcompute.runtime.run import Run
 from flowcompute.runtime.starting import start as start_run
-from flowcompute.runtime.stored_job import refuse_unreadable, stored_shaping
+from flowcompute.runtime.stored_job import checkpoint_path, refuse_overwriting, refuse_unreadable, stored_shaping
 from flowcompute.runtime.tuning import Tune, Tuner, check_tune
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
@@ -153,7 +153,7 @@ def start(
     request = Request(cadence=Cadence.parse(checkpoint_every))
     shaping = None
     if checkpoint is not None:
-        request.path = os.path.abspath(checkpoint)
+        request.path = checkpoint_path(checkpoint)
         shaping = stored_shaping(request.path, FILES)
     made = _plan(
         elements,
@@ -168,6 +168,7 @@ def start(
     _refuse_feeds(made)
     if checkpoint is not None:
         refuse_unreadable(made)
+        refuse_overwriting(made)
     tuner = Tuner(made, tune) if check_tune(tune) else None
     return start_run(
         made,
@@ -247,7 +248,7 @@ def open_flow(
     Raises:
         PlanError: if a source is no feed, or the job needs several passes.
     """
-    path = None if checkpoint is None else os.path.abspath(checkpoint)
+    path = None if checkpoint is None else checkpoint_path(checkpoint)
     shaping = None if path is None else stored_shaping(path, FILES)
     made = _plan(elements, memory, device, strategy, precision, by_hand=True, shaping=shaping)
     return FlowOpener(made, mode, path)

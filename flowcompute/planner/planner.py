@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from flowcompute.elements import Destination, Source
 from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
+from flowcompute.files import shown
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.accumulators import HostFold, accumulator_spec
 from flowcompute.planner.backend import Backend
@@ -22,7 +25,9 @@ from flowcompute.planner.shaping import Shaping
 from flowcompute.planner.stepping import FUSED, RESIDENT, StepMaker
 from flowcompute.planner.steps import RegionStep, Step
 from flowcompute.scratch import Scratch
+from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.spool import SpoolSink
+from flowcompute.sinks.stored import StoredSink
 from flowcompute.sources.spool import SpoolSource
 from flowcompute.strategy import Config, Strategy
 
@@ -55,6 +60,7 @@ def make_plan(
     _check_dtypes(graph, backend)
     _check_cuts(graph)
     check_dead_letters(graph)
+    _check_targets(graph)
     readings = find_readings(graph, levels)
     reasons: list[Reason] = []
     maker = StepMaker(graph, folds, backend, config, strategy, reasons)
@@ -117,6 +123,23 @@ def _check_cuts(graph: Graph) -> None:
                 expected="fc.cut(...).sum(axis=1), or another reduction along axis 1",
                 hint='use tail="pad" or "drop"',
             )
+
+
+def _check_targets(graph: Graph) -> None:
+    """Refuse two results in one file, of which one would be lost."""
+    targets: dict[str, Node] = {}
+    for node in graph.nodes:
+        sink = node.element.inner if isinstance(node.element, NumbersSink) else node.element
+        if isinstance(sink, StoredSink):
+            first = targets.setdefault(os.path.realpath(sink.target), node)
+            if first is not node:
+                raise PlanError(
+                    f"is written to the same file as {first.name}",
+                    element=node.name,
+                    site=sink.site,
+                    expected="a file of its own for each result",
+                    got=shown(sink.path),
+                )
 
 
 def _check_hand_written(graph: Graph, backend: Backend) -> None:

@@ -25,7 +25,7 @@ from flowcompute.runtime.barrier import Barrier
 from flowcompute.runtime.cadence import Cadence
 from flowcompute.runtime.failure import attributed
 from flowcompute.runtime.record import RunRecord
-from flowcompute.runtime.stored_job import check_job, create_folder, refuse_unreadable
+from flowcompute.runtime.stored_job import check_job, create_folder, refuse_overwriting, refuse_unreadable
 from flowcompute.runtime.workers import Workers
 
 
@@ -67,6 +67,7 @@ class Request:
         if self.path is None and CheckpointFolder.exists(target, FILES):
             raise CheckpointError(f"{shown(target)} is there already", hint="choose another path, or remove it")
         refuse_unreadable(plan)
+        refuse_overwriting(plan)
         self.path = target
         return target
 

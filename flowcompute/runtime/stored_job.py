@@ -13,10 +13,13 @@ from flowcompute.checkpoint.describe import describe_job
 from flowcompute.checkpoint.difference import check_sources, differences
 from flowcompute.checkpoint.values import blob_of
 from flowcompute.errors import CheckpointError, CheckpointWarning, PlanError
-from flowcompute.files import Files, shown
+from flowcompute.files import Files, path_text, shown
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.shaping import Shaping
+from flowcompute.sinks.stored import StoredSink
+from flowcompute.sources.several import SeveralSource
+from flowcompute.sources.stored import StoredSource
 
 
 def refuse_unreadable(plan: Plan) -> None:
@@ -35,6 +38,40 @@ def refuse_unreadable(plan: Plan) -> None:
                 got=type(source.element).__name__,
                 hint="write it to a file first, or give an object whose iter() begins anew",
             )
+
+
+def refuse_overwriting(plan: Plan) -> None:
+    """Refuse a plan that replaces a file that it reads: nobody could tell then whether the job is still the same.
+
+    Raises:
+        PlanError: naming the destination.
+    """
+    read: set[str] = set()
+    for node in plan.asked.nodes:
+        if isinstance(node.element, StoredSource | SeveralSource):
+            parts = node.element.sources if isinstance(node.element, SeveralSource) else (node.element,)
+            read |= {os.path.realpath(part.path) for part in parts}
+    for node in plan.asked.nodes:
+        if isinstance(node.element, StoredSink) and os.path.realpath(node.element.target) in read:
+            raise PlanError(
+                "replaces a file that the job reads, and a job with a checkpoint must find its sources unchanged",
+                element=node.name,
+                site=node.element.site,
+                got=shown(node.element.path),
+                hint="write to another file, or leave checkpoint= out",
+            )
+
+
+def checkpoint_path(path: object) -> str:
+    """`checkpoint=` as an absolute path.
+
+    Raises:
+        PlanError: if it is no path.
+    """
+    try:
+        return os.path.abspath(path_text(path))  # type: ignore[arg-type]
+    except ValueError:
+        raise PlanError("checkpoint= is the path of a folder", element="checkpoint", got=repr(path)) from None
 
 
 def stored_shaping(path: str, files: Files) -> Shaping | None:

@@ -219,6 +219,29 @@ def test_sources_that_cannot_be_read_again_are_refused_when_planned(tmp_path: Pa
     assert not (tmp_path / "ckpt").exists()
 
 
+def test_two_results_in_one_file_are_refused(x: fc.Element, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(PlanError, match=r"second: is written to the same file as first"):
+        fc.resolve(
+            x * 1 >> fc.save(tmp_path / "y.npy", name="first"),
+            x * 2 >> fc.save(tmp_path / "link" / "y.npy", name="second"),
+        )
+
+
+def test_a_job_that_replaces_what_it_reads_cannot_be_resumed(x: fc.Element, tmp_path: Path) -> None:
+    job = x * 2 >> fc.save(tmp_path / "x.npy", name="out")
+    with pytest.raises(PlanError, match=r"out: replaces a file that the job reads(.|\n)*another file"):
+        job.resolve(checkpoint=tmp_path / "ckpt", device="numpy", progress=False)
+    job.resolve(device="numpy", progress=False)
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), DATA * 2)
+
+
+@pytest.mark.parametrize("path", [5, True, "", b"x", "a\0b"])
+def test_a_checkpoint_is_a_path(path: Any, x: fc.Element) -> None:
+    with pytest.raises(PlanError, match="checkpoint= is the path of a folder"):
+        x.sum().resolve(checkpoint=path, device="numpy")
+
+
 def test_a_changed_job_is_refused_with_the_difference(x: fc.Element, tmp_path: Path) -> None:
     path = tmp_path / "ckpt"
     assert frozen_after([x * 2 + 1], 2, path, device="numpy", checkpoint=path)
