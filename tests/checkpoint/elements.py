@@ -390,7 +390,7 @@ def elementwise() -> dict[str, Build]:
 
 def _in_all_dtypes(function: Function) -> tuple[Any, ...]:
     made = []
-    for dtype in SUPPORTED_DTYPES:
+    for dtype in ("?", "i2", "u8", "f2", BFLOAT16, "f8"):
         try:
             made.append(function(*[rows(dtype)] * function.op.arity))
             made += [function(rows(dtype), 1)] if function.op.arity == 2 else []

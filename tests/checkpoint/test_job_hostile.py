@@ -158,7 +158,7 @@ def essence(data: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-@cases(100)
+@cases(60)
 @given(st.data())
 def test_a_changed_description_is_refused_or_sound(bases: Bases, data: st.DataObject) -> None:
     base, bound = one_of(data.draw, bases.jobs)

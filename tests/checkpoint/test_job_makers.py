@@ -32,6 +32,19 @@ def real(number: float) -> dict[str, str]:
     return {"float": number.hex()}
 
 
+def _dot_of_runs() -> Any:
+    runs, others = (fc.cut(one, 5, tail="emit") for one in (numbers(), numbers() + 1))
+    return rows("f8").max() + fc.vecdot(runs, others)
+
+
+def _convolved(groups: int = 1) -> Any:
+    return fc.nn.conv1d(items(2 * groups, 9), np.ones((4, 2, 4), "f4"), groups=groups)
+
+
+def _others() -> Any:
+    return fc.constant(np.ones((3, 2, 8), "f4")).sum() + fc.constant(np.ones((2, 2, 8))).sum()
+
+
 def both(*changes: Change) -> Change:
     return lambda node: [change(node) for change in changes]
 
@@ -59,7 +72,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "backwards": attrs(windows=[[1, 2, -2, 1]]),
         "of another axis": attrs(windows=[[2, 2, 2, 1]]),
         "before the first axis": attrs(windows=[[-1, 2, 2, 1]]),
-        "of one axis twice": attrs(windows=[[1, 2, 2, 1], [1, 2, 2, 1]]),
+        "of one axis twice": both(attrs(windows=[[1, 2, 2, 1], [1, 2, 2, 1]]), said(shape=[6, 1, 2, 2])),
         "of three numbers": attrs(windows=[[1, 2, 2]]),
         "of text": attrs(windows=[["a", 2, 2, 1]]),
         "none": attrs(windows=[]),
@@ -134,6 +147,8 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "another fold": attrs(fold="median"), "of none": attrs(every=0), "two streams": said(inputs=[0, 0]),
         "as integers": said(dtype="int64"), "means of integers": attrs(fold="argmin"),
     }),
+    "each of two": (lambda: numbers("f4").sum() + _dot_of_runs(), "rebatch.each", {
+        "of two dtypes": said(inputs=[6, 0]), "of two shapes": said(inputs=[6, 3])}),
     "section": (lambda: rows()[2:9:3], "rebatch.section", {
         "behind the end": attrs(start=13, stop=13), "no step": attrs(step=0), "everything": attrs(start=0, stop=12, step=1),
         "before the start": attrs(start=-1), "further": attrs(stop=13), "another length": said(length=4),
@@ -179,9 +194,14 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
     "spool": (lambda: fc.spool(numbers(), folder="/", limit=9), "view.spool", {
         "elsewhere": attrs(folder="x"), "not at all": attrs(limit=0)}),
     "product": (lambda: fc.nn.conv1d(items(2, 9), np.ones((4, 2, 3), "f4")), "contract.matmul", {
-        "less deep": attrs(depth=1), "deeper": attrs(depth=3), "no columns": attrs(columns=0),
+        "less deep": both(attrs(depth=1), said(shape=[2, 4, 7])), "deeper": attrs(depth=3), "no columns": attrs(columns=0),
         "a plain one": said(attrs={}), "the other way": lambda node: node["inputs"].reverse(),
         "another shape": said(shape=[4, 8]), "as a fold": said(op="fold.matmul"),
+    }),
+    "product beside a stream": (lambda: items(4, 6).sum() + np.ones(6, "f4") + _convolved(), "contract.matmul", {
+        "of two streams": said(inputs=[0, 8]), "of a vector": said(inputs=[3, 8])}),
+    "product of groups": (lambda: _others() + _convolved(2)[:, 0, 0], "contract.matmul", {
+        "of other groups": said(inputs=[0, 10], shape=[2, 6]), "of two dtypes": said(inputs=[3, 10]),
     }),
     "product of streams": (lambda: rows().T @ (rows() + 1), "fold.matmul", {
         "of nothing": said(inputs=[]), "of three": said(inputs=[0, 0, 0]), "of a number": said(inputs=[0, 2])}),
@@ -200,6 +220,12 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "as integers": said(dtype="int64"), "whole": attrs(q=[0, 1]),
     }),
     "first": (lambda: fc.first(rows()), "fold.first", {"another shape": said(shape=[7])}),
+    "first beside nothing": (lambda: rows("f4", (0, 6)).sum(axis=0) + fc.first(rows()), "fold.first", {
+        "of nothing": said(inputs=[0])}),
+    "cov beside items": (lambda: items(3, 4).sum() + fc.cov(rows()), "fold.cov", {
+        "of items": both(said(inputs=[0]), said(shape=[3, 4, 3, 4]))}),
+    "bincount beside rows": (lambda: rows("u1").sum() + fc.bincount(numbers("u1"), 7), "fold.bincount", {
+        "of rows": said(inputs=[0])}),
     "histogram": (lambda: fc.histogram(numbers(), bins=[-1.0, 0, 3])[0], "fold.histogram", {
         "no edges": said(inputs=[0, 0]), "not equal": attrs(equal=0), "more": said(shape=[3]), "of nothing": said(inputs=[0]),
     }),

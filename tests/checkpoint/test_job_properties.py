@@ -37,13 +37,13 @@ def node_element(root: Element) -> Element:
     return graph_of(root).nodes[-1].element
 
 
-@cases(50)
+@cases(30)
 @given(programs(steps=9))
 def test_programs_on_items(program: Program) -> None:
     check(program)
 
 
-@cases(50)
+@cases(30)
 @given(st.data())
 def test_programs_along_streams(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
