@@ -142,7 +142,8 @@ def start(
         memory, device, strategy, precision: as for `plan`.
         tune: False takes the strategy that was kept for such a job, or the defaults, and tries
             nothing. True looks for a better one, while the job runs and after its end, in at most
-            2 % of the job's time, but measures 3 candidates however short the job is. "quick" may take
+            2 % of the job's time, but measures 3 candidates however short the job is, and has 3 s to confirm
+            what they promise. "quick" may take
             10 s for it, "full" two minutes. What is best is kept for the next run, and `run.tuning` tells of it.
 
     Raises:

@@ -36,6 +36,12 @@ SHARE = 0.02
 LEAST_TRIALS = 3
 """Candidates that are measured with `tune=True` however short the job is."""
 
+LEAST_S = 3.0
+"""Seconds in which what these promise may then be confirmed."""
+
+FIRST_S = 0.5
+"""What a measurement is expected to take before there was one: compiling is the most of it."""
+
 LIMITS_S: Mapping[str, float] = {"quick": 10.0, "full": 120.0}
 """Seconds that trials may take otherwise."""
 
@@ -80,7 +86,7 @@ class Budget:
         self._clock = clock
         self._began = clock()
         self._ended: float | None = None
-        self._dearest_s = 0.0
+        self._dearest_s = FIRST_S
 
     def end(self) -> None:
         """The job has ended: what is left is left for after it."""
@@ -280,15 +286,19 @@ class Tuner:
     def _try_run(self, search: Search, rehearsals: Rehearsals, cancelled: Callable[[], bool]) -> None:
         default = self._with_kernels(complete_strategy(self._plan))
         while not cancelled() and (candidate := search.ask()) is not None:
-            new = candidate not in search.ratios
-            enough = len(search.ratios) >= LEAST_TRIALS or self._tune is not True
-            if not self._budget.is_open() and (enough if new else self._tune is not True):
+            if not self._budget.is_open() and not self._is_owed(search, new=candidate not in search.ratios):
                 break
             try:
                 search.tell(candidate, self._budget.measure(lambda: self._pair(rehearsals, default, candidate)))
             except FlowError as error:
                 search.fail(candidate)
                 self._notes.append(f"run {said(candidate)}: {error.message}")
+
+    def _is_owed(self, search: Search, *, new: bool) -> bool:
+        """Whether the least that was promised is still to be done, beyond the budget."""
+        if self._tune is not True:
+            return False
+        return len(search.ratios) < LEAST_TRIALS if new else self._budget.spent_s < LEAST_S
 
     def _pair(self, rehearsals: Rehearsals, default: Strategy, candidate: Candidate) -> float:
         knobs: dict[str, Any] = dict(candidate)
