@@ -18,6 +18,7 @@ from flowcompute.planner.lower_short_rows import lower_short_rows
 from flowcompute.planner.lower_team_rows import lower_team_rows
 from flowcompute.planner.lower_tensor_attention import lower_tensor_attention
 from flowcompute.planner.lower_tensor_matmul import lower_tensor_matmul
+from flowcompute.planner.lower_thin_matmul import lower_thin_matmul
 from flowcompute.planner.lower_tiled_attention import TiledAttentionLowering
 from flowcompute.planner.lower_tiled_matmul import TiledMatmulLowering
 from flowcompute.planner.lower_together import lower_together
@@ -34,7 +35,7 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
 def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
     traits = style.traits
     if region.anchor is not None and graph.nodes[region.anchor].op is ATTENTION:
-        if traits.tensor_cores and (kernel := lower_tensor_attention(graph, region, traits, name)) is not None:
+        if (kernel := lower_tensor_attention(graph, region, style, name)) is not None:
             return kernel
         if traits.code_shape == "gpu":
             return TiledAttentionLowering(graph, region).lower(name)
@@ -47,6 +48,8 @@ def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, 
         if (kernel := lower_tensor_matmul(graph, region, style, name)) is not None:
             return kernel
         if traits.code_shape == "gpu":
+            if (kernel := lower_thin_matmul(graph, region, name)) is not None:
+                return kernel
             return TiledMatmulLowering(graph, region, style).lower(name)
         return MatmulLowering(graph, region, style).lower(name)
     if is_flat(graph, region):

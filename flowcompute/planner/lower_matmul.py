@@ -40,6 +40,8 @@ ROWS_PER_ITEM = 128
 """Most rows of a work-item, a multiple of the rows of any tile."""
 PACKED_ROWS = 16
 """Fewest rows for which a panel of B is first copied to where its rows follow each other."""
+SHORT = 32
+"""Longest sum that is written out: the places of windows are then known to the compiler."""
 LEFT_BYTES = 512 << 10
 """Rows of A that are kept at hand where they are computed, so that each number is computed once."""
 
@@ -121,6 +123,9 @@ class MatmulLowering:
             column = whole
         while column < size:
             count = min(self.lanes, size - column)
+            if count < self.lanes <= size:
+                # Numbers of the strip before are made once more: a whole vector is faster than a part of one.
+                column, count = size - self.lanes, self.lanes
             body = self._strip(1, str(count) if count < self.lanes else None)
             strips.append(If("1", (SetInteger("j", str(column)), *body)))
             column += count
@@ -311,4 +316,5 @@ class MatmulLowering:
             a = self._left(inner, f"{at} + {times('k', self.stride)}")
             for own, b in zip(line, right, strict=True):
                 inner.add(Assign(own, Splat(inner.let(MultiplyAdd(a, b, own), own.dtype))))
-        scope.add(For("k", start, stop, "1", tuple(inner.statements)))
+        unroll = 1 if self.contraction.inner <= SHORT else 0
+        scope.add(For("k", start, stop, "1", tuple(inner.statements), unroll=unroll))

@@ -13,17 +13,6 @@ static inline float16 fc_fma_float16(float16 a, float16 b, float16 c) {
     return a * b + c;
 }
 
-typedef float2 fc_loose_float32_2 __attribute__((aligned(4)));
-
-static inline float16 fc_load_first_3_float32_16(const __global float *w) {
-    return (float16)(*(const __global fc_loose_float32_2 *)(w + 0), w[2], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-}
-
-static inline void fc_store_first_3_float32_16(float16 all, __global float *w) {
-    *(__global fc_loose_float32_2 *)(w + 0) = all.s01;
-    w[2] = all.s2;
-}
-
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void k0(
     __global const float *restrict in0,
@@ -84,6 +73,7 @@ void k0(
                     long i13 = i12 + 0;
                     long i14 = (i3 - begin) * 32;
                     long i15 = i14 + 0;
+                    #pragma unroll
                     for (long k = 0; k < 20; k++) {
                         float16 v16 = packed[k * 1 + 0];
                         float v17 = left[i9 + k];
@@ -112,6 +102,7 @@ void k0(
                     float16 v29 = (float16)(-0x0.0p+0f);
                     long i30 = (r - begin) * 32;
                     long i31 = i30 + 0;
+                    #pragma unroll
                     for (long k = 0; k < 20; k++) {
                         float16 v32 = packed[k * 1 + 0];
                         float v33 = left[i31 + k];
@@ -124,9 +115,9 @@ void k0(
             }
         }
         {
-            long j = 16;
+            long j = 3;
             for (long k = 0; k < 20; k++) {
-                float16 v36 = fc_load_first_3_float32_16(in0 + (0 + k * 19 + (j)));
+                float16 v36 = *(const __global fc_loose_float32_16 *)(in0 + (0 + k * 19 + (j)));
                 packed[k * 1 + 0] = v36;
             }
             {
@@ -147,6 +138,7 @@ void k0(
                     long i49 = i48 + 0;
                     long i50 = (i39 - begin) * 32;
                     long i51 = i50 + 0;
+                    #pragma unroll
                     for (long k = 0; k < 20; k++) {
                         float16 v52 = packed[k * 1 + 0];
                         float v53 = left[i45 + k];
@@ -166,15 +158,16 @@ void k0(
                         float16 v64 = fc_fma_float16(v63, v52, v43);
                         v43 = v64;
                     }
-                    fc_store_first_3_float32_16((v40 == v40 ? v40 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + (j)));
-                    fc_store_first_3_float32_16((v41 == v41 ? v41 : (float16)(as_float(0x7fc00000U))), out0 + (i37 * 19 + (j)));
-                    fc_store_first_3_float32_16((v42 == v42 ? v42 : (float16)(as_float(0x7fc00000U))), out0 + (i38 * 19 + (j)));
-                    fc_store_first_3_float32_16((v43 == v43 ? v43 : (float16)(as_float(0x7fc00000U))), out0 + (i39 * 19 + (j)));
+                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v40 == v40 ? v40 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (i37 * 19 + (j))) = (v41 == v41 ? v41 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (i38 * 19 + (j))) = (v42 == v42 ? v42 : (float16)(as_float(0x7fc00000U)));
+                    *(__global fc_loose_float32_16 *)(out0 + (i39 * 19 + (j))) = (v43 == v43 ? v43 : (float16)(as_float(0x7fc00000U)));
                 }
                 for (long r = tiled; r < end; r++) {
                     float16 v65 = (float16)(-0x0.0p+0f);
                     long i66 = (r - begin) * 32;
                     long i67 = i66 + 0;
+                    #pragma unroll
                     for (long k = 0; k < 20; k++) {
                         float16 v68 = packed[k * 1 + 0];
                         float v69 = left[i67 + k];
@@ -182,7 +175,7 @@ void k0(
                         float16 v71 = fc_fma_float16(v70, v68, v65);
                         v65 = v71;
                     }
-                    fc_store_first_3_float32_16((v65 == v65 ? v65 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + (j)));
+                    *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v65 == v65 ? v65 : (float16)(as_float(0x7fc00000U)));
                 }
             }
         }

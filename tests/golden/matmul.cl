@@ -7,17 +7,6 @@ static inline float16 fc_fma_float16(float16 a, float16 b, float16 c) {
     return a * b + c;
 }
 
-typedef float2 fc_loose_float32_2 __attribute__((aligned(4)));
-
-static inline float16 fc_load_first_3_float32_16(const __global float *w) {
-    return (float16)(*(const __global fc_loose_float32_2 *)(w + 0), w[2], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-}
-
-static inline void fc_store_first_3_float32_16(float16 all, __global float *w) {
-    *(__global fc_loose_float32_2 *)(w + 0) = all.s01;
-    w[2] = all.s2;
-}
-
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void k0(
     __global const float *restrict in0,
@@ -57,6 +46,7 @@ void k0(
                 long i13 = i12 + 0;
                 long i14 = i3 * 20;
                 long i15 = i14 + 0;
+                #pragma unroll
                 for (long k = 0; k < 20; k++) {
                     float16 v16 = packed[k * 1 + 0];
                     float16 v17 = (float16)(in0[i9 + k]);
@@ -81,6 +71,7 @@ void k0(
                 float16 v25 = (float16)(-0x0.0p+0f);
                 long i26 = r * 20;
                 long i27 = i26 + 0;
+                #pragma unroll
                 for (long k = 0; k < 20; k++) {
                     float16 v28 = packed[k * 1 + 0];
                     float16 v29 = (float16)(in0[i27 + k]);
@@ -92,9 +83,9 @@ void k0(
         }
     }
     {
-        long j = 16;
+        long j = 3;
         for (long k = 0; k < 20; k++) {
-            float16 v31 = fc_load_first_3_float32_16(in1 + (0 + k * 19 + (j)));
+            float16 v31 = *(const __global fc_loose_float32_16 *)(in1 + (0 + k * 19 + (j)));
             packed[k * 1 + 0] = v31;
         }
         {
@@ -115,6 +106,7 @@ void k0(
                 long i44 = i43 + 0;
                 long i45 = i34 * 20;
                 long i46 = i45 + 0;
+                #pragma unroll
                 for (long k = 0; k < 20; k++) {
                     float16 v47 = packed[k * 1 + 0];
                     float16 v48 = (float16)(in0[i40 + k]);
@@ -130,22 +122,23 @@ void k0(
                     float16 v55 = fc_fma_float16(v54, v47, v38);
                     v38 = v55;
                 }
-                fc_store_first_3_float32_16((v35 == v35 ? v35 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + (j)));
-                fc_store_first_3_float32_16((v36 == v36 ? v36 : (float16)(as_float(0x7fc00000U))), out0 + (i32 * 19 + (j)));
-                fc_store_first_3_float32_16((v37 == v37 ? v37 : (float16)(as_float(0x7fc00000U))), out0 + (i33 * 19 + (j)));
-                fc_store_first_3_float32_16((v38 == v38 ? v38 : (float16)(as_float(0x7fc00000U))), out0 + (i34 * 19 + (j)));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v35 == v35 ? v35 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i32 * 19 + (j))) = (v36 == v36 ? v36 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i33 * 19 + (j))) = (v37 == v37 ? v37 : (float16)(as_float(0x7fc00000U)));
+                *(__global fc_loose_float32_16 *)(out0 + (i34 * 19 + (j))) = (v38 == v38 ? v38 : (float16)(as_float(0x7fc00000U)));
             }
             for (long r = tiled; r < end; r++) {
                 float16 v56 = (float16)(-0x0.0p+0f);
                 long i57 = r * 20;
                 long i58 = i57 + 0;
+                #pragma unroll
                 for (long k = 0; k < 20; k++) {
                     float16 v59 = packed[k * 1 + 0];
                     float16 v60 = (float16)(in0[i58 + k]);
                     float16 v61 = fc_fma_float16(v60, v59, v56);
                     v56 = v61;
                 }
-                fc_store_first_3_float32_16((v56 == v56 ? v56 : (float16)(as_float(0x7fc00000U))), out0 + (r * 19 + (j)));
+                *(__global fc_loose_float32_16 *)(out0 + (r * 19 + (j))) = (v56 == v56 ? v56 : (float16)(as_float(0x7fc00000U)));
             }
         }
     }
