@@ -140,7 +140,9 @@ def made_product(kept: Kept) -> Any:
     """Matrix products, and those whose right factor is windows."""
     left, right = kept.operands(2)
     if "depth" not in kept.attrs:
-        made: Any = matmul(left, right)
+        dtype = kept.attrs.take("dtype") if "dtype" in kept.attrs else None
+        require(dtype is None or isinstance(dtype, np.dtype), "dtype")
+        made: Any = matmul(left, right, dtype=dtype)
         return made if made.op is MATMUL else made.inputs[0]  # before it is rounded to a half format
     depth, columns = kept.attrs.whole("depth", least=1, most=63), kept.attrs.whole("columns", least=1, most=63)
     seen, weights = right.spec.shape, left.spec.shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from flowcompute.elements.compute import (
     ALONG,
@@ -23,7 +24,7 @@ from flowcompute.elements.reduce import DOT, DOT_FOLD, fold_stream, normalise_ax
 from flowcompute.elements.site import user_site
 from flowcompute.elements.transposed import TransposedStream, transposed
 from flowcompute.errors import SpecError
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape, is_float, parse_dtype
 
 _VECDOT = Op("vecdot", 2, Kind.REDUCE, np.vecdot, by_ufunc(np.vecdot))
 MATMUL = Op("matmul", 2, Kind.CONTRACT, np.matmul, by_ufunc(np.matmul), cost=1000, doc="Product of matrices.")
@@ -42,6 +43,34 @@ def _operands(op: Op, x1: Operand, x2: Operand, *, halves: bool = False) -> tupl
     if halves and left.dtype == right.dtype and _wide(left.dtype) != left.dtype:
         return left, right, result
     return cast(left, _wide(result)), cast(right, _wide(result)), result
+
+
+def _operands_in(x1: Operand, x2: Operand, dtype: npt.DTypeLike | None) -> tuple[Any, Any, np.dtype]:
+    """Operands of a matrix product that gives this dtype, and that dtype; what is stored narrower stays so.
+
+    Raises:
+        SpecError: if it is no dtype for a product, or operands are of another kind.
+    """
+    if dtype is None:
+        return _operands(MATMUL, x1, x2, halves=True)
+    operands = [as_element(one, "matmul") for one in (x1, x2)]
+    try:
+        result = parse_dtype(dtype)
+    except TypeError as error:
+        raise SpecError(str(error), element="matmul", site=user_site()) from error
+    floats = is_float(result)
+    if result == BOOL or any(is_float(one.dtype) > floats or one.dtype == BOOL for one in operands):
+        raise SpecError(
+            "cannot multiply these in that dtype",
+            element="matmul",
+            site=user_site(),
+            expected="an integer dtype for integers, or a float dtype",
+            got=f"dtype={result.name} for {' and '.join(one.dtype.name for one in operands)}",
+        )
+    wide = _wide(result)
+    narrow = [is_float(one.dtype) == floats and one.dtype.itemsize < wide.itemsize <= 4 for one in operands]
+    left, right = (one if kept else cast(one, wide) for one, kept in zip(operands, narrow, strict=True))
+    return left, right, result
 
 
 def _wide(dtype: np.dtype) -> np.dtype:
@@ -86,7 +115,9 @@ def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
     return cast(total, result)  # type: ignore[return-value]
 
 
-def matmul(x1: Operand | TransposedStream, x2: Operand | TransposedStream) -> Compute:
+def matmul(
+    x1: Operand | TransposedStream, x2: Operand | TransposedStream, *, dtype: npt.DTypeLike | None = None
+) -> Compute:
     """Matrix product with NumPy's rules for stacks, the stream counting as axis 0.
 
     A stream of rows `(N, k)` times a resident `(k, m)` is a stream of rows `(N, m)`;
@@ -98,8 +129,15 @@ def matmul(x1: Operand | TransposedStream, x2: Operand | TransposedStream) -> Co
     Each block of records is one product, of 4096 records or fewer when they are wide, and
     blocks are added in float64 (integers in their own dtype) in a fixed tree.
 
+    Args:
+        x1, x2: elements or arrays.
+        dtype: as NumPy's: the dtype in which is multiplied and added up, and of the result; by default what
+            the operands promote to. `matmul(a, b, dtype="int32")` of int8 is exact where int8 would wrap,
+            and `dtype="float32"` of half formats does not round the result. Operands are read as they are stored.
+
     Raises:
-        SpecError: if inner sizes differ, or the result would be no stream and no matrix, as for `X @ Y.T`.
+        SpecError: if inner sizes differ, operands are of another kind than `dtype`, or the result would be
+            no stream and no matrix, as for `X @ Y.T`.
     """
     if isinstance(x2, TransposedStream):
         raise SpecError(
@@ -110,8 +148,8 @@ def matmul(x1: Operand | TransposedStream, x2: Operand | TransposedStream) -> Co
             hint="X.T @ Y of two streams is a fold; of W @ X.T with W resident compute the transpose, X @ W.T",
         )
     if isinstance(x1, TransposedStream):
-        return _transposed_matmul(x1, x2)
-    left, right, result = _operands(MATMUL, x1, x2, halves=True)
+        return _transposed_matmul(x1, x2, dtype)
+    left, right, result = _operands_in(x1, x2, dtype)
     if _contracts_stream(left, right):
         left, right = cast(left, _wide(result)), cast(right, _wide(result))
         _check_columns(left, right)
@@ -121,9 +159,10 @@ def matmul(x1: Operand | TransposedStream, x2: Operand | TransposedStream) -> Co
     left, right = _along_stream(left, right)
     shape, stream = _matmul_shape(left, right)
     if right.ndim == 1:
-        return vecdot(x1, x2)
+        return vecdot(cast(left, result), cast(right, result))
     # Half formats stay as they are stored: kernels widen them as they load them, or multiply them on tensor cores.
-    product = Compute(MATMUL, (left, right), Spec(_wide(result), shape, stream))
+    attrs = {} if left.dtype == right.dtype and _wide(left.dtype) == _wide(result) else {"dtype": result}
+    product = Compute(MATMUL, (left, right), Spec(_wide(result), shape, stream), attrs)
     return cast(product, result)  # type: ignore[return-value]
 
 
@@ -147,9 +186,10 @@ def _check_columns(left: Any, right: Any) -> None:
         )
 
 
-def _transposed_matmul(x1: TransposedStream, x2: Operand) -> Compute:
+def _transposed_matmul(x1: TransposedStream, x2: Operand, dtype: npt.DTypeLike | None) -> Compute:
     """`X.T @ Y`."""
-    left, right, result = _operands(MATMUL, x1.base, x2)
+    left, right, result = _operands_in(x1.base, x2, dtype)
+    left, right = cast(left, _wide(result)), cast(right, _wide(result))
     if x1.ndim != 2 or not 1 <= right.ndim <= 2:
         raise SpecError(
             "a transposed stream multiplies a matrix or a vector, and is a matrix itself",

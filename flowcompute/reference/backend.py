@@ -188,10 +188,10 @@ def _reduce(node: Node, operands: list[Node], arrays: list[np.ndarray], stream: 
 
 
 def _matmul(node: Node, operands: list[Node], arrays: list[np.ndarray]) -> np.ndarray:
-    left, right = arrays
+    left, right = (array.astype(node.spec.dtype, copy=False) for array in arrays)
     columns = node.attrs.get("columns", 1)
     sizes = right.shape[right.ndim - columns :]
-    if node.attrs:
+    if "depth" in node.attrs:
         right = right.reshape(*right.shape[: -columns - node.attrs["depth"]], left.shape[-1], math.prod(sizes))
     if operands[0].spec.is_stream and operands[0].spec.ndim == 2:
         left = left[:, None]

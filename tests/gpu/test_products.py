@@ -14,6 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import flowcompute as fc
 from flowcompute.elements import Element
+from flowcompute.errors import SpecError
 from flowcompute.planner.contraction import PANEL
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
@@ -79,6 +80,33 @@ def test_half_formats_are_multiplied_in_float32(dtype: Any) -> None:
     assert product.dtype == (a @ b).dtype
     wanted = a.astype("f4") @ b.astype("f4")
     np.testing.assert_allclose(product.astype("f4"), wanted, rtol=1e-2, atol=1e-2)
+
+
+def test_products_in_a_dtype_that_is_asked_for() -> None:
+    """As NumPy's `dtype=`: narrow integers are read as they are, and add up exactly where they would wrap."""
+    a, b = (np.random.default_rng(seed).integers(-128, 128, (70, 70)).astype("i1") for seed in (1, 2))
+    x, wide = fc.source(a), a.astype("i8")
+    product = fc.matmul(x, b[:, :21], dtype="int32")
+    assert len(fc.plan(product).kernels) == 1
+    assert same(both(product), np.matmul(a, b[:, :21], dtype=np.int32))
+    roots = {
+        "a vector": (fc.matmul(x, b[0], dtype="int32"), (wide @ b[0].astype("i8")).astype("i4")),
+        "signed and not": (fc.matmul(fc.source(a.view("u1")), b, dtype="int64"), a.view("u1").astype("i8") @ b),
+        "over the stream": (fc.matmul(x.T, x, dtype="int64"), wide.T @ wide),
+    }
+    for name, (root, wanted) in roots.items():
+        for device in ("cpu", "numpy"):
+            assert same(np.asarray(root.resolve(device=device)), wanted), name
+    half = numbers((40, 30), "f2")
+    kept = fc.matmul(fc.source(half), half[:30, :9], dtype="float32")
+    assert same(np.asarray(kept.astype("f2").resolve()), np.asarray((fc.source(half) @ half[:30, :9]).resolve()))
+    assert kept.dtype == np.float32
+
+
+@pytest.mark.parametrize(("dtype", "operand"), [("int32", "f4"), ("bool", "i1"), ("float32", "?"), ("no such", "i1")])
+def test_a_dtype_that_products_cannot_have(dtype: str, operand: str) -> None:
+    with pytest.raises(SpecError, match=r"cannot multiply these in that dtype|not understood"):
+        fc.matmul(fc.source(np.ones((3, 4), operand)), np.ones((4, 2), operand), dtype=dtype)
 
 
 def layouts() -> dict[str, Callable[[], tuple[Element, np.ndarray]]]:
