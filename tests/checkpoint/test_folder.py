@@ -58,7 +58,9 @@ def test_a_checkpoint_has_one_owner(path: str) -> None:
             CheckpointFolder.open(path)
         with pytest.raises(CheckpointError, match="is there already"):
             CheckpointFolder.create(path)
+    Path(path, "LOCK").write_text("99999999999999")
     CheckpointFolder.open(path).close()
+    assert Path(path, "LOCK").read_text() == f"{os.getpid()}\n"
 
 
 def test_who_comes_second_while_a_checkpoint_is_published_owns_nothing(path: str) -> None:

@@ -47,13 +47,12 @@ def work(path: str, pipe: int) -> None:
     files = Telling(pipe)
     if not CheckpointFolder.exists(path):
         first(files, path, lambda _: None)
-        os.write(pipe, b" 0\n")
     folder, side, k = resumed(files, path)
     with folder:
         while True:
+            os.write(pipe, b" %d\n" % k)
             k += 1
             advance(folder, side, k)
-            os.write(pipe, b" %d\n" % k)
 
 
 def test_killed_processes_leave_what_they_had_committed(tmp_path: Path) -> None:
