@@ -97,6 +97,21 @@ def test_show_tells_the_job_in_words(capsys: pytest.CaptureFixture[str]) -> None
     assert f"{folder}/x.npy has changed: it had" in capsys.readouterr().out
 
 
+def test_a_flow_is_told_too_and_is_not_resumed_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    x = fc.feed(shape=(2,), dtype="float32", name="x")
+    with x.sum(axis=0).flow(mode="cumulative", device="numpy") as flow:
+        flow.send(DATA[:5])
+        flow.freeze("kept")
+    assert main(["checkpoint", "show", "kept"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("kept: 5 of ? items")
+    assert "x: float32(?, 2) stream, a feed" in out
+    assert out.endswith("goes on with fc.thaw('kept').flow()\n")
+    assert main(["checkpoint", "verify", "kept"]) == 0
+    assert resume("kept") == 2
+    assert "a flow was frozen" in capsys.readouterr().err
+
+
 def test_list_says_what_each_generation_is_worth(capsys: pytest.CaptureFixture[str]) -> None:
     path = frozen(*job(), checkpoint_every=0)
     Path(path, "gen-00000099.msgpack").write_bytes(b"never finished")

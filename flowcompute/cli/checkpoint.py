@@ -75,12 +75,13 @@ def _show(options: argparse.Namespace) -> None:
     _print_part("computes", words.graph().splitlines())
     _print_part("writes", words.destinations())
     bound = words.bound()
-    if bound:
-        _print_part("needs to be given again", (f"{name}: {what}" for name, what in bound.items()))
-        given = ", ".join(f"{name!r}: ..." for name in bound)
-        print(f"goes on with fc.thaw({options.path!r}, bind={{{given}}}).resolve()")
+    _print_part("needs to be given again", (f"{name}: {what}" for name, what in bound.items()))
+    given = ", ".join(f"{name!r}: ..." for name in bound)
+    thawed = f"fc.thaw({options.path!r}{f', bind={{{given}}}' if bound else ''})"
+    if job["flow"] is not None:
+        print(f"goes on with {thawed}.flow()")
     else:
-        print(f"goes on with flowcompute resume {shown(options.path)}")
+        print(f"goes on with {f'{thawed}.resolve()' if bound else f'flowcompute resume {shown(options.path)}'}")
 
 
 def _print_part(title: str, lines: Iterable[str]) -> None:
