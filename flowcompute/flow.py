@@ -61,7 +61,7 @@ def plan(
         strategy: knobs to pin.
         precision: "exact" keeps IEEE rounding of every operation; "fast" lets the compiler
             contract multiplications and additions; "tf32x3" lets tensor cores multiply matrices of
-            float32, where there are any, by three products of their parts: to about 2^-19 of the sum
+            float32 (attention, too), where there are any, by three products of their parts: to about 2^-19 of the sum
             of |a| |b|, as by rounding sums in float32, but infinities give NaN.
 
     Raises:

@@ -21,6 +21,7 @@ from flowcompute.planner.kernel_tensor import (
     Leading,
     Rest,
     Words,
+    WordsOf,
 )
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
@@ -101,6 +102,8 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
             kind, _ = _FORMATS[dtype]
             helpers.setdefault(f"fc_pack_{kind}", _PACK.format(name=kind))
             return f"fc_pack_{kind}({low.name}, {high.name})"
+        case WordsOf(operand):
+            return f"as_uint4({operand.name}.s0213)"
         case Join(low, high):
             return f"({type_of(low.dtype, low.lanes + high.lanes, 0)})({low.name}, {high.name})"
         case Across(operand, bit):

@@ -79,6 +79,16 @@ class FragmentOf(OfFragments):
 
 
 @dataclass(frozen=True, slots=True)
+class WordsOf(OfFragments):
+    """Sums of 8 columns as the left operand of a multiplication with as much of k, of float32.
+
+    Columns are in the order 0, 2, 4, 6, 1, 3, 5, 7 of k, as the right operand then has to be.
+    """
+
+    operand: Var
+
+
+@dataclass(frozen=True, slots=True)
 class Join(OfFragments):
     """Both vectors as one."""
 

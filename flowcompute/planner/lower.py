@@ -35,7 +35,7 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
 def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
     traits = style.traits
     if region.anchor is not None and graph.nodes[region.anchor].op is ATTENTION:
-        if traits.tensor_cores and (kernel := lower_tensor_attention(graph, region, traits, name)) is not None:
+        if (kernel := lower_tensor_attention(graph, region, style, name)) is not None:
             return kernel
         if traits.code_shape == "gpu":
             return TiledAttentionLowering(graph, region).lower(name)

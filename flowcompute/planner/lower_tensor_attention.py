@@ -8,7 +8,11 @@ What is added to what belongs to attention of half formats on such devices: keys
 `KEYS`, in order; scores over d and weighted values over keys in steps of 16, within which the
 device has an order of its own; weights in 8 classes by the key's number modulo 8, in order, the
 classes pairwise. Weights are powers of two to about 2 ulp of float32, rounded to the half format
-before they multiply values. No size of a work-group changes a bit.
+before they multiply values. No size of a work-group changes a bit. Of 16 queries or fewer each
+of four teams takes every fourth 16 keys by itself; what they have is added up in order.
+
+float32 is multiplied in three terms where `precision="tf32x3"` asks for it, as in `lower_tensor_matmul.py`;
+weighted values of a tile are summed by tensor cores, tiles by fma.
 """
 
 from __future__ import annotations
@@ -23,7 +27,6 @@ from flowcompute.elements.arithmetic import multiply
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.anchor import Operand, Row, times
 from flowcompute.planner.attention import KEYS, Attention
-from flowcompute.planner.backend import Traits
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
     Array,
@@ -33,15 +36,20 @@ from flowcompute.planner.kernel import (
     For,
     Half,
     If,
+    Item,
     Kernel,
     Load,
     MultiplyAdd,
     Number,
+    Put,
     Select,
+    Splat,
     Var,
 )
-from flowcompute.planner.kernel_tensor import AwaitCopies, EndCopies, FragmentMultiply, FragmentOf, Join
+from flowcompute.planner.kernel_tensor import AwaitCopies, EndCopies, FragmentMultiply, FragmentOf, Join, WordsOf
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.region import Region
+from flowcompute.planner.tensor_attention_shape import STAGES, TEAMS, TensorShape, choose_shape
 from flowcompute.planner.tensor_results import LANES, Results
 from flowcompute.planner.tensor_tile import (
     EDGE,
@@ -51,38 +59,34 @@ from flowcompute.planner.tensor_tile import (
     Reader,
     TensorTile,
     copied_together,
-    lines_along_k,
+    three_terms,
 )
 from flowcompute.planner.tensor_unseen import Unseen
-from flowcompute.planner.tensor_weights import HALVES, Weights, in_powers
+from flowcompute.planner.tensor_weights import HALVES, LARGER, Weights, in_powers
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32
 
-TEAMS = 4
-FEW = 64
-"""Of so many queries or fewer a team takes 16."""
-WIDE = 128
-"""Of longer queries or values, too: 255 registers are all there are."""
-STAGES = 2
+WHOLE = "whole"
+"""The sum of each query's weights."""
+HIGHEST = "highest"
+"""Each query's largest score, of each team."""
 
 
-def lower_tensor_attention(graph: Graph, region: Region, traits: Traits, name: str) -> Kernel | None:
+def lower_tensor_attention(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
     """The kernel of attention; None where it is not for tensor cores."""
     one = Attention(graph, region)
     operands = (one.q, one.k, one.v)
     dtype = one.q.argument.dtype
-    if dtype not in (FLOAT16, BFLOAT16) or any(side.argument.dtype != dtype for side in operands):
+    dtypes = (FLOAT16, BFLOAT16, FLOAT32) if style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
+    if not style.traits.tensor_cores or dtype not in dtypes or any(side.argument.dtype != dtype for side in operands):
         return None
     if one.scale <= 0 or not one.size or any(side.argument.value in region.nodes for side in operands):
         return None
     if not all(axes.single for side in operands for axes in (side.rows, side.columns)):
         return None
-    lowering = _Lowering(one, region)
-    return lowering.lower(name) if lowering.fits(traits.local_bytes) else None
-
-
-def _whole(numbers: int) -> int:
-    """As many as fill lines of 64 or of 128 bytes."""
-    return 32 if numbers <= 32 else -(-numbers // 64) * 64
+    shape = choose_shape(one)
+    if shape is None or shape.local_bytes + 2 * shape.rows * FLOAT32.itemsize > style.traits.local_bytes:
+        return None
+    return _Lowering(one, region, shape).lower(name)
 
 
 @dataclass(frozen=True)
@@ -94,35 +98,11 @@ class _Unit:
 
 
 class _Lowering:
-    def __init__(self, one: Attention, region: Region) -> None:
-        self.one, self.region = one, region
-        self.dtype = one.q.argument.dtype
-        team_rows = EDGE if one.queries <= FEW or max(one.size, one.columns) > WIDE else 2 * EDGE
-        self.rows, self.group, self.edges = TEAMS * team_rows, TEAMS * TEAM, team_rows // EDGE
-        self.blocks = -(-one.queries // self.rows)
-        self.along = (
-            lines_along_k(one.q.columns, one.q.rows),
-            lines_along_k(one.k.columns, one.k.rows),
-            lines_along_k(one.v.rows, one.v.columns),
-        )
-        size, columns = _whole(one.size), _whole(one.columns)
-        begin, tiles = 0, []
-        for along_k, other, k, stages in (
-            (self.along[0], self.rows, size, 1),
-            (self.along[1], KEYS, size, STAGES),
-            (self.along[2], columns, KEYS, STAGES),
-        ):
-            lines, width = (other, k) if along_k else (k, other)
-            tiles.append(TensorTile(begin, self.dtype, lines, width, bool(along_k)))
-            begin += stages * lines * width
-        self.q_tile, self.k_tile, self.v_tile = tiles
-        results = self.rows * (columns + 8) * FLOAT32.itemsize
-        self.local_bytes = max(begin * self.dtype.itemsize, results)
-
-    def fits(self, local_bytes: int) -> bool:
-        """Whether operands lie as they must, and local memory is enough."""
-        room = self.local_bytes + self.rows * FLOAT32.itemsize
-        return None not in self.along and room <= local_bytes
+    def __init__(self, one: Attention, region: Region, shape: TensorShape) -> None:
+        self.one, self.region, self.shape = one, region, shape
+        self.dtype, self.exact, self.split = one.q.argument.dtype, shape.exact, shape.split
+        self.rows, self.edges, self.blocks = shape.rows, shape.edges, -(-one.queries // shape.rows)
+        self.q_tile, self.k_tile, self.v_tile = shape.tiles
 
     def lower(self, name: str) -> Kernel:
         """The kernel; its work counts blocks of queries."""
@@ -134,12 +114,13 @@ class _Lowering:
             self.region.name,
             one.arguments.ordered(),
             (
-                Array(TILES, FLOAT32, 1, self.local_bytes // FLOAT32.itemsize, local=True),
-                *(() if self.unseen is None else (self.unseen.array(),)),
+                Array(TILES, FLOAT32, 1, self.shape.local_bytes // FLOAT32.itemsize, local=True),
+                Array(WHOLE, FLOAT32, 1, self.rows, local=True),
+                *([Array(HIGHEST, FLOAT32, 1, self.rows, local=True)] if self.split else []),
                 For("b", "gid", "n", "gsize", tuple(scope.statements)),
             ),
             work="matmul",
-            work_group=self.group,
+            work_group=self.shape.group,
             units=one.units // one.queries * self.blocks,
             lanes=LANES,
         )
@@ -159,7 +140,8 @@ class _Lowering:
         self.first = scope.integer(f"{block} * {self.rows}")
         self.last = scope.integer(f"min({self.first} + {self.rows}, (long){one.queries}) - 1")
         self.top = scope.narrow(f"lid / {TEAM} * {self.edges * EDGE}")
-        mine = scope.integer(f"{self.first} + {self.top} + lid % {TEAM} / 4")
+        self.first_key, first_query = (self.top, "0") if self.split else ("0", self.top)
+        mine = scope.integer(f"{self.first} + {first_query} + lid % {TEAM} / 4")
         # As texts, since numbers of 64 bits that wait for their use in a few tiles would take many registers.
         self.own = [[f"({mine} + {edge * EDGE + 8 * lower})" for lower in HALVES] for edge in range(self.edges)]
         self.at_mask = "0" if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
@@ -193,11 +175,11 @@ class _Lowering:
         self.k_feed = self._feed(scope, one.k, self.k_tile, at_k, one.keys)
         self.v_feed = self._feed(scope, one.v, self.v_tile, at_v, one.keys)
         self.readers = (
-            Reader(scope, self.q_tile, self.top, right=False),
-            Reader(scope, self.k_tile, "0", right=True),
-            Reader(scope, self.v_tile, "0", right=True),
+            Reader(scope, self.q_tile, "0" if self.split else self.top, right=False),
+            Reader(scope, self.k_tile, self.first_key, right=True),
+            Reader(scope, self.v_tile, "0", right=True, depth=self.first_key),
         )
-        self.unseen = Unseen(one, self.record, self.matrix, self.rows) if one.causal else None
+        self.unseen = Unseen(one, self.record, self.matrix) if one.causal else None
 
     def _feed(self, scope: Scope, operand: Operand, tile: TensorTile, origin: str, count: int) -> Feed:
         """A feed of rows of an operand (queries, keys or values), of which there are `count`."""
@@ -220,7 +202,7 @@ class _Lowering:
             tile,
             operand.argument,
             together,
-            self.group,
+            self.shape.group,
             lambda _, line: f"{origin} + {times(f'(long){line}', stride)}",
             stride,
             exists,
@@ -250,10 +232,7 @@ class _Lowering:
         self._bring(scope, self.v_feed, f"t + {KEYS}", stop)
         scores = self._scores(scope)
         self._hide(scope, scores)
-        weights = [
-            of_edge.next(scope, line, sums)
-            for of_edge, line, sums in zip(self.weights, scores, self.totals, strict=True)
-        ]
+        weights = [of_edge.next(scope, line) for of_edge, line in zip(self.weights, scores, strict=True)]
         scope.add(AwaitCopies(2), Barrier())
         self._bring(scope, self.k_feed, f"t + {2 * KEYS}", stop)
         self._add(scope, weights)
@@ -261,24 +240,22 @@ class _Lowering:
     def _scores(self, scope: Scope) -> list[list[Var]]:
         """For each 16 queries the products with each 8 keys, with the mask added where there is one."""
         one, (of_q, of_k, _) = self.one, self.readers
-        scores = [[scope.let(Number(0.0), FLOAT32, 4) for _ in range(KEYS // 8)] for _ in range(self.edges)]
-        parts = KEYS // EDGE
-        units = [_Unit(step, part) for step in range(-(-one.size // EDGE)) for part in range(parts)]
+        scores = [[scope.let(Number(0.0), FLOAT32, 4) for _ in range(2 * self.shape.parts)] for _ in range(self.edges)]
+        units = [
+            _Unit(step, part) for step in range(-(-one.size // self.shape.step)) for part in range(self.shape.parts)
+        ]
         queries = [of_q.read(scope, "0", edge, 0) for edge in range(self.edges)]
         for unit, keys in _ahead(units, lambda unit: of_k.read(scope, self.stage, unit.part, unit.step)):
             if unit.part == 0 and unit.step:
                 queries = [of_q.read(scope, "0", edge, unit.step) for edge in range(self.edges)]
-            for half in range(2):
-                for fragment, line in zip(queries, scores, strict=True):
-                    score = line[2 * unit.part + half]
-                    scope.add(Assign(score, FragmentMultiply(fragment, keys, half, score, self.dtype)))
+            self._multiply(scope, queries, keys, scores, unit.part)
         if one.mask is not None:
             self._add_mask(scope, scores)
         return scores
 
     def _key(self, part: int) -> str:
         """The first of the work-item's keys in a part of 8."""
-        return f"(t + lid % 4 * 2 + {part * 8})"
+        return f"(t + {self.first_key} + lid % 4 * 2 + {part * 8})"
 
     def _add_mask(self, scope: Scope, scores: list[list[Var]]) -> None:
         """Scores in powers of two, with their mask."""
@@ -334,30 +311,63 @@ class _Lowering:
     def _add(self, scope: Scope, weights: list[list[Var]]) -> None:
         """Add the weighted values."""
         of_v = self.readers[2]
+        sums = self._shrunk(scope)
         parts = -(-self.one.columns // EDGE)
-        units = [_Unit(step, part) for step in range(KEYS // EDGE) for part in range(parts)]
+        steps = self.shape.parts * EDGE // self.shape.step
+        units = [_Unit(step, part) for step in range(steps) for part in range(parts)]
         left: list[Var] = []
         for unit, values in _ahead(units, lambda unit: of_v.read(scope, self.stage, unit.part, unit.step)):
             if unit.part == 0:
-                pairs = [(line[2 * unit.step], line[2 * unit.step + 1]) for line in weights]
-                left = [scope.let(FragmentOf(*pair, self.dtype), np.dtype(np.uint32), 4) for pair in pairs]
+                left = [self._left(scope, line, unit.step) for line in weights]
+            self._multiply(scope, left, values, sums, unit.part)
+        if not self.exact:
+            # Tensor cores cut sums off instead of rounding them, so those of a tile are added outside.
+            for of_edge, line, added in zip(self.weights, self.totals, sums, strict=True):
+                for total, more in zip(line, added, strict=True):
+                    scope.add(Assign(total, MultiplyAdd(total, of_edge.shrink, more)))
+
+    def _shrunk(self, scope: Scope) -> list[list[Var]]:
+        """What weighted values of a tile are added to: all those before it, or nothing."""
+        if not self.exact:
+            return [[scope.let(Number(0.0), FLOAT32, 4) for _ in line] for line in self.totals]
+        for of_edge, line in zip(self.weights, self.totals, strict=True):
+            for total in line:
+                scope.add(Assign(total, Splat(self.one.apply(scope, multiply.op, total, of_edge.shrink))))
+        return self.totals
+
+    def _left(self, scope: Scope, weights: list[Var], step: int) -> Var:
+        """Weights as a fragment."""
+        if not self.exact:
+            return scope.let(WordsOf(weights[step]), np.dtype(np.uint32), 4)
+        return scope.let(FragmentOf(weights[2 * step], weights[2 * step + 1], self.dtype), np.dtype(np.uint32), 4)
+
+    def _multiply(self, scope: Scope, rows: list[Var], columns: Var, sums: list[list[Var]], part: int) -> None:
+        """Add products of fragments to the sums of 16 columns."""
+        for left, (right,) in [(rows, [columns])] if self.exact else three_terms(scope, rows, [columns]):
             for half in range(2):
-                for fragment, line in zip(left, self.totals, strict=True):
-                    if 2 * unit.part + half < len(line):
-                        total = line[2 * unit.part + half]
-                        scope.add(Assign(total, FragmentMultiply(fragment, values, half, total, self.dtype)))
+                for fragment, line in zip(left, sums, strict=True):
+                    if 2 * part + half < len(line):
+                        total = line[2 * part + half]
+                        scope.add(Assign(total, FragmentMultiply(fragment, right, half, total, self.dtype)))
 
     # -- results --------------------------------------------------------------------------------------------
 
     def _end(self, scope: Scope) -> None:
         """Divide by the sum of weights, and store with what follows."""
-        one = self.one
-        sums = [[of_edge.whole(scope, lower) for lower in HALVES] for of_edge in self.weights]
-        if self.unseen is not None:
-            place = scope.narrow(f"{self.top} + (int)lid % {TEAM} / 4")
-            for edge, two in enumerate(sums):
-                for lower, total in zip(HALVES, two, strict=True):
-                    self.unseen.keep(scope, f"{place} + {edge * EDGE + 8 * lower}", total)
+        one, place = self.one, scope.narrow(f"{self.top} + (int)lid % {TEAM} / 4")
+        shares = self._shares(scope, place)
+        for edge, of_edge in enumerate(self.weights):
+            for lower in HALVES:
+                whole = of_edge.whole(scope, lower)
+                if shares is not None:
+                    whole = one.apply(scope, multiply.op, whole, shares[lower])
+                scope.add(Put(WHOLE, f"{place} + {edge * EDGE + 8 * lower}", whole))
+
+        def finish(edge: int, lower: bool, pair: Var) -> Var:
+            del edge
+            if shares is None:
+                return pair
+            return one.apply(scope, multiply.op, pair, scope.let(Splat(shares[lower]), FLOAT32, 2))
 
         def exists(row: str, column: str) -> str:
             return f"{self.first} + {row} <= {self.last} && {column} < {one.columns}"
@@ -365,14 +375,34 @@ class _Lowering:
         def store(inner: Scope, row: str, column: str, made: Var) -> None:
             own, column = inner.integer(f"{self.first} + {row}"), inner.integer(f"(long){column}")
             count = None if one.columns % LANES == 0 else inner.integer(f"min((long){LANES}, {one.columns} - {column})")
+            whole, *more = (inner.let(Item(WHOLE, f"{row} + {team * EDGE}"), FLOAT32, 1) for team in range(teams))
+            for other in more:
+                whole = one.added(inner, whole, other)
+            made = one.share(inner, made, whole)
             if self.unseen is not None:
-                self.unseen.corrected(inner, row, own, column, count, made)
+                self.unseen.correct(inner, own, column, count, made, whole)
             one.store(inner, Row(own, self.record, self.matrix, own), column, count, made)
 
-        results = Results(self.rows, -(-one.columns // 8) * 8, self.group, store, exists)
-        results.add(
-            scope, self.totals, self.top, "0", lambda edge, lower, pair: one.share(scope, pair, sums[edge][lower])
-        )
+        teams = TEAMS if self.split else 1
+        results = Results(self.rows, -(-one.columns // 8) * 8, self.shape.group, store, exists, teams)
+        results.add(scope, self.totals, self.top, "0", finish)
+
+    def _shares(self, scope: Scope, place: str) -> list[Var] | None:
+        """What a team's sums of a query are multiplied by before teams that have the same queries add them."""
+        if not self.split:
+            return None
+        (weights,) = self.weights
+        for lower, highest in zip(HALVES, weights.highest, strict=True):
+            scope.add(Put(HIGHEST, f"{place} + {8 * lower}", highest))
+        scope.add(Barrier())
+        shares = []
+        for lower in HALVES:
+            row = f"lid % {TEAM} / 4 + {8 * lower}"
+            highest, *more = (scope.let(Item(HIGHEST, f"{row} + {team * EDGE}"), FLOAT32, 1) for team in range(TEAMS))
+            for other in more:
+                highest = self.one.apply(scope, LARGER, highest, other)
+            shares.append(weights.share_of(scope, lower, highest))
+        return shares
 
 
 def _ahead(units: list[_Unit], read: Callable[[_Unit], Var]) -> Iterator[tuple[_Unit, Var]]:

@@ -35,7 +35,7 @@ from flowcompute.planner.kernel import (
     Splat,
     Var,
 )
-from flowcompute.planner.kernel_tensor import AwaitCopies, EndCopies, FragmentMultiply, Leading, Rest
+from flowcompute.planner.kernel_tensor import AwaitCopies, EndCopies, FragmentMultiply
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower_tiled_matmul import place_of_tile
 from flowcompute.planner.region import Region
@@ -50,6 +50,7 @@ from flowcompute.planner.tensor_tile import (
     TensorTile,
     copied_together,
     lines_along_k,
+    three_terms,
 )
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
@@ -295,23 +296,10 @@ class _Lowering:
             scope.add(*(Assign(a, Splat(b)) for a, b in zip(before, later, strict=True)))
 
     def _multiply(self, scope: Scope, fragments: list[list[Var]], sums: list[list[Var]]) -> None:
-        for rows, columns in self._terms(scope, *fragments):
+        for rows, columns in [tuple(fragments)] if self.exact else three_terms(scope, *fragments):
             for a, line in zip(rows, sums, strict=True):
                 for j, total in enumerate(line):
                     scope.add(Assign(total, FragmentMultiply(a, columns[j // 2], j % 2, total, self.dtype)))
-
-    def _terms(self, scope: Scope, rows: list[Var], columns: list[Var]) -> list[tuple[list[Var], list[Var]]]:
-        """Fragments whose products are added up: of float32 leading parts and what they leave, small products first."""
-        if self.exact:
-            return [(rows, columns)]
-
-        def parts(whole: list[Var]) -> tuple[list[Var], list[Var]]:
-            leading = [scope.let(Leading(one), one.dtype, one.lanes) for one in whole]
-            pairs = zip(whole, leading, strict=True)
-            return leading, [scope.let(Rest(*pair), pair[0].dtype, pair[0].lanes) for pair in pairs]
-
-        (a, rest_of_a), (b, rest_of_b) = parts(rows), parts(columns)
-        return [(rest_of_a, b), (a, rest_of_b), (a, b)]
 
     def _end_stage(self, scope: Scope, sums: list[list[Var]], totals: list[list[Var]]) -> None:
         """Tensor cores do not round sums but cut them off, so short ones are added up outside."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from flowcompute.planner.emit import Scope
-from flowcompute.planner.kernel import Barrier, For, Half, If, Item, Put, Var
+from flowcompute.planner.kernel import Barrier, Combine, For, Half, If, Item, Put, Var
 from flowcompute.planner.tensor_tile import EDGE, TEAM, TILES
 from flowcompute.spec import FLOAT32
 
@@ -24,6 +24,7 @@ class Results:
         group: work-items in the work-group.
         store: adds to a scope what stores `LANES` numbers, from a row and a column of the tile on.
         exists: the condition under which these exist.
+        teams: so many lines of teams, one below the other, are added up.
     """
 
     rows: int
@@ -31,6 +32,7 @@ class Results:
     group: int
     store: Callable[[Scope, str, str, Var], None]
     exists: Callable[[str, str], str]
+    teams: int = 1
 
     def bytes(self) -> int:
         """Of local memory."""
@@ -62,8 +64,14 @@ class Results:
         row = body.narrow(f"(int)e / {across}")
         column = body.narrow(f"(int)e % {across} * {LANES}")
         inside = body.inner(LANES)
-        made = inside.let(Item(TILES, f"{row} * {pitch} + {column}", vector=True), FLOAT32, LANES)
+        below = self.rows // self.teams
+        made, *more = (
+            inside.let(Item(TILES, f"({row} + {team * below}) * {pitch} + {column}", vector=True), FLOAT32, LANES)
+            for team in range(self.teams)
+        )
+        for other in more:
+            made = inside.let(Combine("sum", (made,), (other,), 0), FLOAT32, LANES)
         self.store(inside, row, column, made)
         body.add(If(self.exists(row, column), tuple(inside.statements)))
-        many = str(self.rows * across)
+        many = str(below * across)
         scope.add(For("e", "lid", many, str(self.group), tuple(body.statements), unroll=4), Barrier())

@@ -16,7 +16,7 @@ import numpy as np
 from flowcompute.planner.anchor import Axes, Operand
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import Argument, For, Stmt, Var
-from flowcompute.planner.kernel_tensor import Copy, Fragment, Words
+from flowcompute.planner.kernel_tensor import Copy, Fragment, Leading, Rest, Words
 
 TILES = "tiles"
 """The local array of all tiles."""
@@ -62,6 +62,7 @@ class TensorTile:
         dtype: of its numbers.
         lines, width: how many lines there are, and numbers in one: a multiple of 128 bytes, or 64.
         along_k: whether lines run along k; if not, along rows of the left operand or columns of the right one.
+        paired: whether k is read in the order 0, 2, 4, 6, 1, 3, 5, 7; where lines of 32-bit numbers run across it.
     """
 
     begin: int
@@ -69,6 +70,7 @@ class TensorTile:
     lines: int
     width: int
     along_k: bool
+    paired: bool = False
 
     @property
     def numbers(self) -> int:
@@ -85,7 +87,7 @@ class TensorTile:
         chunks = self.width // self.chunk
         if self.dtype.itemsize == 4 and not self.along_k:
             # Words of four lines are read at once, two chunks of each.
-            return f"{line} % 4 * 2"
+            return f"{line} / 2 % 4 * 2" if self.paired else f"{line} % 4 * 2"
         # Two lines of 64 bytes are all banks once, and have one order.
         return f"{line} % 8" if chunks >= 8 else f"{line} / {8 // chunks} % {chunks}"
 
@@ -199,11 +201,19 @@ class Reader:
     of twice 8 columns.
     """
 
-    def __init__(self, scope: Scope, tile: TensorTile, first: str, *, right: bool) -> None:
-        """Declare the work-item's places; `first` is the team's first row or column, a multiple of what a team has."""
+    def __init__(self, scope: Scope, tile: TensorTile, first: str, *, right: bool, depth: str = "0") -> None:
+        """Declare the work-item's places.
+
+        Args:
+            scope: where to.
+            tile: what is read.
+            first: the team's first row or column, a multiple of what a team has.
+            right: whether it is the right operand.
+            depth: where the team's k begins; if that is not at 0, lines along k are read for one step only.
+        """
         self.tile, self.right = tile, right
         if tile.dtype.itemsize == 4 and not tile.along_k:
-            self._places_of_words(scope, first)
+            self._places_of_words(scope, first, depth)
             return
         # The second matrix is the next along k of the right operand, the next down of the left one.
         line, chunk = "lid % 16", "lid / 16 % 2"
@@ -211,9 +221,9 @@ class Reader:
             line, chunk = "(lid % 8 + lid / 16 % 2 * 8)", "lid / 8 % 2"
         line, chunk = scope.narrow(line), scope.narrow(chunk)
         if tile.along_k:
-            base = f"({first} + {line}) * {tile.width}"
+            base, chunk = f"({first} + {line}) * {tile.width}", f"{depth} / {tile.chunk} + {chunk}"
         else:
-            base, chunk = f"{line} * {tile.width}", f"{first} / {tile.chunk} + {chunk}"
+            base, chunk = f"({depth} + {line}) * {tile.width}", f"{first} / {tile.chunk} + {chunk}"
         self.base = scope.narrow(_sum(base, tile.begin))
         self.turned = scope.narrow(f"(({chunk}) ^ ({tile.turned(line)})) * {tile.chunk}")
 
@@ -228,11 +238,12 @@ class Reader:
         place = place if stage == "0" else f"{stage} * {tile.numbers} + {place}"
         return scope.let(Fragment(TILES, place, tile.dtype, transposed=not tile.along_k), _UINT32, 4)
 
-    def _places_of_words(self, scope: Scope, first: str) -> None:
+    def _places_of_words(self, scope: Scope, first: str, depth: str) -> None:
         """As for fragments, but nothing turns 32-bit numbers: each work-item reads its own four."""
         tile = self.tile
         k, other = scope.narrow("lid % 4"), scope.narrow("lid / 4 % 8")
-        self.base = scope.narrow(_sum(f"{k} * {tile.width} + {other} % 4", tile.begin))
+        line = f"({depth} + {k}{' * 2' if tile.paired else ''})"
+        self.base = scope.narrow(_sum(f"{line} * {tile.width} + {other} % 4", tile.begin))
         self.turned = scope.narrow(f"(({first} / 4 + {other} / 4) ^ ({k} * 2)) * 4")
 
     def _words(self, scope: Scope, stage: str, part: int, step: int) -> Var:
@@ -244,10 +255,22 @@ class Reader:
             along_k, across = (two, one) if self.right else (one, two)
             chunks = part * 4 + across * 2
             at = f"({self.turned} ^ {chunks * 4})" if chunks else self.turned
-            place = _sum(f"{self.base} + {at}", (step * 8 + along_k * 4) * tile.width)
+            place = _sum(f"{self.base} + {at}", (step * 8 + along_k * (1 if tile.paired else 4)) * tile.width)
             places.append(place if stage == "0" else f"{stage} * {tile.numbers} + {place}")
         first, second, third, last = places
         return scope.let(Words(TILES, (first, second, third, last)), _UINT32, 4)
+
+
+def three_terms(scope: Scope, rows: list[Var], columns: list[Var]) -> list[tuple[list[Var], list[Var]]]:
+    """Fragments of float32 whose products are added up: of leading parts and what they leave, small products first."""
+
+    def parts(whole: list[Var]) -> tuple[list[Var], list[Var]]:
+        leading = [scope.let(Leading(one), one.dtype, one.lanes) for one in whole]
+        pairs = zip(whole, leading, strict=True)
+        return leading, [scope.let(Rest(*pair), pair[0].dtype, pair[0].lanes) for pair in pairs]
+
+    (a, rest_of_a), (b, rest_of_b) = parts(rows), parts(columns)
+    return [(rest_of_a, b), (a, rest_of_b), (a, b)]
 
 
 def _sum(text: str, more: int) -> str:

@@ -15,12 +15,9 @@ from flowcompute.elements.arithmetic import multiply, subtract
 from flowcompute.planner.anchor import Operand, times
 from flowcompute.planner.attention import Attention
 from flowcompute.planner.emit import Scope
-from flowcompute.planner.kernel import Array, Assign, For, If, Item, Load, MultiplyAdd, Number, Put, Splat, Var
+from flowcompute.planner.kernel import Assign, For, If, Load, MultiplyAdd, Number, Splat, Var
 from flowcompute.planner.tensor_weights import LARGER, POWER, in_powers
 from flowcompute.spec import FLOAT32
-
-WHOLE = "whole"
-"""The sum of each query's weights."""
 
 
 @dataclass(frozen=True)
@@ -30,26 +27,25 @@ class Unseen:
     Attributes:
         one: the attention.
         record, matrix: whose queries the work-group has.
-        rows: queries of the work-group.
     """
 
     one: Attention
     record: str
     matrix: str
-    rows: int
 
-    def array(self) -> Array:
-        """Its local memory."""
-        return Array(WHOLE, FLOAT32, 1, self.rows, local=True)
+    def correct(self, scope: Scope, query: str, column: str, count: str | None, made: Var, whole: Var) -> None:
+        """Compute results of a query from `column` on again if a value that it does not see may have spoilt them.
 
-    def keep(self, scope: Scope, row: str, total: Var) -> None:
-        """Remember the sum of weights of a query of the work-group."""
-        scope.add(Put(WHOLE, row, total))
-
-    def corrected(self, scope: Scope, row: str, query: str, column: str, count: str | None, made: Var) -> None:
-        """Compute results of a query from `column` on again if a value that it does not see may have spoilt them."""
+        Args:
+            scope: where to.
+            query: the query.
+            column: the first of the results.
+            count: how many there are; None for all lanes.
+            made: the results.
+            whole: the sum of the query's weights.
+        """
         one = self.one
-        total, whole = one.tree(scope, "sum", made), scope.let(Item(WHOLE, row), FLOAT32, 1)
+        total = one.tree(scope, "sum", made)
         inner = scope.inner(1)
         highest, weights = inner.let(one.lowest, FLOAT32), inner.let(Number(0.0), FLOAT32)
         sums = inner.let(Number(0.0), FLOAT32, made.lanes)

@@ -33,10 +33,11 @@ class Weights:
         self.one = one
         self.highest = [scope.let(one.lowest, FLOAT32, 1) for _ in HALVES]
         self.total = scope.let(Number(0.0), FLOAT32, 4)
+        self.shrink = self.total
         self.scale = None if one.mask is not None else scope.let(Number(in_powers(one.scale)), FLOAT32, 4)
 
-    def next(self, scope: Scope, scores: Sequence[Var], sums: Sequence[Var]) -> list[Var]:
-        """The weights of a tile of keys; what was summed so far shrinks as the largest score grows."""
+    def next(self, scope: Scope, scores: Sequence[Var]) -> list[Var]:
+        """The weights of a tile of keys; what was summed so far is to be multiplied by `shrink`."""
         one = self.one
         highest = [
             self._highest(scope, scores, before, lower) for before, lower in zip(self.highest, HALVES, strict=True)
@@ -49,10 +50,13 @@ class Weights:
         for weight in weights:
             total = one.added(scope, total, weight)
         scope.add(Assign(self.total, Splat(total)))
-        for sum_ in sums:
-            scope.add(Assign(sum_, Splat(one.apply(scope, multiply.op, sum_, shrink))))
         scope.add(*(Assign(before, Splat(now)) for before, now in zip(self.highest, highest, strict=True)))
+        self.shrink = shrink
         return weights
+
+    def share_of(self, scope: Scope, lower: bool, highest: Var) -> Var:
+        """What sums of a query are multiplied by to be added to those of teams with a larger score."""
+        return self._power(scope, self.highest[lower], self._minus_powers(scope, highest))
 
     def whole(self, scope: Scope, lower: bool) -> Var:
         """The sum of a query's weights, of all classes."""

@@ -182,10 +182,10 @@ void k0(
         int i116 = (int)(lid % 16);
         int i117 = (int)(lid / 16 % 2);
         int i118 = (int)((i114 + i116) * 64);
-        int i119 = (int)(((i117) ^ (i116 % 8)) * 8);
+        int i119 = (int)(((0 / 8 + i117) ^ (i116 % 8)) * 8);
         int i120 = (int)(lid % 16);
         int i121 = (int)(lid / 16 % 2);
-        int i122 = (int)(i120 * 64 + 12288);
+        int i122 = (int)((0 + i120) * 64 + 12288);
         int i123 = (int)(((i115 / 8 + i121) ^ (i120 % 8)) * 8);
         float4 v124 = (float4)(-0x0.0p+0f);
         float4 v125 = (float4)(-0x0.0p+0f);
@@ -368,7 +368,7 @@ void k0(
             int i175 = (int)((int)e / 16);
             int i176 = (int)((int)e % 16 * 4);
             if (i4 + i175 < n && i5 + i176 < 50) {
-                float4 v177 = *(__local float4 *)(tiles + i175 * 72 + i176);
+                float4 v177 = *(__local float4 *)(tiles + (i175 + 0) * 72 + i176);
                 long i178 = i5 + i176;
                 long i179 = min((long)4, 50 - i178);
                 long i180 = i4 + i175;

@@ -28,6 +28,7 @@ from flowcompute.planner.kernel_tensor import (
     Leading,
     Rest,
     Words,
+    WordsOf,
 )
 from flowcompute.spec import FLOAT32
 
@@ -235,6 +236,8 @@ class _WorkGroup:
                 case Rest(operand, leading):
                     both = (np.ascontiguousarray(of(one)).view(np.float32) for one in (operand, leading))
                     return np.subtract(*both).view(np.uint32)
+                case WordsOf(operand):
+                    return np.ascontiguousarray(of(operand)[:, [0, 2, 1, 3]]).view(np.uint32)
                 case Join(low, high):
                     return np.concatenate([of(low), of(high)], axis=1)
                 case Across(operand, bit):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,8 @@ import flowcompute as fc
 from flowcompute.elements import Constant, Element
 from flowcompute.errors import PlanError
 from flowcompute.gpu._cl import cl
-from flowcompute.gpu.device import all_devices
+from flowcompute.gpu.device import all_devices, select_device
+from flowcompute.gpu.programs import build
 from flowcompute.graph.graph import build_graph
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.plan import Plan
@@ -60,3 +62,9 @@ def real_device() -> str:
             if device.traits.tensor_cores:
                 return f"gpu:{position}"
     pytest.skip("needs an NVIDIA GPU of compute capability 8.0 or more with its OpenCL driver")
+
+
+def compiles_without_assembly(text: str) -> bool:
+    """Whether the CPU's compiler takes a kernel whose inline assembly is left out; it raises what it says if not."""
+    assert "asm" in text
+    return build(select_device("cpu", needs_float64=False), re.sub(r"asm[^;]*(?:;\"[^;]*)?\);", "", text)) is not None

@@ -12,10 +12,11 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements import Element
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower_tensor_attention import lower_tensor_attention
 from flowcompute.planner.steps import RegionStep
 from tests.golden.test_golden import NVIDIA
-from tests.gpu.tensor_devices import emulated, plan_on_paper, real_device
+from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper, real_device
 from tests.gpu.test_attention import defined
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -85,6 +86,10 @@ CASES = {
     "causal, fewer keys": Case(70, 40, 16, 16, causal=True),
     "a window": Case(70, 200, 16, 16, causal=True, window=20),
     "a window and a mask": Case(40, 40, 16, 16, causal=True, window=9, masked=True),
+    "few queries": Case(5, 200, 16, 24, heads=2, kv_heads=1),
+    "few queries, and a mask": Case(4, 70, 16, 16, masked=True),
+    "few queries, causal": Case(7, 90, 4, 8, causal=True, odd=True),
+    "few queries and keys": Case(7, 3, 16, 16, causal=True),
     "no finite numbers": Case(20, 40, 16, 16, odd=True),
     "none where it is unseen": Case(66, 80, 2, 5, causal=True, odd=True),
     "none outside of windows": Case(30, 90, 3, 4, causal=True, window=30, odd=True, masked=True),
@@ -103,11 +108,27 @@ def test_attention_has_its_definition(name: str) -> None:
     case.check(made)
 
 
+PARTS = {
+    "ragged": Case(37, 70, 24, 40, dtype="f4"),
+    "of several blocks": Case(150, 70, 16, 16, dtype="f4", causal=True),
+    "few queries": Case(5, 140, 9, 7, dtype="f4", masked=True),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_float32_is_multiplied_in_parts(name: str) -> None:
+    case = PARTS[name]
+    q, k, v = case.arrays()
+    made = emulated(case.root(), {"q": q, "k": k, "v": v}, precision="tf32x3")
+    wanted = defined(q, k, v, case.mask(), case.causal)
+    np.testing.assert_allclose(made, wanted, rtol=0, atol=3e-6)
+
+
 def test_results_of_queries_depend_on_no_block(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case(70, 140, 16, 16)
     streams = dict(zip("qkv", case.arrays(), strict=True))
     made = emulated(case.root(), streams)
-    monkeypatch.setattr("flowcompute.planner.lower_tensor_attention.FEW", 1000)
+    monkeypatch.setattr("flowcompute.planner.tensor_attention_shape.FEW", 1000)
     assert np.array_equal(made, emulated(case.root(), streams))
 
 
@@ -138,7 +159,7 @@ def test_what_is_too_large_for_local_memory_has_tiles_of_plain_numbers() -> None
         plan = plan_on_paper(Case(20, 20, size, size).root())
         (step,) = (step for step in plan.steps if isinstance(step, RegionStep))
         small = replace(NVIDIA, local_bytes=48 << 10)
-        assert (lower_tensor_attention(plan.graph, step.region, small, "k0") is not None) == fits
+        assert (lower_tensor_attention(plan.graph, step.region, KernelStyle(small), "k0") is not None) == fits
 
 
 @pytest.mark.parametrize("name", CASES | LARGE)
@@ -149,3 +170,17 @@ def test_attention_on_a_device(name: str) -> None:
     case.check(made)
     single = fc.Strategy(batch_bytes=1)
     assert np.array_equal(made, np.asarray(fc.resolve(case.root(), device=device, strategy=single)), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(7, 90, 24, 5, causal=True, window=9, masked=True),
+        Case(150, 90, 7, 5, causal=True),
+        Case(20, 70, 16, 18, dtype="f4", masked=True),
+    ],
+    ids=str,
+)
+def test_texts_are_opencl_but_for_their_assembly(case: Case) -> None:
+    (kernel,) = plan_on_paper(fc.tanh(case.root()) * 2, precision="tf32x3").kernels
+    assert compiles_without_assembly(kernel.source)

@@ -13,7 +13,7 @@ import flowcompute as fc
 from flowcompute.elements import Element
 from flowcompute.planner.lower_tensor_matmul import SHAPES, Tile
 from tests.golden.test_golden import GPU, NVIDIA
-from tests.gpu.tensor_devices import emulated, plan_on_paper, real_device
+from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper, real_device
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -132,6 +132,15 @@ def test_other_devices_have_tiles_of_plain_numbers() -> None:
     for itemsize, tiles in SHAPES.items():
         assert all(tile.local_bytes(itemsize) <= NVIDIA.local_bytes for tile in tiles)
         assert tiles[-1].local_bytes(itemsize) <= 48 << 10, "every device has as much"
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((70, 33, 51), "f2"), ((70, 65, 130), BFLOAT16), ((70, 64, 67), "f4")], ids=str
+)
+def test_texts_are_opencl_but_for_their_assembly(shape: tuple[int, int, int], dtype: Any) -> None:
+    product, *_ = row_product(*shape, dtype)
+    (kernel,) = plan_on_paper(fc.tanh(product) * 2, precision="tf32x3").kernels
+    assert compiles_without_assembly(kernel.source)
 
 
 # -- on a device --------------------------------------------------------------------------------------
