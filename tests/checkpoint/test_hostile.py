@@ -211,6 +211,12 @@ def test_wrong_entries_are_said(changes: dict[str, Any], said: str) -> None:
         read(with_fields(**changes))
 
 
+def test_a_checksum_under_another_name_is_none() -> None:
+    content = with_fields()[:-32]
+    with pytest.raises(CheckpointError, match="do not have the checksum that it ends with"):
+        read(sealed(content.replace(b"\xa6sha256", b"\xa6sha257")))
+
+
 def test_a_newer_version_is_refused_in_one_clear_line_and_not_fallen_back_from() -> None:
     newer = SMALL.copy()
     with CheckpointFolder.open(PATH, SimulatedFiles(newer)) as folder:
