@@ -28,15 +28,22 @@ class Interrupts:
     Args:
         ask: called at the first signal, in the middle of whatever the main thread does.
         finish: called after that with the signal's number; may wait for the end and raise.
+        over: whether there is nothing left to end: the signal goes to whom it would have gone to.
 
     Attributes:
         received: the first signal, None before.
     """
 
-    def __init__(self, ask: Callable[[], object], finish: Callable[[int], object] = lambda _: None) -> None:
+    def __init__(
+        self,
+        ask: Callable[[], object],
+        finish: Callable[[int], object] = lambda _: None,
+        over: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.received: int | None = None
         self._ask = ask
         self._finish = finish
+        self._over = over
         self._earlier: dict[int, Handler] = {}
 
     def __enter__(self) -> Self:
@@ -63,6 +70,12 @@ class Interrupts:
         self._earlier.clear()
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
+        if self._over():
+            # Whoever took over from us and passes signals on deals with it already.
+            if signal.getsignal(signum) == self._handle:
+                self.__exit__()
+                signal.raise_signal(signum)
+            return
         if self.received is not None:
             raise farewell(signum)
         self.received = signum

@@ -126,7 +126,8 @@ class Run:
         _begun.add(self)
         if self._request.path is not None:
             # Before anything of the checkpoint can be seen: who sees it may send the signal.
-            self._interrupts = Interrupts(self._ask_freeze, self._finish_frozen).__enter__()
+            self._interrupts = Interrupts(self._ask_freeze, self._finish_frozen, self._settled.is_set)
+            self._interrupts.__enter__()
         self._display = Display.start(self._record, progress)
         self._thread.start()
 
@@ -157,14 +158,18 @@ class Run:
         refuse_in_trio_task("wait for a run")
         if self._is_own_thread():
             raise RunError("a run cannot wait for itself", hint="in on_batch= and the like only call run.stop()")
+        interrupts = Interrupts(self.stop) if self._interrupts is None else None
         try:
-            with Interrupts(self.stop) if self._interrupts is None else self._interrupts as interrupts:
+            with interrupts or contextlib.nullcontext():
                 settled = self._wait_settled(timeout_s)
         except (KeyboardInterrupt, SystemExit):
             self.stop()
             self._error_seen = True
             raise
-        if self._interrupts is None and interrupts.received:
+        finally:
+            if self._interrupts is not None and self._settled.is_set():
+                self._interrupts.__exit__()
+        if interrupts is not None and interrupts.received:
             self._error_seen = True
             raise farewell(interrupts.received)
         if not settled:

@@ -356,3 +356,46 @@ def test_a_signal_freezes_or_leaves_nothing(tmp_path: Path, number: int, code: i
         fc.thaw(where).resolve(device="numpy", progress=False)
         np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.full((6000, 4), 2, "f4"))
         assert not list(tmp_path.glob(".y.npy.*"))
+
+
+def test_signals_go_where_they_went_before_once_the_run_is_over(x: fc.Element, tmp_path: Path) -> None:
+    got: list[int] = []
+    earlier = signal.signal(signal.SIGTERM, lambda number, _: got.append(number))
+    try:
+        own = signal.getsignal(signal.SIGTERM)
+        fc.run(x * 2, device="numpy", progress=False, checkpoint=tmp_path / "waited")
+        assert signal.getsignal(signal.SIGTERM) is own
+        run = fc.start(x * 2, device="numpy", progress=False, checkpoint=tmp_path / "alone")
+        assert signal.getsignal(signal.SIGTERM) is not own
+        while run.is_running:
+            pass
+        signal.raise_signal(signal.SIGTERM)
+        assert got == [signal.SIGTERM]
+        assert signal.getsignal(signal.SIGTERM) is own
+        assert run.value.shape == DATA.shape
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
+
+
+def test_a_second_signal_does_not_wait(x: fc.Element, tmp_path: Path) -> None:
+    earlier, go = signal.signal(signal.SIGINT, signal.default_int_handler), threading.Event()
+    try:
+
+        def hit(run: fc.Run) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            while run._interrupts is None or run._interrupts.received is None:
+                pass
+            os.kill(os.getpid(), signal.SIGINT)
+            go.wait(20)
+
+        run = fc.start(x * 2, device="numpy", progress=False, checkpoint=tmp_path / "ckpt", on_batch=hit)
+        with pytest.raises(KeyboardInterrupt):
+            run.wait(30)
+        assert run.is_running
+        go.set()
+        run.join(20)
+        assert not run.is_running
+        assert (x * 2).resolve(device="numpy", progress=False, checkpoint=tmp_path / "ckpt").shape == DATA.shape
+    finally:
+        go.set()
+        signal.signal(signal.SIGINT, earlier)
