@@ -60,7 +60,15 @@ from flowcompute.elements.logic import (
 )
 from flowcompute.elements.pad import pad
 from flowcompute.elements.reduce import all, any, argmax, argmin, max, mean, min, prod, std, sum, var
-from flowcompute.elements.scan import cumulative_max, cumulative_min, cumulative_prod, cumulative_sum, ema, scan
+from flowcompute.elements.scan import (
+    cumulative_max,
+    cumulative_min,
+    cumulative_prod,
+    cumulative_sum,
+    ema,
+    linear_recurrence,
+    scan,
+)
 from flowcompute.elements.shape import (
     broadcast_to,
     concat,
@@ -223,6 +231,7 @@ __all__ = [
     "last",
     "less",
     "less_equal",
+    "linear_recurrence",
     "log",
     "log1p",
     "log2",

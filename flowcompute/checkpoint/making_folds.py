@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.maker import HALF, Kept, require
-from flowcompute.elements.compute import Constant, common_length
+from flowcompute.elements.compute import Constant, broadcast, common_length
 from flowcompute.elements.op import Attrs
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, is_float
 
@@ -74,7 +74,20 @@ def made_scan(kept: Kept) -> Any:
     require(x.spec.is_stream if axis is None else axis < len(x.spec.shape), "axis")
     require(x.dtype not in (BOOL, *HALF), "dtype")
     made: Attrs = {"axis": axis}
+    if name in ("cumulative_sum", "cumulative_prod") and "exclusive" in attrs:
+        made["exclusive"] = attrs.flag("exclusive")
     if name == "ema":
         alpha = made["alpha"] = attrs.take("alpha")
         require(type(alpha) in (int, float) and 0 < alpha <= 1 and axis is None and is_float(x.dtype), "alpha")
     return kept.compute(x.dtype, x.spec.shape, x.spec.stream, made)
+
+
+def made_recurrence(kept: Kept) -> Any:
+    """A recurrence of factors and of what is added."""
+    operands = list(kept.operands(2))
+    require(operands[0].dtype == operands[1].dtype in (FLOAT32, FLOAT64), "dtype")
+    aligned, shape, stream = broadcast(kept.op.name, operands)
+    require(all(one is other for one, other in zip(aligned, operands, strict=True)), "operands")
+    axis = kept.attrs.maybe("axis", kept.attrs.whole)
+    require(stream is not None if axis is None else axis < len(shape), "axis")
+    return kept.compute(operands[0].dtype, shape, stream, {"axis": axis})

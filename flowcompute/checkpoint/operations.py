@@ -15,7 +15,14 @@ from flowcompute.elements.nn.attention import ATTENTION
 from flowcompute.elements.nn.windows import WINDOWS
 from flowcompute.elements.op import Op
 from flowcompute.elements.pad import PAD
-from flowcompute.elements.scan import CUMULATIVE_MAX, CUMULATIVE_MIN, CUMULATIVE_PROD, CUMULATIVE_SUM, EMA
+from flowcompute.elements.scan import (
+    CUMULATIVE_MAX,
+    CUMULATIVE_MIN,
+    CUMULATIVE_PROD,
+    CUMULATIVE_SUM,
+    EMA,
+    LINEAR_RECURRENCE,
+)
 from flowcompute.elements.spool import SPOOL
 
 
@@ -57,6 +64,7 @@ _MAKERS: tuple[tuple[Maker, tuple[Op, ...]], ...] = (
     (making_folds.made_histogram, (statistics.HISTOGRAM,)),
     (making_folds.made_segments, _SEGMENTS),
     (making_folds.made_scan, (CUMULATIVE_SUM, CUMULATIVE_PROD, CUMULATIVE_MAX, CUMULATIVE_MIN, EMA)),
+    (making_folds.made_recurrence, (LINEAR_RECURRENCE,)),
 )
 
 

@@ -8,7 +8,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_length
+from flowcompute.elements.compute import (
+    Compute,
+    Operand,
+    as_element,
+    broadcast,
+    cast,
+    common_dtype,
+    common_length,
+    is_weak,
+)
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.reduce import normalise_axes
 from flowcompute.elements.site import user_site
@@ -42,6 +51,7 @@ CUMULATIVE_PROD = _scan("cumulative_prod", np.cumulative_prod)
 CUMULATIVE_MAX = _scan("cumulative_max", np.maximum.accumulate)
 CUMULATIVE_MIN = _scan("cumulative_min", np.minimum.accumulate)
 EMA = _scan("ema", np.asarray)
+LINEAR_RECURRENCE = Op("linear_recurrence", 2, Kind.SCAN, np.asarray, _declared, cost=10)
 SCAN = _scan("scan", np.asarray)
 
 
@@ -65,15 +75,16 @@ def _axis(op: str, element: Any, axis: int | None) -> int | None:
     return None if normal == 0 else normal - 1
 
 
-def _build(op: Op, x: Any, axis: int | None, dtype: np.dtype) -> Compute:
+def _build(op: Op, x: Any, axis: int | None, dtype: np.dtype, *, exclusive: bool = False) -> Compute:
     """The scan in `dtype`; half formats are scanned in float32 and rounded, bools as the numbers 0 and 1."""
     wide = FLOAT32 if dtype in (FLOAT16, BFLOAT16) else UINT8 if dtype == BOOL else dtype
     element = cast(x, wide)
-    made = Compute(op, (element,), Spec(wide, element.spec.shape, element.spec.stream), {"axis": axis})
+    attrs = {"axis": axis, **({"exclusive": True} if exclusive else {})}
+    made = Compute(op, (element,), Spec(wide, element.spec.shape, element.spec.stream), attrs)
     return cast(made, dtype)  # type: ignore[return-value]
 
 
-def _accumulating(op: Op, x: Operand, axis: int | None, dtype: npt.DTypeLike | None) -> Compute:
+def _accumulating(op: Op, x: Operand, axis: int | None, dtype: npt.DTypeLike | None, *, exclusive: bool) -> Compute:
     element = as_element(x, op.name)
     along = _axis(op.name, element, axis)
     try:
@@ -83,10 +94,12 @@ def _accumulating(op: Op, x: Operand, axis: int | None, dtype: npt.DTypeLike | N
         raise SpecError(str(error), element=op.name, site=user_site()) from error
     if result == BOOL:
         raise SpecError("has no bool result", element=op.name, site=user_site(), hint="use cumulative_max of bools")
-    return _build(op, element, along, result)
+    return _build(op, element, along, result, exclusive=exclusive)
 
 
-def cumulative_sum(x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike | None = None) -> Compute:
+def cumulative_sum(
+    x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike | None = None, exclusive: bool = False
+) -> Compute:
     """Running sum along `axis` (axis 0 of a stream is the stream), each item's own number included.
 
     Integers and bools add up in int64 or uint64, floats with the error of sums in float64 over
@@ -96,16 +109,20 @@ def cumulative_sum(x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike 
         x: any element.
         axis: may be left out where there is only one.
         dtype: of the result.
+        exclusive: each item's own number left out, so the first result is 0 (the name that JAX's and
+            TensorFlow's scans have; the Array API's `include_initial` would make the axis longer).
 
     Raises:
         SpecError: without `axis` where there are several.
     """
-    return _accumulating(CUMULATIVE_SUM, x, axis, dtype)
+    return _accumulating(CUMULATIVE_SUM, x, axis, dtype, exclusive=exclusive)
 
 
-def cumulative_prod(x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike | None = None) -> Compute:
-    """Running product along `axis`; see `cumulative_sum`."""
-    return _accumulating(CUMULATIVE_PROD, x, axis, dtype)
+def cumulative_prod(
+    x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike | None = None, exclusive: bool = False
+) -> Compute:
+    """Running product along `axis`; see `cumulative_sum`. The first exclusive result is 1."""
+    return _accumulating(CUMULATIVE_PROD, x, axis, dtype, exclusive=exclusive)
 
 
 def cumulative_max(x: Operand, axis: int | None = None) -> Compute:
@@ -118,6 +135,41 @@ def cumulative_min(x: Operand, axis: int | None = None) -> Compute:
     """Running minimum along `axis`; NaN from the first NaN on."""
     element = as_element(x, "cumulative_min")
     return _build(CUMULATIVE_MIN, element, _axis("cumulative_min", element, axis), element.dtype)
+
+
+def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Compute:
+    """The first-order recurrence `h[t] = a[t] * h[t-1] + b[t]` along `axis`, begun with 0: every h.
+
+    Each step is a fused multiply-add in the dtype of the numbers (half formats in float32), so
+    after T steps with |a| <= r < 1 an answer differs from the exact one by at most
+    `eps / (1 - r)` of the largest h, `eps` being half a unit in the last place.
+
+    Args:
+        a: factors; broadcast with `b`.
+        b: what is added; both are promoted to one floating dtype.
+        axis: may be left out where there is only one; axis 0 of a stream is the stream.
+
+    Raises:
+        SpecError: for integers, without `axis` where there are several, or shapes that do not fit.
+    """
+    name = LINEAR_RECURRENCE.name
+    left, right = as_element(a, name), as_element(b, name)
+    # Python's numbers take the dtype of what they stand beside.
+    known = [one for one, operand in ((left, a), (right, b)) if not is_weak(operand)]
+    dtype = common_dtype(name, known or [left, right])
+    if not is_float(dtype):
+        raise SpecError(
+            "runs on floating dtypes",
+            element=name,
+            site=user_site(),
+            got=dtype.name,
+            hint='cast with .astype("float32")',
+        )
+    wide = FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
+    inputs, shape, stream = broadcast(name, [cast(left, wide), cast(right, wide)])
+    whole = left if left.ndim >= right.ndim else right
+    made = Compute(LINEAR_RECURRENCE, tuple(inputs), Spec(wide, shape, stream), {"axis": _axis(name, whole, axis)})
+    return cast(made, dtype)  # type: ignore[return-value]
 
 
 def ema(x: Operand, alpha: float) -> Compute:

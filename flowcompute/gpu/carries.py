@@ -13,9 +13,71 @@ from flowcompute.planner.canonical import merge_dtype
 from flowcompute.planner.kernel import register_dtype
 from flowcompute.planner.scan import RUN, Carry
 from flowcompute.planner.scan_point import REDUCTIONS, identity_of, scan_wide
+from flowcompute.spec import FLOAT64
 
 
-class TileCarry(Carry):
+class DeviceCarry(Carry):
+    """A carry that kernels read and change.
+
+    Args:
+        node: the scan.
+        memory: where the device finds it.
+        state: its numbers, at the beginning.
+    """
+
+    def __init__(self, node: Node, memory: Memory, state: np.ndarray) -> None:
+        self._node = node
+        self._memory = memory
+        self._state = state
+        self._launches = 0
+        self._position = 0
+        self._memory.forget({("state", node.id)})
+
+    def begin(self, tiles: int) -> int:
+        """A launch over so many tiles begins; gives its number."""
+        del tiles
+        self._launches += 1
+        return self._launches
+
+    def advanced(self, position: int) -> None:
+        """The launch has ended, with the record before `position`."""
+        self._position = position
+
+    def buffer(self, kind: str) -> cl.Buffer:
+        """What the kernel's argument of this kind points to."""
+        return self._memory.state((kind, self._node.id), self._state)
+
+    def fetched(self) -> np.ndarray:
+        """The numbers as kernels have left them."""
+        if self._launches:
+            self._memory.fetch(("state", self._node.id), self._state)
+        return self._state
+
+
+class LastCarry(DeviceCarry):
+    """The carry of a recurrence: the last result; that of an average is None before its first record."""
+
+    def __init__(self, node: Node, memory: Memory) -> None:
+        assert node.op is not None
+        self._begins = node.op.name == "ema"
+        dtype = FLOAT64 if self._begins else register_dtype(node.spec.dtype)
+        super().__init__(node, memory, np.zeros(node.spec.item_numbers, dtype))
+
+    def snapshot(self) -> dict[str, Any]:
+        """See `DecayScan.snapshot`."""
+        if self._begins and self._position == 0:
+            return {"carry": None}
+        return {"carry": self.fetched().reshape(self._node.spec.shape).copy()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        if state["carry"] is not None:
+            self._state[...] = np.reshape(state["carry"], -1)
+            self._position = max(self._position, 1)
+        self._memory.forget({("state", self._node.id)})
+
+
+class TileCarry(DeviceCarry):
     """The carry of a scan by an associative operation: of tiles, of runs, and inside the open run.
 
     Args:
@@ -26,13 +88,9 @@ class TileCarry(Carry):
     """
 
     def __init__(self, node: Node, records: int, memory: Memory, batch_items: int) -> None:
-        self._node = node
+        super().__init__(node, memory, np.empty((3, node.spec.item_numbers), scan_wide(node)))
         self._records = records
-        self._memory = memory
-        self._state = np.empty((3, node.spec.item_numbers), scan_wide(node))
         self._words = np.zeros(2, np.uint64)
-        self._launches = 0
-        self._position = 0
         self._room(batch_items // records + 2)
         self.restore({"carry": None, "runs": None, "run": None})
 
@@ -43,24 +101,19 @@ class TileCarry(Carry):
             self._memory.forget({("words", self._node.id)})
 
     def begin(self, tiles: int) -> int:
-        """A launch over so many tiles begins; gives its number, which marks its words."""
+        """Make room for the words of a launch, which its number marks; see `DeviceCarry.begin`."""
         self._room(tiles)
-        self._launches += 1
-        return self._launches
-
-    def advanced(self, position: int) -> None:
-        """The launch has ended, with the record before `position`."""
-        self._position = position
+        return super().begin(tiles)
 
     def buffer(self, kind: str) -> cl.Buffer:
         """What the kernel's argument of this kind points to."""
-        array = self._state if kind == "state" else self._words
-        return self._memory.state((kind, self._node.id), array)
+        if kind == "state":
+            return super().buffer(kind)
+        return self._memory.state((kind, self._node.id), self._words)
 
     def snapshot(self) -> dict[str, Any]:
         """See `TiledScan.snapshot`: parts that have not begun are None."""
-        if self._launches:
-            self._memory.fetch(("state", self._node.id), self._state)
+        self.fetched()
         inside = self._position % self._records
         begun = (self._position >= self._records, inside >= RUN, inside % RUN > 0)
         own = register_dtype(self._node.spec.dtype)

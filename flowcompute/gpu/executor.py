@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements import Constant
+from flowcompute.elements.op import Kind
 from flowcompute.errors import KernelError
 from flowcompute.gpu._cl import cl
-from flowcompute.gpu.carries import TileCarry
+from flowcompute.gpu.carries import DeviceCarry, LastCarry, TileCarry
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.memory import Memory, memory_of
 from flowcompute.gpu.programs import build, save_new_programs
@@ -22,7 +23,7 @@ from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
 from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
 from flowcompute.planner.plan import Clock, Plan
-from flowcompute.planner.scan import Carry
+from flowcompute.planner.scan import Carry, make_scan
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.strategy import KernelKnobs
 
@@ -110,11 +111,16 @@ class OpenCLExecutor(StepExecutor):
     def make_carry(self, step: RegionStep) -> Carry | None:
         """A carry in the device's memory."""
         kernel, region = step.kernel, step.region
-        if kernel is None or kernel.work != "scan" or region.anchor is None:
+        if region.anchor is None or self.nodes[region.anchor].kind is not Kind.SCAN:
             return None
+        node = self.nodes[region.anchor]
+        if kernel is None or not any(argument.kind == "state" for argument in kernel.arguments):
+            return make_scan(node)
         assert self._memory is not None
+        if kernel.work == "walk":
+            return LastCarry(node, self._memory)
         room = self.one_pass.clock_of(region.anchor).batch_items
-        return TileCarry(self.nodes[region.anchor], kernel.block, self._memory, room)
+        return TileCarry(node, kernel.block, self._memory, room)
 
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         """Launch a region's kernel and bring its results to the host where they are needed there."""
@@ -129,8 +135,8 @@ class OpenCLExecutor(StepExecutor):
         blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
         self._make_partials(step, kernel, blocks)
         self._written = []
-        carry = self._scans.get(region.anchor) if kernel.work == "scan" and region.anchor is not None else None
-        launch = carry.begin(blocks) if isinstance(carry, TileCarry) else 0
+        carry = self._scans.get(region.anchor) if region.anchor is not None else None
+        launch = carry.begin(blocks) if isinstance(carry, DeviceCarry) else 0
         values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = self._division(kernel, items, blocks)
         chunk = launch or chunk
@@ -144,7 +150,7 @@ class OpenCLExecutor(StepExecutor):
             self._bring(i, array)
         for fold in region.folds:
             self._push(fold, kernel, items, phase, blocks)
-        if isinstance(carry, TileCarry):
+        if isinstance(carry, DeviceCarry):
             carry.advanced(start + items)
 
     def _tune(
@@ -199,7 +205,7 @@ class OpenCLExecutor(StepExecutor):
             return self._output(("partial", value, argument.part), self._partials[value, argument.part])
         if argument.kind in ("state", "words"):
             carry = self._scans[value]
-            assert isinstance(carry, TileCarry)
+            assert isinstance(carry, DeviceCarry)
             self._written.append(buffer := carry.buffer(argument.kind))
             return buffer
         if argument.kind == "carry":
@@ -283,6 +289,10 @@ class OpenCLExecutor(StepExecutor):
         if kernel.work == "scan":
             # They take tiles by ticket: as many as run at once are enough.
             return items, 0, min(blocks, self.device.traits.units * (1 if self.cpu else SCAN_GROUPS_PER_UNIT))
+        if kernel.work == "walk":
+            sequences = count if kernel.notes["along"] == "items" else kernel.units
+            most = self.device.traits.units * (GROUPS_PER_UNIT if self.cpu else GPU_GROUPS_PER_UNIT)
+            return items, 0, max(1, min(-(-sequences // (kernel.lanes * kernel.work_group)), most))
         if not self.cpu:
             most = self.device.traits.units * GPU_GROUPS_PER_UNIT
             lanes = (kernel.knobs.items_per_work_item or kernel.lanes) * kernel.work_group

@@ -402,7 +402,7 @@ class Kernel:
         region: name of the region it computes.
         arguments: its parameters, in order.
         work: what the global size counts: "chunks" of `chunk` flat vectors or rows (the runtime
-            passes the count), "blocks" of a fold, "tiles" of a matrix product, or of a "scan".
+            passes the count), "blocks" of a fold, "tiles" of a matrix product, or of a "scan", sequences of a "walk".
         work_group: work-items that share local memory; 1 on CPUs.
         block: records in a canonical block, for kernels with folds.
         columns: for folds of columns, columns that one work-item takes (0: all).
@@ -419,7 +419,7 @@ class Kernel:
     region: str
     arguments: tuple[Argument, ...]
     body: tuple[Stmt, ...]
-    work: Literal["flat", "rows", "records", "columns", "matmul", "scan"]
+    work: Literal["flat", "rows", "records", "columns", "matmul", "scan", "walk"]
     work_group: int = 1
     block: int = 0
     columns: int = 0

@@ -8,11 +8,13 @@ neighbouring runs meet no bank twice.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
+    Argument,
     Array,
     Assign,
     Barrier,
@@ -31,9 +33,11 @@ from flowcompute.planner.kernel import (
     While,
 )
 from flowcompute.planner.kernel_scan import Await, LookBack, Publish, Ticket
-from flowcompute.planner.region import Region
+from flowcompute.planner.kernel_tensor import AwaitCopies, Copy, EndCopies
+from flowcompute.planner.region import Access, Region
 from flowcompute.planner.scan import RUN
 from flowcompute.planner.scan_point import TileScan, times
+from flowcompute.planner.storage import is_dense, storage
 from flowcompute.spec import INT32, INT64
 
 GROUP = 256
@@ -41,6 +45,16 @@ GROUP = 256
 
 LOOKS = 16
 """Most tiles that a work-item looks at before its own, where there are many columns."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a tile: which, where in local memory, which of the batch, and its run where that is known."""
+
+    number: str
+    slot: str
+    at: str
+    run: str | None
 
 
 class GroupScanLowering(TileScan):
@@ -56,14 +70,14 @@ class GroupScanLowering(TileScan):
         # Numbers that a work-item asks for at once; longer texts take long to compile.
         self.loads = 16 if traits.shuffles else 4
         self.looks_back = traits.shuffles
-        self.only_carry: Var | None = None
+        self.copies = traits.tensor_cores
 
     def lower(self, name: str) -> Kernel:
         """The kernel; its work counts tiles."""
         tile: list[Stmt] = [
             *self._sizes(),
             *self._begin(),
-            Ticket("drawn", self.words),
+            *self._stage(),
             Barrier(),
             *self._runs(),
             Barrier(),
@@ -72,21 +86,15 @@ class GroupScanLowering(TileScan):
             *self._chain(),
             self._before(),
             *self._carry(),
-            self._share(),
             Barrier(),
-            SetInteger("next", "taken[0]"),
-            SetInteger("base_next", self._base("next")),
+            # Drawn late: whoever has a ticket keeps all later tiles waiting.
+            Ticket("drawn", self.words),
             *self._results(),
-            SetInteger("t", "next", new=False),
-        ]
-        first = [
-            Ticket("drawn_first", self.words),
-            self._share("drawn_first"),
+            self._share("drawn"),
             Barrier(),
-            SetInteger("t", "taken[0]"),
-            SetInteger("low", self._low("t")),
-            *self._stage("t", "low"),
+            SetInteger("t", "taken[0]", new=False),
         ]
+        first = [Ticket("drawn_first", self.words), self._share("drawn_first"), Barrier(), SetInteger("t", "taken[0]")]
         return Kernel(
             name,
             self.region.name,
@@ -101,25 +109,15 @@ class GroupScanLowering(TileScan):
     def _sizes(self) -> list[Stmt]:
         """From record `lo` to `hi` of tile `t`, the first and last of its runs, and how many of them end in it."""
         return [
-            SetInteger("lo", self._low("t"), narrow=True),
-            SetInteger("hi", self._high("t"), narrow=True),
-            SetInteger("base", self._base("t")),
+            SetInteger("lo", "t == 0 ? phase : 0", narrow=True),
+            SetInteger("hi", f"min((long){self.records}, phase + n - t * {self.records})", narrow=True),
+            SetInteger("base", times(f"(t * {self.records} - phase)", self.columns)),
             SetInteger("q0", f"lo / {RUN}", narrow=True),
             SetInteger("q1", f"(hi + {RUN - 1}) / {RUN}", narrow=True),
             SetInteger("ended", f"hi == {self.records} ? q1 : hi / {RUN}", narrow=True),
         ]
 
-    def _low(self, tile: str) -> str:
-        return f"{tile} == 0 ? phase : 0"
-
-    def _high(self, tile: str) -> str:
-        return f"min((long){self.records}, phase + n - {tile} * {self.records})"
-
-    def _base(self, tile: str) -> str:
-        """The number of the batch at which a tile begins."""
-        return times(f"({tile} * {self.records} - phase)", self.columns)
-
-    def _share(self, drawn: str = "drawn") -> Stmt:
+    def _share(self, drawn: str) -> Stmt:
         """Tell the work-group its next ticket."""
         scope = self._scope()
         scope.add(Put("taken", "0", scope.let(Integer(drawn), INT64)))
@@ -159,25 +157,61 @@ class GroupScanLowering(TileScan):
         """Where a number of the tile is in local memory."""
         return scope.narrow(f"{number} + ({number}) / {RUN}")
 
-    def _guarded(self, start: str, stop: str, body: Callable[[Scope, str], None]) -> list[Stmt]:
-        """A loop over the tile's numbers from `start` to `stop`; every number is always the same work-item's."""
-        scope = self._scope()
-        body(scope, "p")
+    def _each_number(self, body: Callable[[Scope, list[Number]], None]) -> Stmt:
+        """A loop over the tile's numbers, neighbours by neighbours; `body` takes those of one turn of a work-item."""
+        d = self.columns
+        some = self._scope()
+        body(some, [Number("p", self._slot(some, "p"), "base + p", None)])
         place = SetInteger("p", f"k * {GROUP} + lid", narrow=True)
-        inner = If(f"p >= {start} && p < {stop}", tuple(scope.statements))
-        return [For("k", "0", str(-(-self.numbers // GROUP)), "1", (place, inner))]
+        low, high = times("lo", d), times("hi", d)
+        guarded = If(f"p >= {low} && p < {high}", tuple(some.statements))
+        partly = For("k", "0", str(-(-self.numbers // GROUP)), "1", (place, guarded))
+        if self.numbers % (GROUP * self.loads):
+            return partly
+        # One place each for a whole turn: what is added to it is known now, and costs nothing.
+        scope = self._scope()
+        number, slot = scope.narrow("k + lid"), scope.narrow(f"k + lid + k / {RUN} + lid / {RUN}")
+        run, here = scope.narrow(f"k / {RUN} + lid / {RUN}"), scope.integer(f"base + {number}")
+        steps = [i * GROUP for i in range(self.loads)]
+        body(
+            scope,
+            [
+                Number(
+                    f"{number} + {step}",
+                    f"{slot} + {step + step // RUN}",
+                    f"{here} + {step}",
+                    f"{run} + {step // RUN}" if d == 1 else None,
+                )
+                for step in steps
+            ],
+        )
+        whole = For("k", "0", str(self.numbers), str(GROUP * self.loads), tuple(scope.statements))
+        return If(f"hi - lo == {self.records}", (whole,), (partly,))
 
-    def _stage(self, tile: str, low: str) -> list[Stmt]:
-        """Bring a tile to local memory; where there is none its end is before its beginning."""
+    def _stage(self) -> list[Stmt]:
+        """Bring the tile to local memory; what is only copied passes by the registers, so all of it is asked for."""
+        copied = self._copied()
 
-        def stage(scope: Scope, number: str) -> None:
-            value = self.operand(scope, f"base_{tile} + {number}", None)
-            scope.add(Put("stage", self._slot(scope, number), value))
+        def stage(scope: Scope, numbers: list[Number]) -> None:
+            if copied is not None:
+                scope.add(*(Copy("stage", one.slot, copied, one.at, 1) for one in numbers))
+                return
+            values = [self.operand(scope.beside(), one.at, None) for one in numbers]
+            scope.add(*(Put("stage", one.slot, value) for one, value in zip(numbers, values, strict=True)))
 
-        base = [] if tile == "next" else [SetInteger(f"base_{tile}", self._base(tile))]
-        stop = SetInteger(f"stop_{tile}", times(f"({self._high(tile)})", self.columns))
-        start = low if low == "0" else times(low, self.columns)
-        return [*base, stop, *self._guarded(start, f"stop_{tile}", stage)]
+        arrived = () if copied is None else (EndCopies(), AwaitCopies(0))
+        return [self._each_number(stage), *arrived]
+
+    def _copied(self) -> Argument | None:
+        """The argument that is scanned as it lies in memory, where the device can copy its numbers by themselves."""
+        read = self.region.reads[self.node.id][0]
+        if not self.copies or not isinstance(read, Access) or self.dtype.itemsize != 4:
+            return None
+        node = self.graph.nodes[read.value]
+        dense = is_dense(self.graph, read.value, self.region.entered)
+        if node.spec.dtype != self.dtype or not node.spec.is_stream or not dense:
+            return None
+        return self.arguments.get("input", self.dtype, storage(self.graph, read.value, self.region.entered).base)
 
     def _begin(self) -> list[Stmt]:
         """What the batch before has left of an open run and its tile, or nothing."""
@@ -290,40 +324,21 @@ class GroupScanLowering(TileScan):
     # -- results ----------------------------------------------------------------------------------------
 
     def _results(self) -> list[Stmt]:
-        """Store the tile's results; the next one is on its way meanwhile, into the places that become free."""
-        d = self.columns
-        low, high = ("lo", "hi") if d == 1 else (f"lo * {d}", f"hi * {d}")
-        carry = self._scope()
-        self.only_carry = carry.let(Item("carries", "0"), self.wide) if d == 1 else None
-
-        def finish(scope: Scope, number: str) -> None:
-            self._finish(scope, number, self._slot(scope, number), f"base + {number}")
-
-        apart = [*self._guarded(low, high, finish), *self._stage("next", "0")]
-        if self.numbers % (GROUP * self.loads):
-            return [*carry.statements, *apart]
         scope = self._scope()
-        # One place each for all numbers of a turn: what is added to it is known now, and costs nothing.
-        number, slot = scope.narrow("k + lid"), scope.narrow(f"k + lid + k / {RUN} + lid / {RUN}")
-        run = scope.narrow(f"k / {RUN} + lid / {RUN}")
-        here, there = scope.integer(f"base + {number}"), scope.integer(f"base_next + {number}")
-        steps = [i * GROUP for i in range(self.loads)]
-        slots = [f"{slot} + {step + step // RUN}" for step in steps]
-        ahead = [self.operand(scope.beside(), f"{there} + {step}", None) for step in steps]
-        for step, place, value in zip(steps, slots, ahead, strict=True):
-            runs = f"{run} + {step // RUN}" if self.columns == 1 else None
-            self._finish(scope.beside(), f"{number} + {step}", place, f"{here} + {step}", runs)
-            scope.add(Put("stage", place, value))
-        both = For("k", "0", str(self.numbers), str(GROUP * self.loads), tuple(scope.statements))
-        whole = f"hi - lo == {self.records} && {self._high('next')} == {self.records}"
-        return [*carry.statements, If(whole, (both,), tuple(apart))]
+        only_carry = scope.let(Item("carries", "0"), self.wide) if self.columns == 1 else None
 
-    def _finish(self, scope: Scope, number: str, slot: str, at: str, run: str | None = None) -> None:
-        """The result at a number of the tile, which is number `at` of the batch; `run` where it is known."""
+        def finish(inner: Scope, numbers: list[Number]) -> None:
+            for one in numbers:
+                self._finish(inner.beside(), one, only_carry)
+
+        return [*scope.statements, self._each_number(finish)]
+
+    def _finish(self, scope: Scope, one: Number, only_carry: Var | None) -> None:
+        """The result at a number of the tile."""
         d = self.columns
-        value = self.widened(scope, scope.let(Item("stage", slot), self.dtype))
-        column = scope.narrow(f"({number if GROUP % d else 'lid'}) % {d}") if d > 1 else "0"
-        run = run or (f"({number}) / {RUN}" if d == 1 else f"({number}) / {RUN * d} * {d} + {column}")
+        value = self.widened(scope, scope.let(Item("stage", one.slot), self.dtype))
+        column = scope.narrow(f"({one.number if GROUP % d else 'lid'}) % {d}") if d > 1 else "0"
+        run = one.run or (f"({one.number}) / {RUN}" if d == 1 else f"({one.number}) / {RUN * d} * {d} + {column}")
         value = self.combined(scope, scope.let(Item("totals", run), self.wide), value)
-        carry = self.only_carry or scope.let(Item("carries", column), self.wide)
-        self.store(scope, at, None, self.combined(scope, carry, value))
+        carry = only_carry or scope.let(Item("carries", column), self.wide)
+        self.store(scope, one.at, None, self.combined(scope, carry, value))

@@ -7,6 +7,7 @@ from flowcompute.planner.backend import Traits
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.lower_group_scan import GroupScanLowering
 from flowcompute.planner.lower_tile_scan import TileScanLowering
+from flowcompute.planner.lower_walk_scan import WalkScanLowering
 from flowcompute.planner.region import Region
 from flowcompute.planner.scan_point import REDUCTIONS, scan_wide
 from flowcompute.spec import FLOAT64
@@ -22,17 +23,30 @@ def why_on_host(node: Node, traits: Traits, *, by_hand: bool) -> str | None:
         return "NumPy scans it by itself"
     if by_hand:
         return "records are sent by hand, a few at a time, and are scanned on the host"
-    if node.op.name not in REDUCTIONS or node.attrs["axis"] is not None:
+    if node.op.name == "scan":
         return "its step is called for each record in order, on the host"
-    if scan_wide(node) == FLOAT64 and not traits.float64:
+    if not traits.float64 and (node.op.name == "ema" or (node.op.name in REDUCTIONS and scan_wide(node) == FLOAT64)):
         return f"it carries in float64, which {traits.name} does not have"
+    if is_walked(node):
+        return None
+    if node.attrs.get("exclusive", False):
+        return "what is left out of each result is the next batch's, so these are scanned on the host"
     if node.spec.item_numbers > WIDEST_TILE:
         return f"items of more than {WIDEST_TILE} numbers leave tiles too few records"
     return None
 
 
+def is_walked(node: Node) -> bool:
+    """Whether a scan is walked number by number, not in tiles."""
+    assert node.op is not None
+    return node.attrs["axis"] is not None or node.op.name not in REDUCTIONS
+
+
 def lower_scan(graph: Graph, region: Region, traits: Traits, name: str) -> Kernel:
     """The kernel of a region around a scan."""
+    assert region.anchor is not None
+    if is_walked(graph.nodes[region.anchor]):
+        return WalkScanLowering(graph, region, traits).lower(name)
     if traits.code_shape == "gpu":
         return GroupScanLowering(graph, region, traits).lower(name)
     return TileScanLowering(graph, region, traits).lower(name)

@@ -19,6 +19,7 @@ import numpy as np
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import canonical_nan, maximum, merge_dtype, minimum
+from flowcompute.planner.fused import fused_multiply_add
 from flowcompute.planner.kernel import register_dtype
 from flowcompute.spec import FLOAT64, is_float
 
@@ -71,9 +72,34 @@ class TiledScan(Scan):
         self._carry: np.ndarray | None = None
         self._runs: np.ndarray | None = None
         self._run: np.ndarray | None = None
+        self._exclusive = bool(node.attrs.get("exclusive", False))
+        assert node.op is not None
+        self._first = 1 if node.op.name == "cumulative_prod" else 0
 
     def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
         """Tile by tile; see `Scan.advance`."""
+        if not self._exclusive or not len(out):
+            self._advance(arrays, start, out)
+            return
+        before, results = self._so_far(), np.empty(out.shape, out.dtype)
+        self._advance(arrays, start, results)
+        out[0] = self._first if before is None else before
+        out[1:] = results[:-1]
+        if is_float(out.dtype):
+            canonical_nan(out)
+
+    def _so_far(self) -> np.ndarray | None:
+        """What all numbers so far come to."""
+        parts = [part.astype(self._wide) for part in (self._carry, self._runs, self._run) if part is not None]
+        if not parts:
+            return None
+        with np.errstate(all="ignore"):
+            total = parts.pop()
+            while parts:
+                total = self._combine(parts.pop(), total)
+        return total
+
+    def _advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
         (array,) = arrays
         tile = self._tile_items or scan_tile(math.prod(array.shape[1:]))
         done = 0
@@ -221,6 +247,32 @@ class DecayScan(Scan):
         self._carry = state["carry"]
 
 
+class RecurrenceScan(Scan):
+    """The recurrence `h = a * h + b`, each step rounded once, record after record."""
+
+    def __init__(self, node: Node) -> None:
+        self._carry = np.zeros(node.spec.shape, node.spec.dtype)
+
+    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
+        """Record by record; see `Scan.advance`."""
+        del start
+        a, b = (np.broadcast_to(array, out.shape).reshape(len(out), self._carry.size) for array in arrays)
+        last, results = self._carry.reshape(-1), np.empty(a.shape, out.dtype)
+        with np.errstate(all="ignore"):
+            for position in range(len(out)):
+                last = results[position] = fused_multiply_add(a[position], last, b[position])
+        self._carry = last.reshape(self._carry.shape)
+        out[...] = canonical_nan(results.reshape(out.shape))
+
+    def snapshot(self) -> dict[str, Any]:
+        """The last result."""
+        return {"carry": np.array(self._carry)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._carry = state["carry"]
+
+
 class FunctionScan(Scan):
     """A user's step in Python, called for each record in order."""
 
@@ -270,13 +322,30 @@ class ItemScan(Scan):
         """Every item anew; see `Scan.advance`."""
         del start
         axis = self._axis + 1 if self._node.spec.is_stream else self._axis
-        moved = np.moveaxis(arrays[0], axis, 0)
-        lead = moved.reshape(moved.shape[0], math.prod(moved.shape[1:]))
-        result = np.empty(lead.shape, out.dtype)
+        spread = [np.broadcast_to(self._lined_up(array, out), out.shape) for array in arrays]
+        moved = [np.moveaxis(array, axis, 0) for array in spread]
+        shape = moved[0].shape
+        lead = [array.reshape(shape[0], math.prod(shape[1:])) for array in moved]
+        result = np.empty(lead[0].shape, out.dtype)
+        self._scan(lead[0].shape[1]).advance(lead, 0, result)
+        out[...] = np.moveaxis(result.reshape(shape), 0, axis)
+
+    @staticmethod
+    def _lined_up(array: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """A batch of items of fewer axes, beside those of the result."""
+        if array.ndim < out.ndim and array.shape[:1] == out.shape[:1]:
+            return array.reshape(array.shape[0], *(1,) * (out.ndim - array.ndim), *array.shape[1:])
+        return array
+
+    def _scan(self, sequences: int) -> Scan:
+        """A scan of all sequences side by side."""
         assert self._node.op is not None
+        if self._node.op.name == "linear_recurrence":
+            made = RecurrenceScan(self._node)
+            made.restore({"carry": np.zeros(sequences, self._node.spec.dtype)})
+            return made
         # The order is that of one item's axis: other axes, and records, do not count as its numbers.
-        TiledScan(*_UFUNCS[self._node.op.name], self._node, tile=scan_tile(1)).advance([lead], 0, result)
-        out[...] = np.moveaxis(result.reshape(moved.shape), 0, axis)
+        return TiledScan(*_UFUNCS[self._node.op.name], self._node, tile=scan_tile(1))
 
     def snapshot(self) -> dict[str, Any]:
         """There is no state."""
@@ -300,6 +369,8 @@ def _stream_scan(node: Node) -> Scan:
         return DecayScan(node)
     if node.op.name == "scan":
         return FunctionScan(node)
+    if node.op.name == "linear_recurrence":
+        return RecurrenceScan(node)
     return TiledScan(*_UFUNCS[node.op.name], node)
 
 

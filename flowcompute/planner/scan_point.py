@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,19 +22,40 @@ REDUCTIONS = {"cumulative_sum": "sum", "cumulative_prod": "prod", "cumulative_ma
 """Scans by an associative operation, and the reduction whose step they take."""
 
 
-class ScanPoint(Point):
-    """`lanes` numbers of a batch from number `at` on, counted through records and items; `count` of them exist."""
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers of a batch, counted through records and items: one for each lane.
 
-    def __init__(
-        self, graph: Graph, region: Region, arguments: Arguments, scope: Scope, at: str, count: str | None
-    ) -> None:
+    Attributes:
+        at: the first one.
+        stride: from one lane to the next, where that is the same for all.
+        each: otherwise that of each lane, with `{lane}` in it.
+        count: how many of them exist, where that may be fewer than lanes.
+    """
+
+    at: str
+    stride: int = 1
+    each: str | None = None
+    count: str | None = None
+
+    @property
+    def of_lane(self) -> str:
+        """The number of each lane."""
+        step = "{lane}" if self.stride == 1 else f"{{lane}} * {self.stride}"
+        return self.each or (f"{self.at} + {step}" if self.stride else self.at)
+
+
+class ScanPoint(Point):
+    """A place in the loops of a scan's kernel, which has these numbers in hand."""
+
+    def __init__(self, graph: Graph, region: Region, arguments: Arguments, scope: Scope, numbers: Numbers) -> None:
         super().__init__(graph, region, arguments, scope)
-        self.at = at
-        self.count = count
+        self.numbers = numbers
+        self.count = numbers.count
 
     def load(self, access: Access) -> Var:
         """Load from wherever these numbers lie."""
-        spec = self.graph.nodes[access.value].spec
+        spec, numbers = self.graph.nodes[access.value].spec, self.numbers
         lies = storage(self.graph, access.value, self.region.entered)
         argument = self.arguments.get("input", spec.dtype, lies.base)
         strides = [0] * len(self.region.domain)
@@ -41,15 +63,23 @@ class ScanPoint(Point):
             if axis is not None and size != 1:
                 strides[axis] = stride
         sizes, steps = merged_axes((2, *self.region.domain), (lies.record, *strides))
-        if len(sizes) == 1:
-            index = with_offset(times(f"({self.at})", steps[0]), lies.offset)
-            return loaded(self.scope, Load(argument, index, steps[0], self.count if steps[0] else None))
-        each = with_offset(offset_text(f"({self.at} + {{lane}})", sizes, steps), lies.offset)
+        if len(sizes) == 1 and (numbers.each is None or not steps[0]):
+            index = with_offset(times(f"({numbers.at})", steps[0]), lies.offset)
+            stride = numbers.stride * steps[0]
+            return loaded(self.scope, Load(argument, index, stride, self.count if stride else None))
+        each = with_offset(offset_text(f"({numbers.of_lane})", sizes, steps), lies.offset)
         return loaded(self.scope, Load(argument, each, 1, self.count, each))
 
     def position(self, node: Node) -> tuple[str, int, str | None]:
         """The same numbers, counted from the first record of the stream."""
-        return f"first * {node.spec.item_numbers} + {self.at}", 1, None
+        before, numbers = f"first * {node.spec.item_numbers} + ", self.numbers
+        return before + numbers.at, numbers.stride, None if numbers.each is None else before + numbers.each
+
+    def store_all(self) -> None:
+        """Store what the region makes of these numbers."""
+        numbers = self.numbers
+        for output in self.region.outputs:
+            self.store(output, numbers.at, numbers.stride, numbers.count, numbers.each)
 
 
 def merged_axes(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[list[int], list[int]]:
@@ -114,15 +144,14 @@ class TileScan:
 
     def operand(self, scope: Scope, at: str, count: str | None) -> Var:
         """What is scanned, at these numbers of the batch."""
-        point = ScanPoint(self.graph, self.region, self.arguments, scope, at, count)
+        point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
         return point.value(self.region.reads[self.node.id][0])
 
     def store(self, scope: Scope, at: str, count: str | None, result: Var) -> None:
         """Store what follows from the scan's result, in its wide dtype, at these numbers of the batch."""
-        point = ScanPoint(self.graph, self.region, self.arguments, scope, at, count)
+        point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
         point.scope.known[self.node.id] = self.narrow(scope, result)
-        for output in self.region.outputs:
-            point.store(output, at, 1, count)
+        point.store_all()
 
     def nothing(self, dtype: np.dtype) -> Number:
         """The number that changes nothing."""
@@ -134,14 +163,15 @@ class TileScan:
 
     def widened(self, scope: Scope, var: Var) -> Var:
         """In the wide dtype."""
-        return _converted(scope, var, self.wide)
+        return converted(scope, var, self.wide)
 
     def narrow(self, scope: Scope, var: Var) -> Var:
         """In the dtype of the numbers."""
-        return _converted(scope, var, self.dtype)
+        return converted(scope, var, self.dtype)
 
 
-def _converted(scope: Scope, var: Var, dtype: np.dtype) -> Var:
+def converted(scope: Scope, var: Var, dtype: np.dtype) -> Var:
+    """A value in another dtype."""
     expr: Expr = Convert(var, var.dtype, dtype)
     return var if var.dtype == dtype else scope.let(expr, dtype, var.lanes)
 
@@ -150,6 +180,11 @@ def identity_of(op: str, dtype: np.dtype) -> Any:
     """The number that changes nothing, as a Python number."""
     value = identity(op, dtype)
     return value.item() if isinstance(value, np.generic) else value
+
+
+def scan_initial(op: str, dtype: np.dtype) -> Any:
+    """What comes before the first number: zero without a sign, where `identity_of` has one."""
+    return 0 if op == "sum" else identity_of(op, dtype)
 
 
 def scan_wide(node: Node) -> np.dtype:

@@ -239,6 +239,8 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "along the stream": attrs(axis=None)}),
     "scan beside others": (lambda: fc.cumulative_max(rows("?"), 0) | fc.cumulative_max(rows("f2") > 0, 0), "scan.cumulative_max", {
         "bools": both(said(inputs=[0]), said(dtype="bool")), "halves": both(said(inputs=[4]), said(dtype="float16"))}),
+    "recurrence": (lambda: fc.linear_recurrence(rows(), rows(), 1), "scan.linear_recurrence", {
+        "beyond": attrs(axis=1), "one": said(inputs=[0]), "another dtype": said(dtype="float64")}),
     "ema": (lambda: fc.ema(rows(), 0.5), "scan.ema", {
         "no weight": attrs(alpha=0), "too much": attrs(alpha=real(1.5)), "a flag": attrs(alpha=True),
         "along an axis": attrs(axis=0), "NaN": attrs(alpha=real(np.nan)),

@@ -10,6 +10,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.batch import Batch
+from flowcompute.errors import SpecError
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.scan import scan_tile
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
@@ -23,6 +24,8 @@ def on_cpu(*elements: fc.Element, **options: Any) -> list[np.ndarray]:
 
 SHAPES = {"cpu": on_cpu, "gpu": resolve_on_gpu}
 Resolve = Callable[..., list[np.ndarray]]
+
+SNAPSHOTS = ("numpy", "cpu")
 
 
 @pytest.fixture(params=SHAPES)
@@ -43,19 +46,19 @@ def drawn(dtype: str, shape: tuple[int, ...], *, special: bool = False) -> np.nd
     return data
 
 
-def check(resolve: Resolve, *elements: fc.Element, batches: tuple[int | None, ...] = (None,)) -> None:
+def check(
+    resolve: Resolve, *elements: fc.Element, batches: tuple[int | None, ...] = (None,), walked: bool = False
+) -> None:
     """The bits of NumPy's backend, for batches of so many bytes."""
     for element in elements:
-        assert "state" in kernel_text(element), "or no kernel is tested"
+        wanted_work = "walk" if walked else "scan"
+        works = [kernel.ir.work for kernel in fc.plan(element, device="cpu").kernels]
+        assert wanted_work in works, "or no kernel is tested"
     wanted = [np.asarray(one) for one in fc.resolve(*elements, fc.constant(0), device="numpy", progress=False)]
     for batch in batches:
         got = resolve(*elements, strategy=None if batch is None else fc.Strategy(batch_bytes=batch))
         for element, mine, theirs in zip(elements, got, wanted, strict=False):
             assert mine.tobytes() == theirs.tobytes(), f"{element.name}, batches of {batch} bytes"
-
-
-def kernel_text(element: fc.Element) -> str:
-    return "\n".join(kernel.source for kernel in fc.plan(element, device="cpu").kernels)
 
 
 # -- along the stream, in tiles -------------------------------------------------------------------
@@ -137,7 +140,7 @@ def test_a_scan_continues_from_any_snapshot_of_any_backend(item: tuple[int, ...]
     data = drawn("float32", (2**14 + 700, *item))
     strategy = fc.Strategy(batch_bytes=4000)
     total = fc.cumulative_sum(fc.source(data), axis=0)
-    plans = [fc.plan(total, device=device, strategy=strategy) for device in ("numpy", "cpu")]
+    plans = [fc.plan(total, device=device, strategy=strategy) for device in SNAPSHOTS]
     plans.append(plan_for_gpu(total, strategy=strategy))
     whole, _ = run(plans[0], data, 0, len(data), None)
     size = data.nbytes // len(data)
@@ -150,3 +153,75 @@ def test_a_scan_continues_from_any_snapshot_of_any_backend(item: tuple[int, ...]
         for (first, state), plan in zip(parts, reversed(plans), strict=True):
             assert first + run(plan, data, cut, len(data), state)[0] == whole
         assert len(parts[0][0]) == cut * size
+
+
+# -- along items ----------------------------------------------------------------------------------
+
+
+def test_along_the_axes_of_items(resolve: Resolve) -> None:
+    data = drawn("float32", (20, 70, 3), special=True)
+    x, rows = fc.source(data), fc.source(drawn("float32", (3, 2**14 + 70)))
+    middle = fc.cumulative_sum(x * 2, axis=1) - x
+    last = fc.cumulative_prod(x, axis=2, exclusive=True)
+    check(resolve, middle, last, fc.cumulative_sum(rows, axis=1), batches=(None, 70 * 3 * 4 * 7), walked=True)
+    assert len(fc.plan(middle, device="cpu").kernels) == 1
+
+
+def test_a_resident_value_is_scanned_once() -> None:
+    table = drawn("float32", (5, 70))
+    check(on_cpu, fc.cumulative_max(fc.constant(table), axis=1), walked=True)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", ["sum", "prod"])
+def test_exclusive_scans_are_one_step_behind(name: str, axis: int) -> None:
+    data = drawn("int64", (130, 5))
+    scan = getattr(fc, f"cumulative_{name}")
+    for device in ("cpu", "numpy"):
+        strategy = fc.Strategy(batch_bytes=1000)
+        whole, behind = fc.resolve(
+            *(scan(fc.source(data), axis, exclusive=flag) for flag in (False, True)),
+            device=device, strategy=strategy, progress=False,
+        )  # fmt: skip
+        wanted = np.roll(whole, 1, axis)
+        wanted[(slice(None),) * axis + (0,)] = 0 if name == "sum" else 1
+        np.testing.assert_array_equal(behind, wanted)
+
+
+# -- recurrences ------------------------------------------------------------------------------------
+
+
+def test_recurrences(resolve: Resolve) -> None:
+    data = drawn("float32", (300, 3))
+    x, factors = fc.source(data), fc.constant(np.array([0.5, -1, 0.99], np.float32))
+    along, inside = fc.linear_recurrence(factors, x, axis=0), fc.linear_recurrence(x, x + 1, axis=1)
+    check(resolve, along, inside, fc.ema(x, 0.3), batches=(None, 12 * 37), walked=True)
+
+
+def test_a_recurrence_against_float64() -> None:
+    rng = np.random.default_rng(4)
+    a, b = rng.uniform(-0.9, 0.9, (2, 400, 4))
+    result = fc.linear_recurrence(fc.source(a.astype("f4")), fc.source(b.astype("f4")), axis=0)
+    exact, last = np.empty((400, 4)), np.zeros(4)
+    for t in range(400):
+        last = exact[t] = a[t].astype("f4") * last + b[t].astype("f4")
+    bound = np.finfo(np.float32).eps / 2 / (1 - 0.9) * np.abs(exact).max()
+    assert np.abs(result.resolve(device="cpu", progress=False) - exact).max() <= bound
+
+
+def test_a_recurrence_goes_on_from_another_backend() -> None:
+    data = drawn("float32", (100, 3))
+    for element in (fc.linear_recurrence(fc.source(data), 1.0, axis=0), fc.ema(fc.source(data), 0.2)):
+        plans = [fc.plan(element, device=device, strategy=fc.Strategy(batch_bytes=12 * 20)) for device in SNAPSHOTS]
+        whole, _ = run(plans[0], data, 0, 100, None)
+        for first, second in (plans, plans[::-1]):
+            before, state = run(first, data, 0, 40, None)
+            assert before + run(second, data, 40, 100, state)[0] == whole
+
+
+def test_what_a_recurrence_takes() -> None:
+    x = fc.source(np.ones((3, 2), np.int64))
+    with pytest.raises(SpecError, match="floating"):
+        fc.linear_recurrence(x, x, axis=0)
+    with pytest.raises(SpecError, match="needs axis="):
+        fc.linear_recurrence(x.astype("f4"), 1.0)

@@ -1,0 +1,207 @@
+"""Scans that are walked number by number: along an axis of items, and recurrences along the stream.
+
+Every work-item walks sequences of its own, on CPUs as many at a time as a vector has lanes. What
+stands on the way is in registers: nothing is stored but results. Along items the order is that of
+`planner.scan`; recurrences have but one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from flowcompute.elements.arithmetic import add, multiply
+from flowcompute.graph.graph import Graph
+from flowcompute.planner.backend import Traits
+from flowcompute.planner.emit import Arguments, Scope
+from flowcompute.planner.kernel import (
+    Apply,
+    Assign,
+    Combine,
+    For,
+    If,
+    Kernel,
+    Load,
+    MultiplyAdd,
+    Number,
+    SetInteger,
+    Splat,
+    Stmt,
+    Store,
+    Var,
+    register_dtype,
+)
+from flowcompute.planner.region import Region
+from flowcompute.planner.scan import RUN, scan_tile
+from flowcompute.planner.scan_point import (
+    REDUCTIONS,
+    Numbers,
+    ScanPoint,
+    converted,
+    identity_of,
+    scan_initial,
+    scan_wide,
+)
+from flowcompute.spec import FLOAT64
+
+GROUP = 64
+"""Work-items in a work-group of a GPU: few sequences are spread over many compute units."""
+
+
+class WalkScanLowering:
+    """Lowers one region around a scan that is walked."""
+
+    def __init__(self, graph: Graph, region: Region, traits: Traits) -> None:
+        assert region.anchor is not None
+        self.graph = graph
+        self.region = region
+        self.node = graph.nodes[region.anchor]
+        self.cpu = traits.code_shape == "cpu"
+        self.lanes = traits.lanes if self.cpu else 1
+        self.arguments = Arguments()
+        self.names = itertools.count()
+        shape, axis = self.node.spec.shape, self.node.attrs["axis"]
+        self.along_stream = axis is None
+        self.length = 0 if axis is None else shape[axis]
+        self.inner = math.prod(shape if axis is None else shape[axis + 1 :])
+        # Sequences of a record, or of the stream.
+        self.units = self.inner if axis is None else math.prod(shape[:axis]) * self.inner
+        self.total = str(self.units) if axis is None else f"n * {self.units}"
+        self.dtype = register_dtype(self.node.spec.dtype)
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts sequences."""
+        whole = self._sequences(None)
+        body: list[Stmt] = [SetInteger("count", self.total)]
+        if not self.cpu:
+            body.append(For("u", "wid", "count", "wsize", tuple(whole)))
+        elif self.along_stream and self.units % self.lanes == 0:
+            body.append(For("u", f"gid * {self.lanes}", "count", f"gsize * {self.lanes}", tuple(whole)))
+        else:
+            some = self._sequences("left")
+            each = If(f"u + {self.lanes} <= count", tuple(whole), (SetInteger("left", "count - u"), *some))
+            body.append(For("u", f"gid * {self.lanes}", "count", f"gsize * {self.lanes}", (each,)))
+        return Kernel(
+            name,
+            self.region.name,
+            self.arguments.ordered(),
+            tuple(body),
+            work="walk",
+            work_group=1 if self.cpu else GROUP,
+            units=self.units,
+            lanes=self.lanes,
+            notes={"along": "stream" if self.along_stream else "items"},
+        )
+
+    # -- places -----------------------------------------------------------------------------------
+
+    def _sequences(self, count: str | None) -> list[Stmt]:
+        """`lanes` sequences from number `u` on, of which `count` exist."""
+        scope = Scope(self.names, lanes=self.lanes)
+        op = self.node.op
+        assert op is not None
+        if op.name in REDUCTIONS:
+            self._tiled(scope, count)
+        elif op.name == "ema":
+            self._recurrence(scope, count, FLOAT64, self._decayed)
+        else:
+            self._recurrence(scope, count, self.dtype, self._linear)
+        return scope.statements
+
+    def _numbers(self, step: str, count: str | None) -> Numbers:
+        """Number `step` of each sequence."""
+        length, inner = self.length, self.inner
+        if self.along_stream:
+            return Numbers(f"{step} * {inner} + u", 1, None, count)
+        if inner == 1:
+            return Numbers(f"u * {length} + {step}", length, None, count)
+        of_lane = f"((u + {{lane}}) / {inner} * {length} + {step}) * {inner} + (u + {{lane}}) % {inner}"
+        at = f"(u / {inner} * {length} + {step}) * {inner} + u % {inner}"
+        # Neighbours in memory where a vector ends with an item of the axes behind.
+        return Numbers(at, 1, None if inner % self.lanes == 0 else of_lane, count)
+
+    def _point(self, scope: Scope, step: str, count: str | None) -> ScanPoint:
+        return ScanPoint(self.graph, self.region, self.arguments, scope, self._numbers(step, count))
+
+    def _finish(self, point: ScanPoint, result: Var) -> None:
+        """Store what follows from the scan's result."""
+        point.scope.known[self.node.id] = converted(point.scope, result, self.dtype)
+        point.store_all()
+
+    # -- scans by an operation ----------------------------------------------------------------------
+
+    def _tiled(self, scope: Scope, count: str | None) -> None:
+        """Runs one after the other, and tiles likewise; levels that a short axis does not have are left out."""
+        assert self.node.op is not None
+        op, wide, tile = REDUCTIONS[self.node.op.name], scan_wide(self.node), scan_tile(1)
+        exclusive = self.node.attrs.get("exclusive", False)
+        levels = 1 + (self.length > RUN) + (self.length > tile)
+        nothing = identity_of(op, wide)
+        before = scope.let(Number(scan_initial(op, wide)), wide) if exclusive else None
+
+        def combined(inner: Scope, left: Var, right: Var) -> Var:
+            return inner.let(Combine(op, (left,), (right,), 0), left.dtype)
+
+        def level(outer: Scope, depth: int, start: str, stop: str, above: list[Var]) -> Var:
+            """What numbers from `start` to `stop` come to; `above` comes before them, the nearest last."""
+            if depth == 0:
+                total = outer.let(Number(identity_of(op, self.dtype)), self.dtype)
+                inner = outer.inner()
+                point = self._point(inner, "j", count)
+                number = point.value(self.region.reads[self.node.id][0])
+                inner.add(Assign(total, Splat(combined(inner, total, number))))
+                result = converted(inner, total, wide)
+                for other in reversed(above):
+                    result = combined(inner, other, result)
+                if before is None:
+                    self._finish(point, result)
+                else:
+                    self._finish(point, inner.let(Splat(before), wide))
+                    inner.add(Assign(before, Splat(result)))
+                outer.add(For("j", start, stop, "1", tuple(inner.statements)))
+                return converted(outer, total, wide)
+            total = outer.let(Number(nothing), wide)
+            inner = outer.inner()
+            size, index = (RUN, "r0") if depth == 1 else (tile, "t0")
+            own = level(inner, depth - 1, index, f"min({index} + {size}, (long){stop})", [*above, total])
+            inner.add(Assign(total, Splat(combined(inner, total, own))))
+            outer.add(For(index, start, stop, str(size), tuple(inner.statements)))
+            return total
+
+        level(scope, levels - 1, "0", str(self.length), [])
+
+    # -- recurrences ----------------------------------------------------------------------------------
+
+    def _recurrence(
+        self, scope: Scope, count: str | None, dtype: np.dtype, step: Callable[[Scope, ScanPoint, Var], Var]
+    ) -> None:
+        """One value, made anew of itself and of each number; along the stream it is the state."""
+        state = self.arguments.get("state", dtype, self.node.id) if self.along_stream else None
+        last = scope.let(Number(0.0), dtype) if state is None else scope.let(Load(state, "u", 1, count), dtype)
+        inner = scope.inner()
+        point = self._point(inner, "j", count)
+        inner.add(Assign(last, Splat(step(inner, point, last))))
+        self._finish(point, inner.let(Splat(last), dtype))
+        scope.add(For("j", "0", "n" if self.along_stream else str(self.length), "1", tuple(inner.statements)))
+        if state is not None:
+            scope.add(Store(state, "u", last, 1, count))
+
+    def _decayed(self, scope: Scope, point: ScanPoint, last: Var) -> Var:
+        """`(1 - alpha) * last + alpha * x`, and the very first record itself."""
+        alpha = float(self.node.attrs["alpha"])
+        (read,) = self.region.reads[self.node.id]
+        number = converted(scope, point.value(read), FLOAT64)
+        keep, take = scope.let(Number(1.0 - alpha), FLOAT64), scope.let(Number(alpha), FLOAT64)
+        old = scope.let(Apply(multiply.op, (keep, last), FLOAT64), FLOAT64)
+        new = scope.let(Apply(multiply.op, (take, number), FLOAT64), FLOAT64)
+        result = scope.let(Apply(add.op, (old, new), FLOAT64), FLOAT64)
+        scope.add(If("first + j == 0", (Assign(result, Splat(number)),)))
+        return result
+
+    def _linear(self, scope: Scope, point: ScanPoint, last: Var) -> Var:
+        """`a * last + b`, rounded once."""
+        a, b = (point.value(read) for read in self.region.reads[self.node.id])
+        return scope.let(MultiplyAdd(a, last, b), self.dtype)
