@@ -79,7 +79,7 @@ class OpenCLExecutor(StepExecutor):
             if isinstance(step, RegionStep) and step.kernel is not None:
                 self._compiled(step.kernel)
         self._opened_s = time.monotonic()
-        self._memory = memory_of(self.device)
+        self._memory = memory_of(self.device, self.plan.config.memory_bytes)
         super().open()
 
     def _compiled(self, kernel: Kernel) -> Any:

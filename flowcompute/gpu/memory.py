@@ -10,6 +10,8 @@ import numpy as np
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.buffers import DeviceArena, HostBuffers
 from flowcompute.gpu.device import Device
+from flowcompute.gpu.staging import Staging
+from flowcompute.planner.memory import staging_bytes
 
 
 class Memory(ABC):
@@ -44,9 +46,9 @@ class Memory(ABC):
         """Release every buffer."""
 
 
-def memory_of(device: Device) -> Memory:
-    """The memory that kernels of a device work on."""
-    return HostMemory(device) if device.traits.host_memory else DeviceMemory(device)
+def memory_of(device: Device, budget_bytes: int) -> Memory:
+    """The memory that kernels of a device work on, within a host budget."""
+    return HostMemory(device) if device.traits.host_memory else DeviceMemory(device, budget_bytes)
 
 
 class HostMemory(Memory):
@@ -95,9 +97,9 @@ class HostMemory(Memory):
 class DeviceMemory(Memory):
     """Buffers on a discrete device, one for each value, kept for the next batch."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, budget_bytes: int) -> None:
         self._device = device
-        self._arena = DeviceArena(device)
+        self._arena = DeviceArena(device, staging=Staging(device, staging_bytes(budget_bytes)))
         self._buffers: dict[Hashable, cl.Buffer] = {}
         self._current: set[Hashable] = set()
 

@@ -33,6 +33,21 @@ class BatchTooLargeError(PlanError):
     """Not even the smallest batch fits the budget."""
 
 
+PIECE_BYTES = 4 << 20
+"""Pinned memory that a thread copies into or out of at a time. Smaller pieces cost more, larger ones overlap less."""
+
+MOST_STAGING_BYTES = 64 << 20
+"""Pinned memory of one run, at most."""
+
+_STAGING_SHARE = 8
+
+
+def staging_bytes(budget_bytes: int) -> int:
+    """Pinned memory of a discrete device within a host budget: whole pairs of pieces, none where there is little."""
+    pair = 2 * PIECE_BYTES
+    return min(MOST_STAGING_BYTES, budget_bytes // _STAGING_SHARE) // pair * pair
+
+
 @dataclass
 class _Edge:
     """Buffers that grow with the batch."""
@@ -65,6 +80,8 @@ def plan_memory(
     fixed = [line for one in passes for line in _results(one, config)] + _residents(
         graph, passes, {**folds, **host_folds}, config
     )
+    if not traits.host_memory:
+        fixed.append(("pinned memory for transfers", staging_bytes(config.memory_bytes)))
     fixed_bytes = sum(size for _, size in fixed)
     if fixed_bytes > config.memory_bytes:
         what, size = max(fixed, key=lambda line: line[1])
@@ -89,7 +106,7 @@ def plan_memory(
     largest = max(sized, key=lambda one: one.size_bytes)
     items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)
-    device_bytes = 0 if traits.host_memory else host_bytes
+    device_bytes = 0 if traits.host_memory else host_bytes - staging_bytes(config.memory_bytes)
     memory = MemoryPlan(config.memory_bytes, host_bytes, device_bytes, items)
     return memory, tuple(one.planned for one in sized), depth
 

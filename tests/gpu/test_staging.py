@@ -1,0 +1,69 @@
+"""Arrays that go through pinned memory in pieces arrive whole."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.gpu.buffers import DeviceArena
+from flowcompute.gpu.device import Device, select_device
+from flowcompute.gpu.staging import LEAST_BYTES, Staging
+from flowcompute.planner.memory import MOST_STAGING_BYTES, PIECE_BYTES, staging_bytes
+from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+
+
+@pytest.fixture(scope="module")
+def device() -> Device:
+    return select_device("cpu", needs_float64=False)
+
+
+@pytest.mark.parametrize("pieces", [2, 6])
+@pytest.mark.parametrize("size", [1, LEAST_BYTES, PIECE_BYTES - 1, PIECE_BYTES, 3 * PIECE_BYTES + 17])
+def test_bytes_go_there_and_come_back(device: Device, size: int, pieces: int) -> None:
+    staging = Staging(device, pieces * PIECE_BYTES)
+    arena = DeviceArena(device, staging=staging)
+    data = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    buffer = arena.take(size)
+    for _ in range(2):
+        sent = data.copy()
+        arena.upload(sent, buffer)
+        sent[:] = 0  # what was uploaded is the caller's again
+        got = np.zeros(size, np.uint8)
+        arena.download(buffer, got)
+        np.testing.assert_array_equal(got, data)
+        data = data[::-1].copy()
+    arena.close()
+    arena.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("flowcompute-copy")]
+
+
+def test_small_arrays_and_small_budgets_pin_nothing(device: Device) -> None:
+    assert not Staging(device, staging_bytes(8 << 20)).takes(1 << 30)
+    assert not Staging(device, MOST_STAGING_BYTES).takes(LEAST_BYTES - 1)
+    assert staging_bytes(1 << 40) == MOST_STAGING_BYTES
+    assert staging_bytes(1 << 27) % (2 * PIECE_BYTES) == 0
+
+
+def test_a_failed_copy_is_told_and_the_next_one_works(device: Device) -> None:
+    staging = Staging(device, 4 * PIECE_BYTES)
+    arena = DeviceArena(device, staging=staging)
+    small, size = arena.take(PIECE_BYTES), 3 * PIECE_BYTES
+    with pytest.raises(Exception, match=r"INVALID_VALUE|invalid"):
+        staging.upload(np.zeros(size, np.uint8), small, device.queue)
+    buffer, got = arena.take(size), np.zeros(size, np.uint8)
+    arena.upload(np.full(size, 7, np.uint8), buffer)
+    arena.download(buffer, got)
+    assert (got == 7).all()
+    arena.close()
+
+
+def test_a_job_of_large_batches() -> None:
+    data = np.random.default_rng(3).standard_normal((700_000, 9), dtype=np.float32)
+    x = fc.source(data)
+    doubled, total = resolve_on_gpu(x * 2, x.max(axis=0), memory=1 << 28)
+    np.testing.assert_array_equal(doubled, data * 2)
+    np.testing.assert_array_equal(total, data.max(axis=0))
+    assert ("pinned memory for transfers", staging_bytes(1 << 28)) in plan_for_gpu(x * 2).memory.items
