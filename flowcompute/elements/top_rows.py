@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements import reduce
-from flowcompute.elements.compute import Compute, cast
+from flowcompute.elements.compute import Compute
 from flowcompute.elements.logic import equal, greater, isnan, less, logical_and, logical_or, where
 from flowcompute.elements.shape import concat
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
-from flowcompute.spec import BOOL, INT64, is_float
+from flowcompute.spec import BOOL, is_float
 
 MOST = 16
 """More sweeps over a row than a sort of it would take."""
@@ -34,7 +34,7 @@ def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
             expected=f"k <= {min(count, MOST)}",
             got=f"k={k}",
         )
-    places = np.arange(count, dtype=np.int32).reshape(-1, *(1,) * (x.ndim - axis - 1))
+    places = np.arange(count, dtype=np.int64).reshape(-1, *(1,) * (x.ndim - axis - 1))
     lowest = np.asarray(-math.inf if is_float(x.dtype) else 0 if x.dtype == BOOL else np.iinfo(x.dtype).min, x.dtype)
     values: list[Any] = []
     indices: list[Any] = []
@@ -43,8 +43,8 @@ def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
         best = reduce.max(x if behind is None else where(behind, x, lowest), axis, keepdims=True)
         here = _same(x, best) if behind is None else logical_and(behind, _same(x, best))
         values.append(best)
-        indices.append(reduce.min(where(here, places, np.int32(count)), axis, keepdims=True))
-    return concat(values, axis=axis), concat([cast(index, INT64) for index in indices], axis=axis)
+        indices.append(reduce.min(where(here, places, np.int64(count)), axis, keepdims=True))
+    return concat(values, axis=axis), concat(indices, axis=axis)
 
 
 def _same(x: Any, y: Any) -> Any:

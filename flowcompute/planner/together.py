@@ -20,6 +20,7 @@ from flowcompute.planner.anchor import Anchor, Operand
 from flowcompute.planner.fold import CANONICAL_FOLDS
 from flowcompute.planner.kernel import register_dtype
 from flowcompute.planner.region import Region
+from flowcompute.planner.storage import views_of
 from flowcompute.spec import BOOL
 
 TOGETHER = (PAD, TAKE, STACK, CONCAT)
@@ -55,16 +56,16 @@ def why_copied(graph: Graph, users: Sequence[Sequence[int]], node: Node, here: C
 
 
 def _is_computed_beside(graph: Graph, users: Sequence[Sequence[int]], node: Node, here: Collection[int]) -> bool:
-    around, seen = [*node.inputs, *users[node.id]], {node.id}
-    while around:
-        other = graph.nodes[around.pop()]
-        if other.id in seen or other.id not in here:
-            continue
-        seen.add(other.id)
-        if other.kind in _COMPUTED or (other.op is not None and other.op.name in CANONICAL_FOLDS):
+    """Whether a kernel takes it, or what makes a part of it may be computed in its own kernel."""
+    if any(graph.nodes[views_of(graph, i)[0]].kind is Kind.ELEMENTWISE and i in here for i in node.inputs):
+        return True
+    later = list(users[node.id])
+    while later:
+        other = graph.nodes[later.pop()]
+        if other.id in here and other.kind is Kind.VIEW:
+            later += users[other.id]
+        elif other.id in here and (other.kind in _COMPUTED or (other.op and other.op.name in CANONICAL_FOLDS)):
             return True
-        if other.kind is Kind.VIEW:
-            around += other.inputs if other.id < node.id else users[other.id]
     return False
 
 
