@@ -186,7 +186,7 @@ class _Lowering:
         origin = scope.integer(origin)
         rows_are_lines = operand.columns.stride == 1
         numbers = math.prod(operand.columns.sizes)
-        stride = operand.rows.stride if rows_are_lines else operand.columns.stride
+        lines = operand.rows if rows_are_lines else operand.columns
         extent = numbers if rows_are_lines else count
         width = tile.width if rows_are_lines else tile.lines
 
@@ -196,15 +196,14 @@ class _Lowering:
             conditions += [f"{column} < {numbers}"] if numbers < width else []
             return " && ".join(conditions) or None
 
-        together = copied_together(operand, stride, extent)
         return Feed(
             scope,
             tile,
             operand.argument,
-            together,
+            copied_together(operand, lines, extent),
             self.shape.group,
-            lambda _, line: f"{origin} + {times(f'(long){line}', stride)}",
-            stride,
+            lambda _, line: f"{origin} + {times(f'(long){line}', lines.stride)}",
+            lines.stride,
             exists,
         )
 

@@ -190,7 +190,7 @@ class _Lowering:
             scope,
             a,
             one.a.argument,
-            copied_together(one.a, stride or 0, extent),
+            copied_together(one.a, one.a.rows if a.along_k else one.a.columns, extent),
             tile.group,
             line_of_a,
             stride,
@@ -198,7 +198,7 @@ class _Lowering:
         )
         across = one.b.columns.stride
         of_b = scope.integer(f"{of_b} + {times(self.column, across)}")
-        other, width = (across, one.inner) if b.along_k else (one.b.rows.stride, one.columns)
+        lines, width = (one.b.columns, one.inner) if b.along_k else (one.b.rows, one.columns)
 
         def column_exists(line: str, at: str) -> str | None:
             if one.columns % tile.columns == 0:
@@ -209,10 +209,10 @@ class _Lowering:
             scope,
             b,
             one.b.argument,
-            copied_together(one.b, other, width),
+            copied_together(one.b, lines, width),
             tile.group,
-            lambda _, line: f"{of_b} + {times(f'(long){line}', other)}",
-            other,
+            lambda _, line: f"{of_b} + {times(f'(long){line}', lines.stride)}",
+            lines.stride,
             column_exists,
         )
         return left, right

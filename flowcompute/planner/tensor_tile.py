@@ -32,16 +32,18 @@ UNROLLED = 16
 _UINT32 = np.dtype(np.uint32)
 
 
-def copied_together(operand: Operand, line: int, extent: int) -> int:
+def copied_together(operand: Operand, lines: Axes, extent: int) -> int:
     """How many neighbours one copy may bring: 16 bytes, or as many as divide all places.
 
     Args:
         operand: what is copied.
-        line: from one line to the next.
+        lines: the axis along which there are several.
         extent: neighbours in a line.
     """
     lies, shape = operand.lies, operand.spec.shape[: operand.stack]
     stacks = (stride for size, stride in zip(shape, lies.strides, strict=False) if size != 1)
+    # The stride of one line says nothing.
+    line = lines.stride if lines.sizes[-1] > 1 else 0
     together = math.gcd(lies.offset, lies.record, *stacks, line, extent)
     return math.gcd(together, CHUNK_BYTES // operand.argument.dtype.itemsize)
 

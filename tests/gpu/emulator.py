@@ -2,7 +2,7 @@
 
 Asynchronous copies arrive when they are waited for and not before; until then their places hold
 NaN. So a place that is read too early, or overwritten too early, spoils the result. Work-items
-run in step, so that a missing barrier shows on a real device only.
+run in step, but local memory notices where teams should have met and did not.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from flowcompute.planner.kernel_tensor import (
     WordsOf,
 )
 from flowcompute.spec import FLOAT32
+from tests.gpu.shared_memory import SharedMemory
 
 TEAM = 32
 LANE = np.arange(TEAM)
@@ -76,6 +78,21 @@ class _Scalars(dict[str, Any]):
         return self.values_by_name[name][:, 0]
 
 
+@dataclass(frozen=True)
+class _Arriving:
+    """What a copy brings: `data` a row for each work-item, and which rows of so many bytes these become."""
+
+    memory: SharedMemory
+    rows: np.ndarray
+    data: np.ndarray
+    lid: np.ndarray
+
+    def put(self, data: np.ndarray) -> None:
+        size = data.shape[1]
+        self.memory.wrote(self.rows * size, size, self.lid)
+        self.memory.bytes.reshape(-1, size)[self.rows] = data
+
+
 class _WorkGroup:
     def __init__(self, kernel: Kernel, memory: Mapping[int, np.ndarray], integers: Mapping[str, int]) -> None:
         self.kernel, self.memory = kernel, memory
@@ -83,9 +100,9 @@ class _WorkGroup:
         self.names: dict[str, Any] = {"np": np, "lid": self.lid, **integers}
         self.mask = np.ones(kernel.work_group, bool)
         self.values: dict[str, np.ndarray] = {}
-        self.local: dict[str, np.ndarray] = {}
-        self.begun: list[tuple[np.ndarray, np.ndarray]] = []
-        self.groups: list[list[tuple[np.ndarray, np.ndarray]]] = []
+        self.local: dict[str, SharedMemory] = {}
+        self.begun: list[_Arriving] = []
+        self.groups: list[list[_Arriving]] = []
 
     def run(self) -> None:
         self.block(self.kernel.body)
@@ -112,7 +129,7 @@ class _WorkGroup:
                 made = self.integer(text)
                 self.names[name] = made if new or self.mask.all() else np.where(self.mask, made, self.names[name])
             case ir.Array(name, _, lanes, size, _, _):
-                self.local[name] = np.full(size * lanes * 4, 0xFF, np.uint8)
+                self.local[name] = SharedMemory(size * lanes * 4)
             case ir.Let(var, expr):
                 self.values[var.name] = self.value(expr, var)
             case ir.Assign(var, expr):
@@ -132,7 +149,9 @@ class _WorkGroup:
             case ir.Put(array, index, var, vector):
                 lanes = var.lanes if vector else 1
                 at = self.each(index)[self.mask, None] + np.arange(lanes)
-                self.local[array].view(var.dtype)[at] = self.values[var.name][self.mask, :lanes]
+                memory, itemsize = self.local[array], var.dtype.itemsize
+                memory.wrote(at[:, 0] * itemsize, lanes * itemsize, self.lid[self.mask])
+                memory.bytes.view(var.dtype)[at] = self.values[var.name][self.mask, :lanes]
             case ir.Store():
                 self.store(statement)
             case Copy():
@@ -142,35 +161,36 @@ class _WorkGroup:
                 self.begun = []
             case AwaitCopies(pending):
                 while len(self.groups) > pending:
-                    for place, data in self.groups.pop(0):
-                        place[...] = data
+                    for arriving in self.groups.pop(0):
+                        arriving.put(arriving.data)
             case ir.Barrier():
                 assert self.mask.all() or not self.mask.any(), "all meet, or none"
+                for memory in self.local.values():
+                    memory.meet()
             case _:
                 raise NotImplementedError(statement)
 
     # -- copies and fragments ---------------------------------------------------------------------------
 
     def copy(self, copy: Copy) -> None:
-        size = copy.numbers * copy.argument.dtype.itemsize
-        words = self.local[copy.array].reshape(-1, size)
-        source = self.memory[copy.argument.value]
-        exists = self.each(copy.exists).astype(bool)
-        places, indices = self.each(copy.place), self.each(copy.index)
-        assert not (places % copy.numbers).any(), "misaligned"
-        assert not (indices[exists] % copy.numbers).any(), "misaligned"
-        for item in self.lid[self.mask]:
-            place, index = places[item] // copy.numbers, indices[item]
-            data = source[index : index + copy.numbers].copy() if exists[item] else np.zeros(copy.numbers, source.dtype)
-            assert len(data) == copy.numbers, "beyond the end"
-            words[place] = 0xFF
-            self.begun.append((words[place], data.view(np.uint8)))
+        source, numbers = self.memory[copy.argument.value], copy.numbers
+        exists = self.each(copy.exists).astype(bool)[self.mask]
+        places, indices = self.each(copy.place)[self.mask], np.where(exists, self.each(copy.index)[self.mask], 0)
+        assert not (places % numbers).any(), "misaligned"
+        assert not (indices % numbers).any(), "misaligned"
+        at = indices[:, None] + np.arange(numbers)
+        assert (at < len(source)).all(), "beyond the end"
+        data = np.where(exists[:, None], source[at], source.dtype.type(0)).view(np.uint8)
+        arriving = _Arriving(self.local[copy.array], places // numbers, data, self.lid[self.mask])
+        arriving.put(np.full_like(data, 0xFF))
+        self.begun.append(arriving)
 
     def fragment(self, expr: Fragment) -> np.ndarray:
         chunk = 16 // expr.dtype.itemsize
         places = self.each(expr.index)
         assert not (places % chunk).any(), "misaligned"
-        rows = self.local[expr.array].reshape(-1, 16)[places // chunk].reshape(-1, 4, 8, 16)
+        self.local[expr.array].read(places * expr.dtype.itemsize, 16, self.lid)
+        rows = self.local[expr.array].bytes.reshape(-1, 16)[places // chunk].reshape(-1, 4, 8, 16)
         if expr.transposed:
             rows = rows.view(np.uint16).swapaxes(-1, -2).copy().view(np.uint8)
         # (team, matrix, row, word) to (team, row, word, matrix): work-item 4 * row + word.
@@ -218,7 +238,9 @@ class _WorkGroup:
                     return np.broadcast_to(of(operand)[:, lane : lane + 1], shape)
                 case ir.Item(array, index, _):
                     at = np.where(self.mask, self.each(index), 0)
-                    return self.local[array].view(var.dtype)[at[:, None] + np.arange(var.lanes)]
+                    memory, itemsize = self.local[array], var.dtype.itemsize
+                    memory.read(at[self.mask] * itemsize, var.lanes * itemsize, self.lid[self.mask])
+                    return memory.bytes.view(var.dtype)[at[:, None] + np.arange(var.lanes)]
                 case ir.Load():
                     return self.load(expr, var)
                 case Fragment():
@@ -229,7 +251,9 @@ class _WorkGroup:
                     both = np.concatenate([of(low), of(high)], axis=1).astype(dtype)
                     return both.view(np.uint32)
                 case Words(array, indices):
-                    words = self.local[array].view(np.uint32)
+                    for index in indices:
+                        self.local[array].read(self.each(index) * 4, 4, self.lid)
+                    words = self.local[array].bytes.view(np.uint32)
                     return np.stack([words[self.each(index)] for index in indices], axis=-1)
                 case Leading(operand):
                     return (of(operand) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)

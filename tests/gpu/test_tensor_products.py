@@ -95,7 +95,7 @@ def test_every_tile(tile: Tile, along_k: bool, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True)], ids=str)
 def test_float32_is_multiplied_in_parts(tile: Tile, turned: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flowcompute.planner.lower_tensor_matmul.choose_tile", lambda *_: tile)
-    x = numbers(1, 70, 70, dtype="f4")
+    x = numbers(1, 45, 45, dtype="f4")
     sides = [fc.permute_dims(fc.source(x, name="x"), (0, 2, 1)) if turn else fc.source(x, name="x") for turn in turned]
     arrays = [wide(x).swapaxes(1, 2) if turn else wide(x) for turn in turned]
     made = emulated(sides[0] @ sides[1], {"x": x}, precision="tf32x3")
@@ -134,9 +134,7 @@ def test_other_devices_have_tiles_of_plain_numbers() -> None:
         assert tiles[-1].local_bytes(itemsize) <= 48 << 10, "every device has as much"
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype"), [((70, 33, 51), "f2"), ((70, 65, 130), BFLOAT16), ((70, 64, 67), "f4")], ids=str
-)
+@pytest.mark.parametrize(("shape", "dtype"), [((70, 33, 51), "f2"), ((70, 64, 67), "f4")], ids=str)
 def test_texts_are_opencl_but_for_their_assembly(shape: tuple[int, int, int], dtype: Any) -> None:
     product, *_ = row_product(*shape, dtype)
     (kernel,) = plan_on_paper(fc.tanh(product) * 2, precision="tf32x3").kernels

@@ -1,0 +1,44 @@
+"""The emulator notices what it is there for: barriers, waits and copies that are missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.planner.kernel import If
+from tests.gpu.shared_memory import SharedMemory
+from tests.gpu.tensor_devices import emulated
+
+NOTHING = If("0", ())
+WORK_ITEMS = np.arange(64)
+
+
+def product() -> np.ndarray:
+    a = np.random.default_rng(0).standard_normal((20, 300)).astype("f2")
+    return emulated(fc.source(a, name="x") @ fc.constant(np.ones((300, 16), "f2")), {"x": a})
+
+
+def test_a_missing_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert np.isfinite(product()).all()
+    monkeypatch.setattr("flowcompute.planner.lower_tensor_matmul.Barrier", lambda: NOTHING)
+    with pytest.raises(AssertionError, match="no barrier since another team wrote this"):
+        product()
+
+
+def test_a_missing_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowcompute.planner.lower_tensor_matmul.AwaitCopies", lambda _: NOTHING)
+    assert np.isnan(product()).any()
+
+
+def test_teams_may_read_together_and_write_alone() -> None:
+    memory = SharedMemory(64)
+    own = np.zeros_like(WORK_ITEMS)
+    memory.read(own, 4, WORK_ITEMS)
+    with pytest.raises(AssertionError, match="wrote or read this"):
+        memory.wrote(own[:1], 4, WORK_ITEMS[:1])
+    memory.meet()
+    memory.wrote(own[:1], 4, WORK_ITEMS[:1])
+    memory.read(own[:32], 4, WORK_ITEMS[:32])
+    with pytest.raises(AssertionError, match="wrote this"):
+        memory.read(own[:1], 2, WORK_ITEMS[32:33])
