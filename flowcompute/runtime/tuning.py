@@ -6,9 +6,11 @@ hand, and stores the same bytes; a run's candidate is a rehearsal, which drops i
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -35,6 +37,9 @@ SHARE = 0.02
 
 LEAST_TRIALS = 3
 """Candidates that are measured with `tune=True` however short the job is."""
+
+LIVE_S = 1.0
+"""Seconds that kernels may be tried for on one batch, while the job runs."""
 
 LEAST_S = 3.0
 """Seconds in which what these promise may then be confirmed."""
@@ -115,11 +120,18 @@ class Budget:
 
 
 class KernelTrials:
-    """Looks for better knobs of each kernel of a plan, on the batches that it computes; a `KernelTuner`."""
+    """Looks for better knobs of each kernel of a plan, on the batches that it computes; a `KernelTuner`.
+
+    Attributes:
+        searches: by the kernel's name.
+        problems: what could not be tried, and why.
+        per_launch_s: seconds of trials after a launch; more would look like a stage that makes no progress.
+    """
 
     def __init__(self, plan: Plan, budget: Budget, seed: int) -> None:
         self.searches: dict[str, Search] = {}
         self.problems: list[str] = []
+        self.per_launch_s = LIVE_S
         self._plan = plan
         self._budget = budget
         self._seed = seed
@@ -137,13 +149,21 @@ class KernelTrials:
         """See `KernelTuner.launched`."""
         kernel = step.kernel
         assert kernel is not None
-        search = self._search(kernel)
-        while self._budget.is_open(KERNELS_SHARE) and (candidate := search.ask()) is not None:
+        search, spent_s = self._search(kernel), self._budget.spent_s
+        tried = False
+        while self._budget.is_open(KERNELS_SHARE) and self._budget.spent_s - spent_s < self.per_launch_s:
+            candidate = search.ask()
+            if candidate is None:
+                break
+            tried = True
             try:
-                search.tell(candidate, self._budget.measure(lambda: self._ratio(step, candidate, launch)))
+                search.tell(candidate, self._budget.measure(partial(self._ratio, step, candidate, launch)))
             except FlowError as error:
                 search.fail(candidate)
                 self.problems.append(f"{kernel.name} {said(candidate)}: {error.message}")
+        if tried:
+            # The batch goes on with what the kernel in use has stored, not with what a candidate has.
+            launch(self._variant(step, self._adopted.get(kernel.name, ())))
         best = search.best
         if best == self._adopted.get(kernel.name, ()):
             return None
@@ -255,6 +275,7 @@ class Tuner:
     def _rehearse_kernels(self, rehearsals: Rehearsals) -> None:
         """Let the kernels work on the job's first batches once more, with half of the seconds left."""
         plan = rehearsals.planned(self._plan.strategy)
+        self.trials.per_launch_s = math.inf
         tuned = replace(plan, backend=TunedBackend(plan.backend, self.trials))
         try:
             rehearsals.run(tuned, lambda *_: self.trials.is_done or not self._budget.is_open(KERNELS_SHARE))
@@ -289,7 +310,7 @@ class Tuner:
             if not self._budget.is_open() and not self._is_owed(search, new=candidate not in search.ratios):
                 break
             try:
-                search.tell(candidate, self._budget.measure(lambda: self._pair(rehearsals, default, candidate)))
+                search.tell(candidate, self._budget.measure(partial(self._pair, rehearsals, default, candidate)))
             except FlowError as error:
                 search.fail(candidate)
                 self._notes.append(f"run {said(candidate)}: {error.message}")

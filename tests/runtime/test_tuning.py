@@ -18,6 +18,7 @@ from flowcompute.runtime.rehearsal import Rehearsals
 from flowcompute.runtime.starting import start
 from flowcompute.runtime.tuning import Budget, KernelTrials, Tuner
 from flowcompute.strategy import KernelKnobs, Stored, StrategyStore
+from flowcompute.strategy.search import RandomSearch
 from tests.gpu.shapes import plan_for_gpu
 
 DATA = np.random.default_rng(1).standard_normal((3000, 40), dtype=np.float32)
@@ -92,6 +93,27 @@ def test_trials_take_their_share_of_the_time_and_no_more():
     assert device.launched
     took = 0.001 * len(device.launched)
     assert took <= room.KERNELS_SHARE * room.SHARE * clock.now
+
+
+def test_a_batch_is_not_held_up_for_long():
+    step, clock, trials, device = kernel_trials("full", lambda knobs: 0.2)
+    before = clock.now
+    trials.launched(step, device)
+    assert clock.now - before <= room.LIVE_S + 1.0
+    assert not trials.is_done
+    trials.per_launch_s = float("inf")
+    trials.launched(step, device)
+    assert clock.now - before > 3 * room.LIVE_S
+
+
+def test_the_kernel_in_use_is_launched_last():
+    step, _, trials, device = kernel_trials("quick", lambda knobs: 0.001 if knobs.unroll == 4 else 0.002)
+    adopted = trials.launched(step, device)
+    assert device.launched[-1] == step.kernel.knobs
+    del device.launched[:]
+    trials.searches[step.kernel.name] = RandomSearch({"unroll": (1, 2, 4)}, {"unroll": 1}, seed=0)
+    trials.launched(step, device)
+    assert device.launched[-1] == adopted.knobs
 
 
 def test_a_kernel_that_fails_is_told_and_not_tried_again():
