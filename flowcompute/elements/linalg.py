@@ -122,7 +122,8 @@ def matmul(
 
     A stream of rows `(N, k)` times a resident `(k, m)` is a stream of rows `(N, m)`;
     streams of matrices multiply item by item. Sums run over k in panels of fixed size, in
-    order, with fused multiply-add.
+    order, with fused multiply-add. Operands of one half format are summed in float32, by tensor
+    cores where there are any: in steps of 16 along k then, within which a device has its own order.
 
     A product over the stream axis is a fold: `X.T @ Y` of two streams `(N, m)` and `(N, k)`,
     a resident `(m, N)` times a stream `(N, k)`, and both with vectors in place of a matrix.

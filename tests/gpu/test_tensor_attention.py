@@ -183,3 +183,10 @@ def test_attention_on_a_device(name: str) -> None:
 def test_texts_are_opencl_but_for_their_assembly(case: Case) -> None:
     (kernel,) = plan_on_paper(fc.tanh(case.root()) * 2, precision="tf32x3").kernels
     assert compiles_without_assembly(kernel.source)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_float32_in_parts_on_a_device(name: str) -> None:
+    device, case = real_device(), PARTS[name]
+    made = np.asarray(fc.resolve(case.root(), device=device, precision="tf32x3"))
+    np.testing.assert_allclose(made, defined(*case.arrays(), case.mask(), case.causal), rtol=0, atol=3e-6)

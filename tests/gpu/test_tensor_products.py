@@ -103,6 +103,16 @@ def test_float32_is_multiplied_in_parts(tile: Tile, turned: tuple[bool, bool], m
     assert (np.abs(made - arrays[0] @ arrays[1]) <= 2.0**-20 * bound).all()
 
 
+def test_precision_is_one_of_those_there_are() -> None:
+    root, *_ = row_product(20, 20, 20, "f4")
+    with pytest.raises(fc.PlanError, match="'exact', 'fast', 'tf32x3'"):
+        fc.plan(root, precision="tf32")  # type: ignore[arg-type]
+    assert (
+        fc.plan(root, device="cpu", precision="tf32x3").kernels[0].source
+        == fc.plan(root, device="cpu").kernels[0].source
+    )
+
+
 def test_what_follows_is_computed_before_anything_is_stored() -> None:
     product, a, exact = row_product(40, 32, 50, BFLOAT16)
     bias = numbers(50, dtype="f4", seed=2)
@@ -164,3 +174,12 @@ def test_products_on_a_device(shape: tuple[int, int, int], dtype: Any) -> None:
     assert relative(made, exact) < (1e-3 if made.dtype == np.float16 else 1e-5)
     again = fc.resolve(root, device=device, strategy=fc.Strategy(batch_bytes=a.nbytes // 5))
     assert np.array_equal(made, again), "no batch changes a bit"
+
+
+def test_float32_in_parts_on_a_device() -> None:
+    device = real_device()
+    root, a, exact = row_product(1000, 1030, 520, "f4")
+    made = np.asarray(fc.resolve(root, device=device, precision="tf32x3"))
+    b = numbers(1030, 520, dtype="f4", seed=1)
+    assert (np.abs(made - exact) <= 2.0**-19 * (np.abs(wide(a)) @ np.abs(wide(b)))).all()
+    assert not np.array_equal(made, fc.resolve(root, device=device))
