@@ -43,6 +43,7 @@ def fake(
         max_mem_alloc_size=memory // 4,
         local_mem_size=48 << 10,
         max_compute_units=7,
+        max_work_group_size=1024,
         native_vector_width_float=width,
         single_fp_config=rounding,
         double_fp_config=63 if float64 else 0,
