@@ -8,6 +8,7 @@ from flowcompute.elements.arithmetic import add, maximum, minimum, multiply
 from flowcompute.elements.op import Op
 from flowcompute.gpu.functions import CPU_FUNCTIONS, CPU_TEXTS, FMA, GPU_FUNCTIONS
 from flowcompute.gpu.generate import generated
+from flowcompute.gpu.packed import of_words
 from flowcompute.gpu.prelude import HELPERS
 from flowcompute.gpu.spaced import load_every, load_first, loose_vector
 from flowcompute.gpu.tensor_ptx import of_fragments
@@ -122,6 +123,8 @@ class Expressions:
                 return self._combine(expr, var)
             case ir.MultiplyAdd(a, b, c):
                 return self._multiply_add(a, b, c)
+            case ir.OfWords():
+                return of_words(expr, self.helpers)
             case ir.Select(mask, yes, no):
                 if var.dtype == BOOL:
                     chosen = (self.mask(yes, var.mask_bytes), self.mask(no, var.mask_bytes))

@@ -200,6 +200,12 @@ class Select:
     no: Var
 
 
+class OfWords:
+    """An expression of words that hold several narrow integers; see `planner.kernel_words`."""
+
+    __slots__ = ()
+
+
 class OfFragments:
     """An expression of fragments of matrices; see `planner.kernel_tensor`."""
 
@@ -221,6 +227,7 @@ Expr = (
     | Below
     | Combine
     | MultiplyAdd
+    | OfWords
     | Select
     | OfFragments
 )

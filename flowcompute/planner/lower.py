@@ -10,6 +10,7 @@ from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import CHUNK_BYTES, KernelStyle
 from flowcompute.planner.lower_attention import AttentionLowering
+from flowcompute.planner.lower_dot_matmul import lower_dot_matmul
 from flowcompute.planner.lower_flat import FlatLowering, is_flat
 from flowcompute.planner.lower_matmul import MatmulLowering
 from flowcompute.planner.lower_rows import lower_rows
@@ -49,6 +50,8 @@ def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, 
             return kernel
         if traits.code_shape == "gpu":
             if (kernel := lower_thin_matmul(graph, region, name)) is not None:
+                return kernel
+            if (kernel := lower_dot_matmul(graph, region, style, name)) is not None:
                 return kernel
             return TiledMatmulLowering(graph, region, style).lower(name)
         return MatmulLowering(graph, region, style).lower(name)

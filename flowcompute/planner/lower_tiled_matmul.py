@@ -19,6 +19,7 @@ from flowcompute.planner.kernel import (
     Assign,
     Barrier,
     Combine,
+    Expr,
     For,
     If,
     Item,
@@ -114,7 +115,7 @@ def place_of_tile(scope: Scope, one: Contraction, rows: int, columns: int) -> Pl
 
 
 @dataclass(frozen=True)
-class _Side:
+class Side:
     """An operand's way into local memory.
 
     Attributes:
@@ -174,7 +175,7 @@ class TiledMatmulLowering:
 
     # -- operands into local memory -----------------------------------------------------------------
 
-    def _sides(self, scope: Scope, row: str, until: str, column: str) -> tuple[_Side, _Side]:
+    def _sides(self, scope: Scope, row: str, until: str, column: str) -> tuple[Side, Side]:
         """Both operands; numbers beyond the last row or column repeat it and are never stored."""
         one, tile = self.contraction, self.tile
         last = scope.narrow(f"min((long){tile.rows}, {until} - {row}) - 1")
@@ -215,7 +216,7 @@ class TiledMatmulLowering:
         origin: str | None,
         *,
         by_depth: bool,
-    ) -> _Side:
+    ) -> Side:
         """Neighbouring work-items bring neighbours in memory: along k `by_depth`, else along rows or columns."""
         dtype, group = self.contraction.dtype, self.tile.group
         pitch = width + PAD
@@ -234,9 +235,9 @@ class TiledMatmulLowering:
             along_k = "" if whole_index else f" + {times(k, depth.stride)}"
             indices.append(place(inside) if origin is None else scope.narrow(f"{place(inside)}{along_k}"))
             brought.append(scope.let(self.contraction.zero(), dtype, 1))
-        return _Side(operand, array, DEPTH * pitch, pitch, slots, indices, depth, origin, brought)
+        return Side(operand, array, DEPTH * pitch, pitch, slots, indices, depth, origin, brought)
 
-    def _bring(self, side: _Side, start: str, *, nothing: Number) -> list[Stmt]:
+    def _bring(self, side: Side, start: str, *, nothing: Number) -> list[Stmt]:
         """Read the tile that begins at k = `start`; beyond the last k stands what adds nothing."""
         one = self.contraction
         scope = Scope(one.names, lanes=1)
@@ -248,15 +249,20 @@ class TiledMatmulLowering:
             at = index if origin is None else f"{origin} + {index}"
             if origin is None or not single:
                 at += f" + {side.depth.offset(reading.integer(f'{start} + {k}'))}"
-            reading.add(Assign(var, Splat(one.factor(reading, Load(side.operand.argument, at)))))
+            reading.add(Assign(var, Splat(self._number(reading, side, at, f"{start} + {k}"))))
             if one.inner % DEPTH:
                 scope.add(If(f"{start} + {k} < {one.inner}", tuple(reading.statements), (Assign(var, nothing),)))
             else:
                 scope.add(*reading.statements)
         return scope.statements
 
+    def _number(self, scope: Scope, side: Side, at: str, k: str) -> Var:
+        """What lies at an index, number `k` of a sum."""
+        del k
+        return self.contraction.factor(scope, Load(side.operand.argument, at))
+
     @staticmethod
-    def _put(side: _Side, half: str) -> list[Stmt]:
+    def _put(side: Side, half: str) -> list[Stmt]:
         """Write what was brought into one of the two local tiles."""
         return [
             Put(side.array, f"({half}) * {side.length} + {place}", var)
@@ -313,14 +319,14 @@ class TiledMatmulLowering:
         zero, dtype = self.contraction.zero(), self.contraction.dtype
         return [[scope.let(zero, dtype, LANES) for _ in self.wide_columns] for _ in range(self.tile.item_rows)]
 
-    def _multiply(self, scope: Scope, a: _Side, b: _Side, sums: list[list[Var]]) -> None:
+    def _multiply(self, scope: Scope, a: Side, b: Side, sums: list[list[Var]]) -> None:
         """Add the products of the two local tiles, in order of k."""
         tile, dtype = self.tile, self.contraction.dtype
         halves = [scope.integer(f"s % 2 * {side.length}") for side in (a, b)]
         y, x = (scope.integer(text) for text in (f"lid / {tile.across}", f"lid % {tile.across}"))
         inner = scope.inner(LANES)
 
-        def vector(side: _Side, half: str, item: str, part: int, size: int) -> Var:
+        def vector(side: Side, half: str, item: str, part: int, size: int) -> Var:
             index = f"{half} + k * {side.pitch} + {self._offset(item, part, size)}"
             return inner.let(Item(side.array, index, vector=True), dtype, LANES)
 
@@ -329,8 +335,12 @@ class TiledMatmulLowering:
         for i, line in enumerate(sums):
             factor = inner.let(Lane(left[i // 4], i % 4), dtype, LANES)
             for total, other in zip(line, right, strict=True):
-                inner.add(Assign(total, Splat(inner.let(MultiplyAdd(factor, other, total), dtype, LANES))))
+                inner.add(Assign(total, Splat(inner.let(self._added(factor, other, total), dtype, LANES))))
         scope.add(For("k", "0", str(DEPTH), "1", tuple(inner.statements), unroll=1))
+
+    def _added(self, a: Var, b: Var, c: Var) -> Expr:
+        """`a * b + c`."""
+        return MultiplyAdd(a, b, c)
 
     def _end_panel(self, scope: Scope, sums: list[list[Var]]) -> list[Stmt]:
         """Add a panel's sums to those before it; the first finds -0.0, which changes no bit."""

@@ -61,6 +61,11 @@ def chain(x: fc.Element) -> fc.Element:
     return fc.nn.sigmoid(2 * x + 1) * fc.tanh(x)
 
 
+def of_bytes() -> fc.Element:
+    x = fc.constant(np.zeros((9, 24), "i1"))
+    return fc.matmul(x, fc.constant(np.zeros((24, 9), "u1")), dtype="int32")
+
+
 def joined(x: fc.Element) -> fc.Element:
     return fc.concat([x * 2, x[:, 1:]], axis=1) + 1
 
@@ -102,6 +107,7 @@ GRAPHS = {
     "attention_on_a_gpu": (attention, GPU),
     "attention_by_tensor_cores": (half_attention, NVIDIA),
     "matmul_by_tensor_cores": (lambda: [rows(200, "f2") @ fc.constant(np.zeros((200, 50), "f2"))], NVIDIA),
+    "bytes_by_dp4a": (lambda: [of_bytes()], replace(GPU, shuffles=True)),
     "layer": (lambda: [fc.maximum(rows(20) * 2, 0) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
     "padded": (lambda: [fc.pad(fc.source(np.zeros((8, 4, 21), "f4")) * 2, 1) + 1], CPU),
     "joined_on_a_gpu": (lambda: [joined(rows(3))], GPU),
