@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -163,6 +163,14 @@ def test_a_generation_under_another_name_or_checksum_is_not_taken_for_it() -> No
     k, said, _ = judged(damaged(disk, "HEAD", head[:2] + b"00" * 32 + b"\n"))
     assert k == 1
     assert "generation 1 is not the one that HEAD names" in said
+
+
+@pytest.mark.parametrize("change", [bytes.upper, bytes.strip, lambda head: b"0" + head, lambda head: head + b"\n"])
+def test_a_head_that_is_written_otherwise_is_none(change: Callable[[bytes], bytes]) -> None:
+    disk = prepared(TWO)
+    k, said, _ = judged(damaged(disk, "HEAD", change(dict(contents(disk))["HEAD"])))
+    assert k == 1
+    assert "HEAD is not a generation and its checksum" in said
 
 
 @pytest.mark.parametrize("name", ["HEAD", "gen-00000001.msgpack", "gen-00000001.bin"])

@@ -58,7 +58,7 @@ def loss_after_a_kill(scenario: Scenario, at: int, deaf_to: int | None = None) -
     known: dict[str, object] = {}
     for index in range(len(log), -1, -1 if LONG else -3):
         least = max(killed.counted[-1], resuming.counted[index])
-        for left in power_cuts(start, [*killed.files.log, *log[:index]], MOST, DRAWN, seed=index):
+        for left in power_cuts(start, [*killed.files.log, *log[:index]], 1 << 7, 40, seed=index):
             got = outcome(left, known)
             if got not in {least, least + 1}:
                 return f"killed after {at}, power cut after {index} more: {got}"
