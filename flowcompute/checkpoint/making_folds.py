@@ -9,6 +9,7 @@ import numpy as np
 
 from flowcompute.checkpoint.maker import HALF, Kept, require
 from flowcompute.elements.compute import Constant, broadcast, common_length
+from flowcompute.elements.nn.state_space import selective_scan
 from flowcompute.elements.op import Attrs
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, is_float
 
@@ -80,6 +81,14 @@ def made_scan(kept: Kept) -> Any:
         alpha = made["alpha"] = attrs.take("alpha")
         require(type(alpha) in (int, float) and 0 < alpha <= 1 and axis is None and is_float(x.dtype), "alpha")
     return kept.compute(x.dtype, x.spec.shape, x.spec.stream, made)
+
+
+def made_state_space(kept: Kept) -> Any:
+    """A selective scan; what it was made of says its dtype and shape."""
+    u, *others = kept.operands(5)
+    require(kept.attrs.whole("axis") == 0 and u.dtype in (FLOAT32, FLOAT64), "operands")
+    require(all(one.dtype == u.dtype for one in others), "dtype")
+    return selective_scan(u, *others)
 
 
 def made_recurrence(kept: Kept) -> Any:

@@ -12,6 +12,7 @@ from flowcompute.elements.each import EACH
 from flowcompute.elements.generate import INDEX, Generator
 from flowcompute.elements.nn import activations
 from flowcompute.elements.nn.attention import ATTENTION
+from flowcompute.elements.nn.state_space import SELECTIVE_SCAN
 from flowcompute.elements.nn.windows import WINDOWS
 from flowcompute.elements.op import Op
 from flowcompute.elements.pad import PAD
@@ -65,6 +66,7 @@ _MAKERS: tuple[tuple[Maker, tuple[Op, ...]], ...] = (
     (making_folds.made_segments, _SEGMENTS),
     (making_folds.made_scan, (CUMULATIVE_SUM, CUMULATIVE_PROD, CUMULATIVE_MAX, CUMULATIVE_MIN, EMA)),
     (making_folds.made_recurrence, (LINEAR_RECURRENCE,)),
+    (making_folds.made_state_space, (SELECTIVE_SCAN,)),
 )
 
 

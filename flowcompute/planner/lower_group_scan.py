@@ -14,7 +14,6 @@ from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
-    Argument,
     Array,
     Assign,
     Barrier,
@@ -33,11 +32,9 @@ from flowcompute.planner.kernel import (
     While,
 )
 from flowcompute.planner.kernel_scan import Await, LookBack, Publish, Ticket
-from flowcompute.planner.kernel_tensor import AwaitCopies, Copy, EndCopies
-from flowcompute.planner.region import Access, Region
+from flowcompute.planner.region import Region
 from flowcompute.planner.scan import RUN
 from flowcompute.planner.scan_point import TileScan, times
-from flowcompute.planner.storage import is_dense, storage
 from flowcompute.spec import INT32, INT64
 
 GROUP = 256
@@ -70,7 +67,6 @@ class GroupScanLowering(TileScan):
         # Numbers that a work-item asks for at once; longer texts take long to compile.
         self.loads = 16 if traits.shuffles else 4
         self.looks_back = traits.shuffles
-        self.copies = traits.tensor_cores
 
     def lower(self, name: str) -> Kernel:
         """The kernel; its work counts tiles."""
@@ -189,29 +185,13 @@ class GroupScanLowering(TileScan):
         return If(f"hi - lo == {self.records}", (whole,), (partly,))
 
     def _stage(self) -> list[Stmt]:
-        """Bring the tile to local memory; what is only copied passes by the registers, so all of it is asked for."""
-        copied = self._copied()
+        """Bring the tile to local memory."""
 
         def stage(scope: Scope, numbers: list[Number]) -> None:
-            if copied is not None:
-                scope.add(*(Copy("stage", one.slot, copied, one.at, 1) for one in numbers))
-                return
             values = [self.operand(scope.beside(), one.at, None) for one in numbers]
             scope.add(*(Put("stage", one.slot, value) for one, value in zip(numbers, values, strict=True)))
 
-        arrived = () if copied is None else (EndCopies(), AwaitCopies(0))
-        return [self._each_number(stage), *arrived]
-
-    def _copied(self) -> Argument | None:
-        """The argument that is scanned as it lies in memory, where the device can copy its numbers by themselves."""
-        read = self.region.reads[self.node.id][0]
-        if not self.copies or not isinstance(read, Access) or self.dtype.itemsize != 4:
-            return None
-        node = self.graph.nodes[read.value]
-        dense = is_dense(self.graph, read.value, self.region.entered)
-        if node.spec.dtype != self.dtype or not node.spec.is_stream or not dense:
-            return None
-        return self.arguments.get("input", self.dtype, storage(self.graph, read.value, self.region.entered).base)
+        return [self._each_number(stage)]
 
     def _begin(self) -> list[Stmt]:
         """What the batch before has left of an open run and its tile, or nothing."""

@@ -14,9 +14,11 @@ from collections.abc import Callable
 import numpy as np
 
 from flowcompute.elements.arithmetic import add, multiply
+from flowcompute.elements.nn.state_space import SELECTIVE_SCAN
+from flowcompute.elements.transcendental import exp
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Traits
-from flowcompute.planner.emit import Arguments, Scope
+from flowcompute.planner.emit import Arguments, Scope, loaded
 from flowcompute.planner.kernel import (
     Apply,
     Assign,
@@ -34,7 +36,7 @@ from flowcompute.planner.kernel import (
     Var,
     register_dtype,
 )
-from flowcompute.planner.region import Region
+from flowcompute.planner.region import Access, Region
 from flowcompute.planner.scan import RUN, scan_tile
 from flowcompute.planner.scan_point import (
     REDUCTIONS,
@@ -45,6 +47,7 @@ from flowcompute.planner.scan_point import (
     scan_initial,
     scan_wide,
 )
+from flowcompute.planner.storage import storage
 from flowcompute.spec import FLOAT64
 
 GROUP = 64
@@ -105,6 +108,8 @@ class WalkScanLowering:
         assert op is not None
         if op.name in REDUCTIONS:
             self._tiled(scope, count)
+        elif op is SELECTIVE_SCAN:
+            self._selective(scope, count)
         elif op.name == "ema":
             self._recurrence(scope, count, FLOAT64, self._decayed)
         else:
@@ -188,6 +193,47 @@ class WalkScanLowering:
         scope.add(For("j", "0", "n" if self.along_stream else str(self.length), "1", tuple(inner.statements)))
         if state is not None:
             scope.add(Store(state, "u", last, 1, count))
+
+    def _selective(self, scope: Scope, count: str | None) -> None:
+        """The states of a channel in registers, and what they come to at each time."""
+        u, delta, *others = self.region.reads[self.node.id]
+        a, b, c = (other for other in others if isinstance(other, Access))
+        states = range(self.graph.nodes[a.value].spec.shape[1])
+        factors = [self._beside(scope, a, f"(u + {{lane}}) % {self.inner}", str(n), count) for n in states]
+        held = [scope.let(Number(0.0), self.dtype) for _ in states]
+        inner = scope.inner()
+        point = self._point(inner, "j", count)
+        x, step = point.value(u), point.value(delta)
+        pushed = self._product(inner, step, x)
+        total = inner.let(Number(0.0), self.dtype)
+        for n, (factor, state) in enumerate(zip(factors, held, strict=True)):
+            power = self._product(inner, step, factor)
+            decay = inner.let(Apply(exp.op, (power,), self.dtype), self.dtype)
+            gain = self._product(inner, pushed, self._beside(inner, b, "j", str(n), count))
+            inner.add(Assign(state, Splat(inner.let(MultiplyAdd(decay, state, gain), self.dtype))))
+            seen = self._beside(inner, c, "j", str(n), count)
+            inner.add(Assign(total, Splat(inner.let(MultiplyAdd(seen, state, total), self.dtype))))
+        self._finish(point, inner.let(Splat(total), self.dtype))
+        scope.add(For("j", "0", str(self.length), "1", tuple(inner.statements)))
+
+    def _product(self, scope: Scope, left: Var, right: Var) -> Var:
+        return scope.let(Apply(multiply.op, (left, right), self.dtype), self.dtype)
+
+    def _beside(self, scope: Scope, access: Access, row: str, column: str, count: str | None) -> Var:
+        """A number of a matrix that is resident, or that each record has: of each lane's record."""
+        lies = storage(self.graph, access.value, self.region.entered)
+        argument = self.arguments.get("input", self.graph.nodes[access.value].spec.dtype, lies.base)
+        down, across = lies.strides
+        if self.inner % self.lanes == 0:
+            # All lanes are channels of one record.
+            own = "{lane}" in row
+            place = f"{lies.offset} + {f'u % {self.inner}' if own else row} * {down} + {column} * {across}"
+            index = place + (f" + u / {self.inner} * {lies.record}" if lies.record else "")
+            return loaded(scope, Load(argument, index, down if own else 0, count if own else None))
+        terms = [f"{lies.offset}", f"({row}) * {down}", f"{column} * {across}"]
+        terms += [f"(u + {{lane}}) / {self.inner} * {lies.record}"] if lies.record else []
+        each = " + ".join(terms)
+        return loaded(scope, Load(argument, each.format(lane=0), 1, count, each))
 
     def _decayed(self, scope: Scope, point: ScanPoint, last: Var) -> Var:
         """`(1 - alpha) * last + alpha * x`, and the very first record itself."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from flowcompute.elements.nn.state_space import SELECTIVE_SCAN
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.anchor import anchor_name
@@ -83,7 +84,7 @@ class _Builder(Groups):
 
     def _operand_shape(self, node: Node) -> tuple[int, ...]:
         """The item shape over which a node runs: its operands', broadcast."""
-        if node.kind is Kind.ELEMENTWISE:
+        if node.kind in (Kind.ELEMENTWISE, Kind.SCAN):
             return node.spec.shape
         shapes = [self.graph.nodes[i].spec.shape for i in node.inputs]
         rank = max(map(len, shapes))
@@ -239,7 +240,10 @@ class _Builder(Groups):
 
     def _check_scanned(self, node: Node, groups: list[Group]) -> None:
         """Refuse to compute in a scan's kernel what is not made number by number, in the scan's shape."""
+        beside = node.inputs[2:] if node.op is SELECTIVE_SCAN else ()
         for group in groups:
+            if any(i in group.nodes for i in beside):
+                raise _Refusal("its matrices are stored: every channel reads them")
             if group.anchor is not None:
                 raise _Refusal(f"a kernel holds one scan, and {anchor_name(self.graph.nodes[group.anchor])} is stored")
             if group.reduced or group.folds:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.nn.state_space import SELECTIVE_SCAN, selective_scan_of
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import canonical_nan, maximum, merge_dtype, minimum
@@ -273,6 +274,23 @@ class RecurrenceScan(Scan):
         self._carry = state["carry"]
 
 
+class SelectiveScan(Scan):
+    """A state-space model along time inside each item: nothing is carried from record to record."""
+
+    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
+        """Every item anew; see `Scan.advance`."""
+        del start
+        with np.errstate(all="ignore"):
+            out[...] = canonical_nan(selective_scan_of(*arrays))
+
+    def snapshot(self) -> dict[str, Any]:
+        """There is no state."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """There is no state."""
+
+
 class FunctionScan(Scan):
     """A user's step in Python, called for each record in order."""
 
@@ -376,4 +394,6 @@ def _stream_scan(node: Node) -> Scan:
 
 def make_scan(node: Node) -> Scan:
     """The scan of a node, at its beginning."""
+    if node.op is SELECTIVE_SCAN:
+        return SelectiveScan()
     return _stream_scan(node) if node.attrs.get("axis") is None else ItemScan(node)

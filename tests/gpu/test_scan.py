@@ -10,6 +10,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.batch import Batch
+from flowcompute.elements.nn.state_space import selective_scan_of
 from flowcompute.errors import SpecError
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.scan import scan_tile
@@ -217,6 +218,31 @@ def test_a_recurrence_goes_on_from_another_backend() -> None:
         for first, second in (plans, plans[::-1]):
             before, state = run(first, data, 0, 40, None)
             assert before + run(second, data, 40, 100, state)[0] == whole
+
+
+@pytest.mark.parametrize(("channels", "states"), [(5, 3), (16, 4)])
+def test_a_state_space_model_against_float64(channels: int, states: int) -> None:
+    rng = np.random.default_rng(channels)
+    u, b, c = (rng.standard_normal((3, 40, size)).astype("f4") for size in (channels, states, states))
+    delta = rng.uniform(0.01, 0.3, u.shape).astype("f4")
+    a = -rng.uniform(0.5, 4, (channels, states)).astype("f4")
+    exact = selective_scan_of(*(one.astype("f8") for one in (u, delta, a, b, c))) + u.astype("f8")
+    values = fc.source(u), fc.source(delta - 1), a, fc.source(b), fc.source(c)
+    model = fc.nn.selective_scan(values[0], values[1] + 1, *values[2:], np.ones(channels, "f4"))
+    bound = (states + 40) * np.finfo(np.float32).eps / 2 * np.abs(exact).max()
+    results = [model.resolve(device="numpy", progress=False), *on_cpu(model)]
+    if states == 3:
+        results += resolve_on_gpu(model)
+    for result in results:
+        assert np.abs(result - exact).max() <= bound
+    assert len(fc.plan(model, device="cpu").kernels) == 1
+
+
+def test_what_a_state_space_model_takes() -> None:
+    x, s = fc.source(np.ones((2, 4, 3), "f4")), fc.source(np.ones((2, 4, 2), "f4"))
+    for a, b in ((np.ones((3, 2)), s[:, 1:]), (np.ones((2, 2)), s), (np.ones((3, 65)), s)):
+        with pytest.raises(SpecError, match="shapes do not fit"):
+            fc.nn.selective_scan(x, x, a, b, s)
 
 
 def test_what_a_recurrence_takes() -> None:

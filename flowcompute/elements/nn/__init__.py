@@ -22,6 +22,7 @@ from flowcompute.elements.nn.losses import binary_cross_entropy, cross_entropy, 
 from flowcompute.elements.nn.norms import group_norm, instance_norm, layer_norm, rms_norm
 from flowcompute.elements.nn.pooling import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
 from flowcompute.elements.nn.softmax import log_softmax, logsumexp, softmax
+from flowcompute.elements.nn.state_space import selective_scan
 from flowcompute.elements.nn.windows import unfold
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "mse",
     "relu",
     "rms_norm",
+    "selective_scan",
     "sigmoid",
     "silu",
     "softmax",
