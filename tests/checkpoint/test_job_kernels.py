@@ -97,7 +97,12 @@ WRONG = {
     "arity": function((ir.Return((ir.Operation("add", (X,), "float32"),)),)),
     "where": function((ir.Return((ir.Operation("where", (YES, X, X), "float32"),)),)),
     "half inside": function((ir.Return((ir.Cast(X, "float16"),)),), results=("float16",)),
-    "no dtype": function((ir.Return((ir.Cast(X, "object"),)),)),
+    "no dtype": function((ir.Return((ir.Cast(ir.Cast(X, "object"), "float32"),)),)),
+    "half on the way": function((ir.Return((ir.Cast(ir.Cast(X, "float16"), "float32"),)),)),
+    "no such array": function((ir.Fill("b", X), DONE), ARRAY),
+    "a variable in another dtype": function(
+        (ir.Set("v", X), ir.Return((ir.Cast(ir.Local("v", "int64"), "float32"),))), FLOAT
+    ),
     "a condition": function((ir.Branch(X, (DONE,), (DONE,)),)),
     "a choice": function((ir.Return((ir.Choose(YES, X, N, "float32"),)),)),
     "beyond an array": function((ir.Fill("a", X), ir.Return((at(ir.Number(4, "int64")),))), ARRAY),
