@@ -99,3 +99,7 @@ class CheckpointError(FlowError):
 
 class CheckpointWarning(UserWarning):
     """Something is wrong with a checkpoint that can be used all the same."""
+
+
+class MetricsWarning(UserWarning):
+    """The numbers of a run could not be written where it was asked; its results are not touched by it."""

@@ -16,6 +16,7 @@ from flowcompute.files import FILES
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.graph.draw import draw_tree
 from flowcompute.graph.graph import Graph, build_graph, structural_hash
+from flowcompute.observe.observers import Log, Observe
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.explain import describe_run
 from flowcompute.planner.masked import fold_selected
@@ -123,6 +124,10 @@ def start(
     strategy: Strategy | None = None,
     precision: Precision = "exact",
     tune: Tune = False,
+    metrics: bool = True,
+    metrics_port: int | str | None = None,
+    metrics_log: Log | None = None,
+    trace: str | os.PathLike[str] | None = None,
 ) -> Run:
     """Start resolving these elements in the background; gives the running `Run`.
 
@@ -145,12 +150,20 @@ def start(
             2 % of the job's time, but measures 3 candidates however short the job is, and has 3 s to confirm
             what they promise. "quick" may take
             10 s for it, "full" two minutes. What is best is kept for the next run, and `run.tuning` tells of it.
+        metrics: False keeps only the counters of `run.metrics`: no history, no launches by element, no
+            seconds on the device.
+        metrics_port: serves `run.metrics` to Prometheus while the run lasts, on this machine only: a port, 0 for
+            any free one (`run.metrics_port`). "0.0.0.0:9464" serves other machines too.
+        metrics_log: a path to whose end, or a text file to which, a line of JSON is written each second and at the end.
+        trace: a file for Perfetto or chrome://tracing: what each stage and the device did, written
+            at the end, also of a run that fails.
 
     Raises:
         PlanError, SpecError: as `plan`.
         CheckpointError: if the checkpoint belongs to another job, or its sources have changed.
         RunError: in a trio task.
     """
+    observe = Observe(metrics, metrics_port, trace, metrics_log)
     request = Request(cadence=Cadence.parse(checkpoint_every))
     shaping = None
     if checkpoint is not None:
@@ -181,6 +194,7 @@ def start(
         draw=lambda run: describe_run(run.plan, run.progress, run.metrics, run.checkpoints),
         aliases=_aliases(made),
         request=request,
+        observe=observe,
     )
 
 

@@ -3,10 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 NodeKind = Literal["source", "region", "destination"]
+
+
+class BatchMetrics(NamedTuple):
+    """What one stage did for a batch; units as in `NodeMetrics`.
+
+    Attributes:
+        items, bytes_in, bytes_out: of the batch.
+        batches: 1, more where several were counted at once.
+        wait_in_s, busy_s, wait_out_s: seconds since the batch before.
+        ended_s: when it was done, in seconds since the start of the run.
+    """
+
+    items: int
+    batches: int
+    bytes_in: int
+    bytes_out: int
+    wait_in_s: float
+    busy_s: float
+    wait_out_s: float
+    ended_s: float
+
+
+class Span(NamedTuple):
+    """Something that lasted, in seconds since the start of the run."""
+
+    name: str
+    began_s: float
+    ended_s: float
+    records: tuple[int, int] | None = None
+
+
+class Track(NamedTuple):
+    """What a stage or a queue did, one span after the other; the newest, `lost` were let go."""
+
+    name: str
+    spans: tuple[Span, ...]
+    lost: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +55,18 @@ class NodeMetrics:
         kind: what it is. Host functions count as regions.
         items: records that passed.
         batches: batches that passed.
-        bytes_in, bytes_out: bytes taken and given. The regions of a pass run one after the
-            other on the same batch, and show the bytes that entered and left them together.
-        wait_in_s: seconds waiting for input.
+        bytes_in, bytes_out: bytes of streams taken and given.
+        wait_in_s: seconds waiting for input. The regions of a pass run one after the other on
+            the same batch, and wait together.
         busy_s: seconds at work.
         wait_out_s: seconds waiting for a free buffer or for a slower stage to take the output.
+        launches: kernels launched.
+        device_s: seconds that these took on the device, estimated from those that were timed there.
+        compile_s: seconds of building its kernel, or of finding it built.
+        queued: batches that lie before it now.
+        credits: buffers of its output that are in use now.
+        peak_bytes: the most that the buffers of its output took.
+        recent: its last batches, oldest first; 128 at most.
     """
 
     name: str
@@ -34,6 +78,36 @@ class NodeMetrics:
     wait_in_s: float
     busy_s: float
     wait_out_s: float
+    launches: int = 0
+    device_s: float = 0.0
+    compile_s: float = 0.0
+    queued: int = 0
+    credits: int = 0
+    peak_bytes: int = 0
+    recent: tuple[BatchMetrics, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeMetrics:
+    """What lies between two stages now.
+
+    Attributes:
+        source, target: their names; "compute" for the stage that runs the regions of a pass.
+        queued: batches that lie in between.
+        room: batches that may.
+        credits: buffers in use: being filled, lying in between, or in the target's hands. The
+            destinations of one value share its buffers, and what is computed where it belongs has none.
+        buffers: as many as there may be.
+        peak_bytes: the most that they took.
+    """
+
+    source: str
+    target: str
+    queued: int
+    room: int
+    credits: int
+    buffers: int
+    peak_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +224,18 @@ class Metrics(Mapping[str, NodeMetrics]):
     Args:
         rows: one for each stage, in the order of the plan.
         aliases: element name -> name of the stage it runs in.
+        edges: what lies between the stages.
+
+    Attributes:
+        edges: as given.
     """
 
-    def __init__(self, rows: Mapping[str, NodeMetrics], aliases: Mapping[str, str]) -> None:
+    def __init__(
+        self, rows: Mapping[str, NodeMetrics], aliases: Mapping[str, str], edges: tuple[EdgeMetrics, ...] = ()
+    ) -> None:
         self._rows = dict(rows)
         self._aliases = aliases
+        self.edges = edges
 
     def __getitem__(self, name: str) -> NodeMetrics:
         row = self._rows.get(name)
@@ -168,3 +249,26 @@ class Metrics(Mapping[str, NodeMetrics]):
 
     def __repr__(self) -> str:
         return f"Metrics({list(self._rows.values())})"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All numbers of a run at a moment, for those who write them elsewhere.
+
+    Attributes:
+        metrics: a row for each stage.
+        progress: how far it is.
+        checkpoints: what they have cost.
+        bottleneck: the stage that holds up the others.
+        launches: kernels launched.
+        bytes_written: bytes that the destinations took.
+        peak_bytes: the most that its buffers took.
+    """
+
+    metrics: Metrics
+    progress: Progress
+    checkpoints: Checkpoints
+    bottleneck: str | None
+    launches: int
+    bytes_written: int
+    peak_bytes: int

@@ -75,6 +75,12 @@ class Device:
         """The queue for kernels and copies (in order, without profiling)."""
         return self._once("queue", lambda: cl.CommandQueue(self.context, self.handle))
 
+    @property
+    def timing_queue(self) -> cl.CommandQueue:
+        """A second queue, with profiling, for launches that are timed; neither queue waits for the other."""
+        flags = cl.command_queue_properties.PROFILING_ENABLE
+        return self._once("timing_queue", lambda: cl.CommandQueue(self.context, self.handle, properties=flags))
+
     def _once(self, name: str, make: Callable[[], _Made]) -> _Made:
         if self._process != os.getpid():
             raise forked()

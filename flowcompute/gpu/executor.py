@@ -77,7 +77,10 @@ class OpenCLExecutor(StepExecutor):
         """Build the kernels, then compute what does not depend on the stream."""
         for step in self._steps():
             if isinstance(step, RegionStep) and step.kernel is not None:
+                began = time.perf_counter()
                 self._compiled(step.kernel)
+                if self.log is not None:
+                    self.log.compiled(step.name, time.perf_counter() - began)
         self._opened_s = time.monotonic()
         self._memory = memory_of(self.device, self.plan.config.memory_bytes)
         super().open()
@@ -141,8 +144,11 @@ class OpenCLExecutor(StepExecutor):
         count, chunk, groups = self._division(kernel, items, blocks)
         chunk = launch or chunk
         if count:
-            self._launch(step, kernel, [*values, count, chunk, blocks, start, phase], groups)
+            timed = self.log is not None and self.log.is_timed(step.name)
+            device_s = self._launch(step, kernel, [*values, count, chunk, blocks, start, phase], groups, timed=timed)
             self.launches += 1
+            if self.log is not None:
+                self.log.launched(step.name, time.perf_counter(), device_s)
             if self.tuner is not None and region.stream and kernel.family != "fixed":
                 # Before anything is made of the results: what a kernel began with must still be there.
                 self._tune(self.tuner, step, outputs, items, (blocks, start, phase))
@@ -176,14 +182,24 @@ class OpenCLExecutor(StepExecutor):
         if adopted is not None:
             self._adopted[adopted.name] = adopted
 
-    def _launch(self, step: RegionStep, kernel: Kernel, values: list[Any], groups: int) -> None:
+    def _launch(
+        self, step: RegionStep, kernel: Kernel, values: list[Any], groups: int, *, timed: bool = False
+    ) -> float | None:
+        """Launch and wait; gives the seconds on the device where these are asked for."""
         compiled = self._compiled(kernel)
+        queue = self.device.timing_queue if timed else self.device.queue
         try:
             compiled.set_args(*values)
             size = (groups * kernel.work_group,)
-            cl.enqueue_nd_range_kernel(self.device.queue, compiled, size, (kernel.work_group,))
+            if timed:
+                # No queue waits for another one: uploads may be under way in the first.
+                self.device.queue.finish()
+            event = cl.enqueue_nd_range_kernel(queue, compiled, size, (kernel.work_group,))
+            if timed:
+                event.wait()
             assert self._memory is not None
             self._memory.finish(self._written)
+            return (event.profile.end - event.profile.start) * 1e-9 if timed else None
         except cl.Error as error:
             raise KernelError(f"a launch on {self.device.traits.name} failed: {error}", element=step.name) from error
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from flowcompute.batch import Batch
     from flowcompute.planner.kernel import Kernel
+    from flowcompute.planner.launch_log import LaunchLog
     from flowcompute.planner.plan import Plan
     from flowcompute.planner.steps import RegionStep
 
@@ -89,6 +90,9 @@ class Executor(ABC):
     tuner: KernelTuner | None = None
     """Who looks for better knobs, if anybody."""
 
+    log: LaunchLog | None = None
+    """Where launches are counted by step, if anybody wants to know."""
+
     tallies: Sequence[Tally] = ()
     """What was dropped, for each element of the pass that may drop records; `reset` leaves them as they are."""
 
@@ -148,6 +152,10 @@ class Executor(ABC):
     @abstractmethod
     def step_seconds(self) -> dict[str, tuple[int, float]]:
         """By step name: batches done and seconds busy, for metrics."""
+
+    def step_traffic(self) -> Mapping[str, tuple[int, int, int]]:
+        """By step name: records, bytes of streams read and bytes of streams made, as far as known for each step."""
+        return {}
 
     @abstractmethod
     def close(self) -> None:

@@ -52,6 +52,8 @@ class StepExecutor(Executor):
         self._scratch: dict[int, np.ndarray] = {}
         steps = (*self.one_pass.before, *self.one_pass.steps, *self.one_pass.after)
         self._seconds: dict[str, list[float]] = {step.name: [0, 0.0] for step in steps}
+        self._records = {step.name: 0 for clock in self.one_pass.clocks for step in clock.steps}
+        self._record_bytes = {step.name: self._bytes_of_record(step) for step in steps if step.name in self._records}
 
     # -- for subclasses -----------------------------------------------------------------------
 
@@ -129,6 +131,7 @@ class StepExecutor(Executor):
             spent = self._seconds[step.name]
             spent[0] += 1
             spent[1] += time.perf_counter() - began
+            self._records[step.name] += items
         return self.values
 
     def _windows(self, node: Node, base: np.ndarray) -> np.ndarray:
@@ -177,6 +180,17 @@ class StepExecutor(Executor):
         """Batches and seconds by step."""
         steps = {name: (int(batches), seconds) for name, (batches, seconds) in self._seconds.items()}
         return {**seconds_of(self._attempts.values()), **steps}
+
+    def step_traffic(self) -> dict[str, tuple[int, int, int]]:
+        """Records, bytes read and bytes made by step; resident operands are not counted, nor what folds hold."""
+        bytes_ = self._record_bytes
+        return {name: (n, n * bytes_[name][0], n * bytes_[name][1]) for name, n in self._records.items()}
+
+    def _bytes_of_record(self, step: Step) -> tuple[int, int]:
+        inputs = step.region.inputs if isinstance(step, RegionStep) else step.node.inputs
+        outputs = step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
+        made, read = ([self.nodes[i].spec for i in values] for values in (outputs, inputs))
+        return sum(s.item_bytes for s in read if s.is_stream), sum(s.item_bytes for s in made if s.is_stream)
 
     def close(self) -> None:
         """Drop the arrays of this pass; resident values belong to the run."""

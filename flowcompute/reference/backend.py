@@ -61,6 +61,8 @@ class NumpyExecutor(StepExecutor):
         region = step.region
         known: dict[int, np.ndarray] = {}
         self.launches += 1
+        if self.log is not None:
+            self.log.launched(step.name, 0.0, None)
         for i in region.nodes:
             node = self.nodes[i]
             if isinstance(node.op, Generator):

@@ -97,14 +97,19 @@ class Lease:
 class Pool:
     """The buffers of one edge: at most `count` of `items` records each, made when first needed.
 
-    Only used from the trio thread, by one borrower.
+    Only used from the trio thread, by one borrower; its numbers may be read from any.
+
+    Attributes:
+        count: as given.
+        peak_bytes: the most that its buffers took.
     """
 
     def __init__(self, ledger: Ledger, count: int, items: int, item_shape: tuple[int, ...], dtype: np.dtype) -> None:
         self._ledger = ledger
-        self._count = count
         self._shape = (items, *item_shape)
         self._dtype = dtype
+        self.count = count
+        self.peak_bytes = 0
         self._made: list[Lease] = []
         self._free: list[Lease] = []
         self._waiting = trio.lowlevel.ParkingLot()
@@ -113,10 +118,11 @@ class Pool:
         """A buffer held once, or None when all are lent."""
         if self._free:
             lease = self._free.pop()
-        elif len(self._made) < self._count:
+        elif len(self._made) < self.count:
             lease = Lease(self, aligned_empty(self._shape, self._dtype))
             self._made.append(lease)
             self._ledger.take(lease.array.nbytes)
+            self.peak_bytes += lease.array.nbytes
         else:
             return None
         lease.holders = 1
@@ -134,6 +140,11 @@ class Pool:
         self._ledger.lent -= 1
         self._free.append(lease)
         self._waiting.unpark()
+
+    @property
+    def lent(self) -> int:
+        """Buffers that are in use now."""
+        return max(len(self._made) - len(self._free), 0)
 
     def close(self) -> None:
         """Let go of all buffers; none may be lent any more."""

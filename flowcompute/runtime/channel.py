@@ -48,11 +48,15 @@ class Channel:
     Args:
         producer, consumer: the records of the two stages.
         capacity: parcels that may lie between them.
+
+    Attributes:
+        producer, consumer, capacity: as given.
     """
 
     def __init__(self, producer: StageRecord, consumer: StageRecord, capacity: int) -> None:
-        self._producer = producer
-        self._consumer = consumer
+        self.capacity = capacity
+        self.producer = producer
+        self.consumer = consumer
         self._sender, self._receiver = trio.open_memory_channel[Parcel | Barrier](capacity)
 
     async def send(self, parcel: Parcel | Barrier) -> None:
@@ -60,7 +64,7 @@ class Channel:
         try:
             self._sender.send_nowait(parcel)
         except trio.WouldBlock:
-            self._producer.enter(State.OUTPUT, self._consumer.name)
+            self.producer.enter(State.OUTPUT, self.consumer.name)
             await self._sender.send(parcel)
 
     async def receive(self) -> Parcel | Barrier | None:
@@ -69,10 +73,15 @@ class Channel:
             try:
                 return self._receiver.receive_nowait()
             except trio.WouldBlock:
-                self._consumer.enter(State.INPUT, self._producer.name)
+                self.consumer.enter(State.INPUT, self.producer.name)
                 return await self._receiver.receive()
         except trio.EndOfChannel:
             return None
+
+    @property
+    def queued(self) -> int:
+        """Parcels that lie between the stages now."""
+        return self._receiver.statistics().current_buffer_used
 
     def finish(self) -> None:
         """Say that there is no more. Not called by a stage that fails: its stream has not ended."""

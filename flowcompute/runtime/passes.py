@@ -103,7 +103,7 @@ class RunningPass:
             ComputeRecord(steps[0] if len(steps) == 1 else "compute"),
             [StageRecord(stage.name) for stage in self._pass.sinks],
         )
-        record.passes.append(self._record)
+        record.begin_pass(self._record, self._executor)
 
     async def open(self) -> None:
         """Open sources, destinations and the executor, in this order: what fails soonest comes first."""
@@ -228,6 +228,7 @@ class RunningPass:
             clock = self._pass.clock_of(source.value)
             wanted = records_wanted(self._plan, self._index, clock)
             pool = self._pool(source.spec, clock.batch_items, source.spec.length)
+            record.edges.append((channel, pool))
             sources.append(
                 SourceTask(
                     source,
@@ -267,7 +268,9 @@ class RunningPass:
     def _output(self, value: int, tasks: list[SinkTask]) -> Output:
         clock = self._pass.clock_of(value)
         spec = tasks[0].stage.spec
-        return Output(value, clock, self._pool(spec, clock.batch_items, clock.length if clock.is_root else None), tasks)
+        pool = self._pool(spec, clock.batch_items, clock.length if clock.is_root else None)
+        self._record.edges += [(task.channel, pool) for task in tasks]
+        return Output(value, clock, pool, tasks)
 
     def _channel(self, producer: StageRecord, consumer: StageRecord) -> Channel:
         # One batch of the depth is in the consumer's hands; the others may lie in between.

@@ -13,7 +13,7 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from flowcompute.metrics import Progress
+from flowcompute.metrics import Checkpoints, Progress
 from flowcompute.runtime.record import RunRecord
 
 _BAR_EVERY_S = 0.2
@@ -83,7 +83,7 @@ class Display:
         self._line()
 
     def _line(self) -> None:
-        self._console.print(f"flowcompute: {describe(self._record.progress, self._record.bottleneck)}", highlight=False)
+        self._console.print(f"flowcompute: {_now(self._record)}", highlight=False)
 
     def _show_bar(self) -> None:
         columns = (BarColumn(), TextColumn("{task.description}", markup=False))
@@ -96,12 +96,16 @@ class Display:
             while not over:
                 over = self._over.wait(_BAR_EVERY_S)
                 progress = self._record.progress
-                text = describe(progress, self._record.bottleneck)
+                text = _now(self._record)
                 bar.update(task, completed=progress.items, total=progress.total_items, description=text, refresh=True)
 
 
-def describe(progress: Progress, bottleneck: str | None) -> str:
-    """One line: items, share, pace, time left, bottleneck."""
+def _now(record: RunRecord) -> str:
+    return describe(record.progress, record.bottleneck, record.kept)
+
+
+def describe(progress: Progress, bottleneck: str | None, kept: Checkpoints | None = None) -> str:
+    """One line: items, share, pace, time left, bottleneck, age of the newest checkpoint."""
     parts = [f"{progress.items:,} of {'?' if progress.total_items is None else f'{progress.total_items:,}'} items"]
     if progress.fraction is not None:
         parts[0] += f" ({progress.fraction:.0%})"
@@ -115,4 +119,6 @@ def describe(progress: Progress, bottleneck: str | None) -> str:
         parts.append(f"{progress.skipped:,} skipped")
     if bottleneck is not None:
         parts.append(f"busiest: {bottleneck}")
+    if kept is not None and kept.age_s is not None and not progress.done:
+        parts.append(f"checkpoint {kept.age_s:.0f} s ago")
     return ", ".join(parts)

@@ -8,15 +8,34 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import trio
 
 from flowcompute.elements.policy import ErrorPolicy
 from flowcompute.elements.tally import Tally, skipped_by_policy
-from flowcompute.metrics import Checkpoints, Metrics, NodeKind, NodeMetrics, Progress, Skipped
+from flowcompute.metrics import (
+    Checkpoints,
+    EdgeMetrics,
+    Metrics,
+    NodeKind,
+    NodeMetrics,
+    Progress,
+    Skipped,
+    Snapshot,
+    Span,
+    Track,
+)
 from flowcompute.planner.backend import Executor
-from flowcompute.runtime.buffers import Ledger
+from flowcompute.planner.launch_log import LaunchLog
+from flowcompute.runtime.buffers import Ledger, Pool
+from flowcompute.runtime.checkpoint_record import CheckpointRecord
+from flowcompute.runtime.history import BATCHES, Keep, StageHistory, launch_track
+
+if TYPE_CHECKING:
+    from flowcompute.runtime.channel import Channel
 
 
 class State(enum.Enum):
@@ -33,6 +52,8 @@ class State(enum.Enum):
 
 WAITING = frozenset({State.INPUT, State.CREDIT, State.OUTPUT})
 
+_REST = frozenset({State.IDLE, State.DONE})
+
 
 class StageRecord:
     """What one stage does and has done.
@@ -43,6 +64,7 @@ class StageRecord:
         state, since: what it does now, and since when on trio's clock.
         detail: whom it waits for, or what it is busy with.
         records: the records it is busy with.
+        history: what it did lately, where that is kept.
     """
 
     def __init__(self, name: str, label: str | None = None) -> None:
@@ -57,11 +79,14 @@ class StageRecord:
         self.batches = 0
         self.bytes_in = 0
         self.bytes_out = 0
+        self.history: StageHistory | None = None
 
     def enter(self, state: State, detail: str = "", records: tuple[int, int] | None = None) -> None:
         """Begin something else; called in the trio thread."""
         now = trio.current_time()
         self.seconds[self.state] += now - self.since
+        if self.history is not None:
+            self._note(self.history, now)
         self.state = state
         self.detail = detail
         self.records = records
@@ -83,9 +108,34 @@ class StageRecord:
             text += " in a worker thread"
         return f"{text} for {now - self.since:.3g} s" if self.state is not State.DONE else text
 
+    def _note(self, history: StageHistory, now: float) -> None:
+        if history.traces and self.state not in _REST:
+            history.spans.add(self._span(history, now))
+        history.settle((self.batches, self.items, self.bytes_in, self.bytes_out), _three(self.seconds), now)
+
+    def _span(self, history: StageHistory, now: float) -> Span:
+        """The state that it is in."""
+        name = self.detail if self.state is State.BUSY else f"{self.state.value} {self.detail}".rstrip()
+        return history.span(name, self.since, now, self.records)
+
+    def track(self, where: str) -> Track | None:
+        """Its spans, with the one that a failed run ended in."""
+        history = self.history
+        if history is None or not history.traces:
+            return None
+        open_end = () if self.state in _REST else (self._span(history, history.now_s),)
+        return Track(self.name + where, (*history.spans.items(), *open_end), history.spans.lost)
+
+    def spent(self) -> tuple[float, float, float]:
+        """Seconds waiting for input, busy and waiting for output, where a history is kept up to now."""
+        seconds, state, since = self.seconds.copy(), self.state, self.since
+        if self.history is not None:
+            seconds[state] += max(self.history.now_s - since, 0.0)
+        return _three(seconds)
+
     def row(self, kind: NodeKind) -> NodeMetrics:
-        """Its numbers up to its last change of state."""
-        seconds = self.seconds
+        """Its numbers."""
+        wait_in_s, busy_s, wait_out_s = self.spent()
         return NodeMetrics(
             name=self.name,
             kind=kind,
@@ -93,10 +143,15 @@ class StageRecord:
             batches=self.batches,
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
-            wait_in_s=seconds[State.INPUT],
-            busy_s=seconds[State.BUSY],
-            wait_out_s=seconds[State.CREDIT] + seconds[State.OUTPUT],
+            wait_in_s=wait_in_s,
+            busy_s=busy_s,
+            wait_out_s=wait_out_s,
+            recent=() if self.history is None else self.history.batches.items(),
         )
+
+
+def _three(seconds: Mapping[State, float]) -> tuple[float, float, float]:
+    return seconds[State.INPUT], seconds[State.BUSY], seconds[State.CREDIT] + seconds[State.OUTPUT]
 
 
 class ComputeRecord(StageRecord):
@@ -105,35 +160,61 @@ class ComputeRecord(StageRecord):
     Attributes:
         steps: step name -> (batches, seconds busy), as of the last batch.
         launches: kernels launched so far.
+        log: the launches of each step, where they are counted.
     """
 
     def __init__(self, label: str) -> None:
         super().__init__("compute", label)
         self.steps: Mapping[str, tuple[int, float]] = {}
         self.launches = 0
+        self.log: LaunchLog | None = None
+        self._traffic: Mapping[str, tuple[int, int, int]] = {}
+        self._histories: dict[str, StageHistory] = {}
+        self._make_history: Callable[[], StageHistory] | None = None
+
+    def keep(self, make_history: Callable[[], StageHistory], log: LaunchLog) -> None:
+        """Keep a history of each step, and count launches."""
+        self._make_history = make_history
+        self.log = log
 
     def observe(self, executor: Executor) -> None:
         """Note what the executor has done; called between its calls, never during one."""
         self.steps = executor.step_seconds()
         self.launches = executor.launches
+        self._traffic = executor.step_traffic()
+        if self._make_history is None:
+            return
+        for name, (batches, busy_s) in self.steps.items():
+            if name not in self._histories:
+                self._histories[name] = self._make_history()
+            history = self._histories[name]
+            history.settle((batches, *self._passed(name)), (0.0, busy_s, 0.0), history.now_s)
+
+    def _passed(self, step: str) -> tuple[int, int, int]:
+        """Records, bytes in and bytes out of a step; those of the pass where the executor does not tell."""
+        return self._traffic.get(step, (self.items, self.bytes_in, self.bytes_out))
 
     def step_rows(self) -> list[NodeMetrics]:
         """A row for each step."""
-        seconds = self.seconds
+        wait_in_s, _, wait_out_s = self.spent()
         return [
-            NodeMetrics(
-                name=name,
-                kind="region",
-                items=self.items if batches else 0,
-                batches=batches,
-                bytes_in=self.bytes_in,
-                bytes_out=self.bytes_out,
-                wait_in_s=seconds[State.INPUT],
-                busy_s=busy_s,
-                wait_out_s=seconds[State.CREDIT] + seconds[State.OUTPUT],
-            )
+            self._step_row(name, batches, wait_in_s, busy_s, wait_out_s)
             for name, (batches, busy_s) in self.steps.items()
         ]
+
+    def _step_row(self, name: str, batches: int, wait_in_s: float, busy_s: float, wait_out_s: float) -> NodeMetrics:
+        items, bytes_in, bytes_out = self._passed(name) if batches else (0, 0, 0)
+        row = NodeMetrics(name, "region", items, batches, bytes_in, bytes_out, wait_in_s, busy_s, wait_out_s)
+        log = None if self.log is None else self.log.steps.get(name)
+        if log is not None:
+            row = replace(row, launches=log.launches, device_s=log.estimate_s, compile_s=log.compile_s)
+        history = self._histories.get(name)
+        return row if history is None else replace(row, recent=history.batches.items())
+
+    @property
+    def load_s(self) -> float:
+        """Seconds at work: of its thread, or of its steps if these know more."""
+        return max(self.spent()[1], sum(busy_s for _, busy_s in self.steps.values()))
 
 
 class PassRecord:
@@ -143,6 +224,7 @@ class PassRecord:
         self.sources = sources
         self.compute = compute
         self.sinks = sinks
+        self.edges: list[tuple[Channel, Pool]] = []
 
     @property
     def stages(self) -> list[StageRecord]:
@@ -152,48 +234,42 @@ class PassRecord:
     def rows(self) -> list[NodeMetrics]:
         """A row for each source, step and destination."""
         return [
-            *(record.row("source") for record in self.sources),
-            *self.compute.step_rows(),
-            *(record.row("destination") for record in self.sinks),
+            *(self._at_edges(record, record.row("source")) for record in self.sources),
+            *(self._at_edges(self.compute, row) for row in self.compute.step_rows()),
+            *(self._at_edges(record, record.row("destination")) for record in self.sinks),
         ]
 
+    def _at_edges(self, record: StageRecord, row: NodeMetrics) -> NodeMetrics:
+        """A row with what lies before its stage and what holds its output."""
+        pools = {id(pool): pool for channel, pool in self.edges if channel.producer is record}.values()
+        queued = sum(channel.queued for channel, _ in self.edges if channel.consumer is record)
+        lent, peak_bytes = sum(pool.lent for pool in pools), sum(pool.peak_bytes for pool in pools)
+        return replace(row, queued=queued, credits=lent, peak_bytes=peak_bytes)
 
-class CheckpointRecord:
-    """What the checkpoints of a run cost.
+    def edge_rows(self) -> list[EdgeMetrics]:
+        """A row for each edge."""
+        return [
+            EdgeMetrics(
+                channel.producer.name,
+                channel.consumer.name,
+                channel.queued,
+                channel.capacity,
+                pool.lent,
+                pool.count,
+                pool.peak_bytes,
+            )
+            for channel, pool in self.edges
+        ]
 
-    Attributes:
-        count: checkpoints committed.
-        number: of the newest one.
-        pause_s: seconds that batches stood still for them, altogether.
-        longest_pause_s: of one of them.
-        write_s: seconds of writing them beside the batches.
-        last_s: when the newest one was committed, on the clock of the run.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.number: int | None = None
-        self.pause_s = 0.0
-        self.longest_pause_s = 0.0
-        self.write_s = 0.0
-        self.last_s: float | None = None
-
-    def paused(self, seconds: float) -> None:
-        """A barrier was made."""
-        self.pause_s += seconds
-        self.longest_pause_s = max(self.longest_pause_s, seconds)
-
-    def written(self, number: int, seconds: float) -> None:
-        """One was committed."""
-        self.count += 1
-        self.number = number
-        self.write_s += seconds
-        self.last_s = time.perf_counter()
-
-    def row(self, now_s: float) -> Checkpoints:
-        """Its numbers at a time of the clock of the run."""
-        age_s = None if self.last_s is None else max(now_s - self.last_s, 0.0)
-        return Checkpoints(self.count, self.number, self.pause_s, self.longest_pause_s, self.write_s, age_s)
+    @property
+    def loads(self) -> dict[str, float]:
+        """Seconds in which each stage kept the others waiting; the compute stage under the name of its busiest step."""
+        steps = self.compute.steps
+        busiest = max(steps, key=lambda name: steps[name][1], default=None)
+        loads = {} if busiest is None else {busiest: self.compute.load_s}
+        # What a source waits for lies outside of the run, and is its own affair.
+        loads |= {record.name: sum(record.spent()[:2]) for record in self.sources}
+        return loads | {record.name: record.spent()[1] for record in self.sinks}
 
 
 class RunRecord:
@@ -202,9 +278,11 @@ class RunRecord:
     Args:
         total_items: records of all passes, None while unknown.
         room_bytes: what results of unknown length may take.
+        keep: how much history is kept of each stage; None for none, and launches are not counted.
     """
 
-    def __init__(self, total_items: int | None, room_bytes: int) -> None:
+    def __init__(self, total_items: int | None, room_bytes: int, keep: Keep | None = None) -> None:
+        self._keep = keep
         self.ledger = Ledger(room_bytes)
         self.passes: list[PassRecord] = []
         self.tallies: list[Tally] = []
@@ -215,6 +293,17 @@ class RunRecord:
         self.total_items = total_items
         self._began_s = time.perf_counter()
         self._ended_s: float | None = None
+
+    def begin_pass(self, one: PassRecord, executor: Executor) -> None:
+        """A pass begins; called in the trio thread."""
+        self.passes.append(one)
+        if self._keep is None:
+            return
+        keep, zero_s = self._keep, trio.current_time() - self.seconds
+        for stage in one.stages:
+            stage.history = StageHistory(keep, zero_s, lambda: self.seconds)
+        executor.log = LaunchLog(keep.spans)
+        one.compute.keep(lambda: StageHistory(Keep(keep.batches), 0.0, lambda: self.seconds), executor.log)
 
     def resume(self, items: int, bytes_read: int, seconds: float) -> None:
         """Count on from what earlier runs of the job have done, so that pace and time left are those of the job."""
@@ -282,13 +371,40 @@ class RunRecord:
             for row in each.rows():
                 earlier = rows.get(row.name)
                 rows[row.name] = row if earlier is None else _sum(earlier, row)
-        return Metrics(rows, aliases)
+        edges = tuple(edge for each in tuple(self.passes) for edge in each.edge_rows())
+        return Metrics(rows, aliases, edges)
 
     @property
     def bottleneck(self) -> str | None:
-        """Name of the stage that worked most and waited least; None before anything ran."""
-        rows = self.metrics({}).values()
-        return max(rows, key=lambda row: row.busy_s).name if rows else None
+        """Name of the stage that the others waited for most; None before anything ran."""
+        loads: dict[str, float] = {}
+        for each in tuple(self.passes):
+            for name, seconds in each.loads.items():
+                loads[name] = loads.get(name, 0.0) + seconds
+        return max(loads, key=lambda name: loads[name], default=None)
+
+    def snapshot(self, aliases: Mapping[str, str]) -> Snapshot:
+        """All of it."""
+        return Snapshot(
+            self.metrics(aliases),
+            self.progress,
+            self.kept,
+            self.bottleneck,
+            self.launches,
+            self.bytes_written,
+            self.ledger.peak_bytes,
+        )
+
+    def tracks(self) -> list[Track]:
+        """For a trace: a track for each stage of each pass and for the device's queue, as far as spans are kept."""
+        tracks = []
+        passes = tuple(self.passes)
+        for number, each in enumerate(passes, 1):
+            where = f" (pass {number})" if len(passes) > 1 else ""
+            tracks += [track for stage in each.stages if (track := stage.track(where)) is not None]
+            if each.compute.log is not None and each.compute.log.kept.count:
+                tracks.append(launch_track(f"device queue{where}", each.compute.log, self._began_s))
+        return tracks
 
 
 def _sum(a: NodeMetrics, b: NodeMetrics) -> NodeMetrics:
@@ -302,4 +418,11 @@ def _sum(a: NodeMetrics, b: NodeMetrics) -> NodeMetrics:
         wait_in_s=a.wait_in_s + b.wait_in_s,
         busy_s=a.busy_s + b.busy_s,
         wait_out_s=a.wait_out_s + b.wait_out_s,
+        launches=a.launches + b.launches,
+        device_s=a.device_s + b.device_s,
+        compile_s=a.compile_s + b.compile_s,
+        queued=a.queued + b.queued,
+        credits=a.credits + b.credits,
+        peak_bytes=max(a.peak_bytes, b.peak_bytes),
+        recent=(*a.recent, *b.recent)[-BATCHES:],
     )

@@ -19,17 +19,17 @@ from typing import Any, Self
 import trio
 
 from flowcompute.errors import FlowError, RunError
-from flowcompute.metrics import Checkpoints, Metrics, Progress, Skipped
+from flowcompute.observe.observers import Observe, Observers
 from flowcompute.planner.plan import Plan
-from flowcompute.planner.policies import policies
 from flowcompute.runtime.chosen import Chosen, RunTuner
 from flowcompute.runtime.driver import Driver
+from flowcompute.runtime.history import Keep
 from flowcompute.runtime.interrupt import Interrupts, farewell
 from flowcompute.runtime.keeper import FrozenError, Request
 from flowcompute.runtime.passes import Conduct
 from flowcompute.runtime.progress import Display
 from flowcompute.runtime.record import RunRecord
-from flowcompute.strategy import Strategy, Tuning
+from flowcompute.runtime.watched import Watched
 
 # Waiting for a lock cannot be interrupted by Ctrl-C on Windows.
 _LONGEST_WAIT_S = 0.2 if sys.platform == "win32" else threading.TIMEOUT_MAX
@@ -69,7 +69,7 @@ def _stop_all() -> None:
 atexit.register(_stop_all)
 
 
-class Run:
+class Run(Watched):
     """A plan at work, or done. Made by `start`.
 
     Used with `with` it does not outlive the block: at the end of the block it is waited
@@ -78,8 +78,6 @@ class Run:
     Attributes:
         plan: what it runs.
     """
-
-    plan: Plan
 
     def __init__(
         self,
@@ -92,12 +90,17 @@ class Run:
         aliases: Mapping[str, str],
         request: Request,
         tuner: RunTuner | None = None,
+        observe: Observe | None = None,
     ) -> None:
         self.plan = plan
         self._chosen = Chosen(plan, tuner)
         lengths = [each.length for each in plan.passes]
         total = None if None in lengths else sum(length for length in lengths if length is not None)
-        self._record = RunRecord(total, max(plan.memory.budget_bytes - plan.memory.host_bytes, 0))
+        observe = observe or Observe()
+        tracks = sum(len(each.sources) + len(each.sinks) + 2 for each in plan.passes)
+        keep = Keep(spans=observe.spans // tracks) if observe.metrics else None
+        self._record = RunRecord(total, max(plan.memory.budget_bytes - plan.memory.host_bytes, 0), keep)
+        self._observers = Observers(observe, partial(self._record.snapshot, aliases), self._record.tracks)
         self._conduct = Conduct(throttle_s, stall_timeout_s=stall_timeout_s)
         self._on_batch = on_batch
         self._draw = draw
@@ -123,6 +126,7 @@ class Run:
 
     def begin(self, progress: bool | None) -> None:
         """Start the threads; called once, by `start`."""
+        self._observers.open()
         _begun.add(self)
         if self._request.path is not None:
             # Before anything of the checkpoint can be seen: who sees it may send the signal.
@@ -268,75 +272,6 @@ class Run:
             raise RunError(f"the run has {len(values)} values", expected="one", hint="use run.values")
         return values[0]
 
-    # -- watching ---------------------------------------------------------------------------
-
-    @property
-    def progress(self) -> Progress:
-        """How far it is."""
-        return self._watched().progress
-
-    @property
-    def metrics(self) -> Metrics:
-        """What each stage has done so far; also answers by the names of elements inside a stage."""
-        return self._watched().metrics(self._aliases)
-
-    @property
-    def skipped(self) -> dict[str, Skipped]:
-        """The records dropped so far by each element with `on_error=`: how many, and the first 100 by name.
-
-        Where less than a whole stream is wanted (`y[:10]`), how far it was read, and so what
-        was dropped on the way, depends on the batch size.
-        """
-        dropped = self._watched().skipped()
-        return {name: dropped.get(policy, Skipped()) for policy, name in policies(self.plan.graph).items()}
-
-    @property
-    def strategy(self) -> Strategy:
-        """Every knob of the run, comparable; once a tuned run has ended, those of the strategy that was kept."""
-        self._check_usable("ask a run for its strategy")
-        return self._chosen.strategy
-
-    @property
-    def tuning(self) -> Tuning:
-        """What was tried to find the strategy, and what came of it."""
-        self._check_usable("ask a run for its trials")
-        return self._chosen.tuning
-
-    @property
-    def checkpoints(self) -> Checkpoints:
-        """How many checkpoints it has taken, and what they have cost."""
-        return self._watched().kept
-
-    @property
-    def bottleneck(self) -> str | None:
-        """Name of the stage that worked most and waited least; None before the first batch."""
-        return self._watched().bottleneck
-
-    @property
-    def launches(self) -> int:
-        """Kernels launched so far."""
-        return self._watched().launches
-
-    @property
-    def bytes_read(self) -> int:
-        """Bytes that the sources gave so far."""
-        return self._watched().bytes_read
-
-    @property
-    def bytes_written(self) -> int:
-        """Bytes that the destinations took so far."""
-        return self._watched().bytes_written
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the start, or from start to end."""
-        return self._watched().seconds
-
-    @property
-    def peak_bytes(self) -> int:
-        """The most bytes that the run's own batch buffers, and results that grow, took at a time."""
-        return self._watched().ledger.peak_bytes
-
     def __str__(self) -> str:
         return repr(self) if self._draw is None else self._draw(self)
 
@@ -360,8 +295,12 @@ class Run:
             self._error = failure
         except BaseException as error:  # noqa: BLE001 - as above
             self._error = error
-        self._trace = None if self._error is None else self._error.__traceback__
         self._record.end(complete=self._error is None)
+        try:
+            self._observers.close()
+        except Exception as error:  # noqa: BLE001 - a warning that was made an error, told to whoever waits
+            self._error = self._error or error
+        self._trace = None if self._error is None else self._error.__traceback__
         if self._display is not None:
             self._display.stop()
         if self._error is None:
@@ -414,6 +353,8 @@ class Run:
         """Let those that wait have the error of a stall although a thread still holds up the end."""
         self._stuck = True
         self._error = error
+        with contextlib.suppress(Warning):
+            self._observers.close()
         self._settled.set()
 
     def _wait_settled(self, timeout_s: float | None) -> bool:
@@ -425,10 +366,6 @@ class Run:
         if not self._stuck:
             self._thread.join()
         return True
-
-    def _watched(self) -> RunRecord:
-        self._check_usable("watch a run")
-        return self._record
 
     def _raise_error(self) -> None:
         if self._error is not None:

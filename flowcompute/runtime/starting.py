@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from flowcompute.errors import PlanError
+from flowcompute.observe.observers import Observe
 from flowcompute.planner.plan import Plan
 from flowcompute.runtime.chosen import RunTuner
 from flowcompute.runtime.keeper import Request
@@ -23,6 +24,7 @@ def start(
     aliases: Mapping[str, str] | None = None,
     request: Request | None = None,
     tuner: RunTuner | None = None,
+    observe: Observe | None = None,
 ) -> Run:
     """Start running a plan in the background.
 
@@ -39,6 +41,7 @@ def start(
         aliases: element name -> name of the stage it runs in, for `run.metrics`.
         request: the checkpoint to keep.
         tuner: who looks for a better strategy.
+        observe: what is to be known of the run; by default `run.metrics` with its histories.
 
     Raises:
         PlanError: if an option is not what it should be.
@@ -62,6 +65,7 @@ def start(
         aliases=aliases or {},
         request=request or Request(),
         tuner=tuner,
+        observe=observe,
     )
     run.begin(progress)
     return run

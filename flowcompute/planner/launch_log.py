@@ -1,0 +1,86 @@
+"""What the kernels of a pass have cost: written by an executor, read by metrics."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from flowcompute.ring import Ring
+
+FIRST = 3
+"""Launches of a kernel that are all timed on the device, before only a sample is."""
+
+EVERY = 16
+"""Of the later ones one in so many: a timed launch is waited for alone, which costs some 10 microseconds."""
+
+
+class Launch(NamedTuple):
+    """A launch that was timed on the device: of which step, when it ended on the host's clock, and how long it took."""
+
+    step: str
+    ended_s: float
+    device_s: float
+
+
+class StepLaunches:
+    """Numbers of one step.
+
+    Attributes:
+        launches: kernels launched.
+        timed: of these, the ones timed on the device.
+        device_s: seconds of the timed ones on the device.
+        compile_s: seconds of building the program, or of finding it.
+    """
+
+    def __init__(self) -> None:
+        self.launches = 0
+        self.timed = 0
+        self.device_s = 0.0
+        self.compile_s = 0.0
+
+    @property
+    def estimate_s(self) -> float:
+        """Seconds of all launches on the device, as far as the timed ones tell."""
+        return self.device_s * self.launches / self.timed if self.timed else 0.0
+
+
+class LaunchLog:
+    """Counts launches by step, and says which are to be timed on the device.
+
+    Args:
+        keep: how many timed launches are kept one by one, the newest; where any are, all are timed.
+    """
+
+    def __init__(self, keep: int = 0) -> None:
+        self.steps: dict[str, StepLaunches] = {}
+        self.kept: Ring[Launch] = Ring(keep)
+        self._times_all = keep > 0
+
+    def compiled(self, step: str, seconds: float) -> None:
+        """A step's program has been built."""
+        self._of(step).compile_s += seconds
+
+    def is_timed(self, step: str) -> bool:
+        """Whether the next launch of a step is to be timed on the device."""
+        launches = self._of(step).launches
+        return self._times_all or launches < FIRST or launches % EVERY == 0
+
+    def launched(self, step: str, ended_s: float, device_s: float | None) -> None:
+        """A kernel has been launched and has ended.
+
+        Args:
+            step: the name of the step.
+            ended_s: when, on the clock of `time.perf_counter`.
+            device_s: its seconds on the device, None where it was not timed.
+        """
+        numbers = self._of(step)
+        numbers.launches += 1
+        if device_s is None:
+            return
+        numbers.timed += 1
+        numbers.device_s += device_s
+        self.kept.add(Launch(step, ended_s, device_s))
+
+    def _of(self, step: str) -> StepLaunches:
+        if step not in self.steps:
+            self.steps[step] = StepLaunches()
+        return self.steps[step]
