@@ -91,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     plan = commands.add_parser("plan", help="what a job would do and why; nothing runs")
     _add_job(plan)
     add_run_options(plan)
+    plan.add_argument("--explain", action="store_true", help="also print each knob, and what else was tried")
     plan.add_argument("--kernels", action="store_true", help="also print the kernels' OpenCL C")
     plan.add_argument("--dot", metavar="FILE", help="write the graph in Graphviz's language")
     plan.add_argument("--svg", metavar="FILE", help="write the graph as a picture")
@@ -102,6 +103,14 @@ def _parser() -> argparse.ArgumentParser:
     add_progress(run)
     run.add_argument("--checkpoint", metavar="PATH", help="a folder that keeps what is done; where it is there, go on")
     add_every(run)
+    run.add_argument(
+        "--tune",
+        nargs="?",
+        const=True,
+        default=False,
+        choices=("quick", "full"),
+        help="also look for a faster strategy and keep it: in 2 %% of the time, in 10 s (quick), in two minutes (full)",
+    )
     run.set_defaults(act=_run)
 
     add_resume(commands)
@@ -176,6 +185,8 @@ def _job_or_none(text: str) -> JobName | None:
 def _plan(options: argparse.Namespace) -> None:
     made = fc.plan(*load_job(options.job), memory=options.memory, device=options.device)
     print(made)
+    if options.explain:
+        print(f"\n{made.explain()}")
     if options.kernels:
         for kernel in made.kernels:
             print(f"\n{kernel.source}", end="")
@@ -202,5 +213,8 @@ def _run(options: argparse.Namespace) -> None:
         progress=options.progress,
         checkpoint=options.checkpoint,
         checkpoint_every=options.checkpoint_every,
+        tune=options.tune,
     )
     print_results(run)
+    if options.tune:
+        print(run.tuning, file=sys.stderr)

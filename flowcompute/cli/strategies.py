@@ -7,6 +7,7 @@ import datetime as dt
 from typing import Any, Literal
 
 from flowcompute.cli.job import JOB_HELP, job_name, load_job
+from flowcompute.cli.running import add_run_options
 from flowcompute.errors import DestinationError, PlanError
 from flowcompute.files import FILES, explain
 from flowcompute.flow import tune_ahead
@@ -18,8 +19,7 @@ def add_strategies(commands: Any) -> None:
     tune = commands.add_parser("tune", help="find a fast strategy for a job ahead of time, and keep it")
     tune.add_argument("job", type=job_name, metavar="MODULE:JOB", help=JOB_HELP)
     tune.add_argument("--quick", action="store_true", help="in 10 s instead of two minutes")
-    tune.add_argument("--memory", metavar="SIZE", help='budget on the host, as "512MiB" or "2 GB"')
-    tune.add_argument("--device", default="auto", help="as for run")
+    add_run_options(tune)
     tune.set_defaults(act=_tune)
 
     parser = commands.add_parser("strategies", help="what tuning has found and keeps")

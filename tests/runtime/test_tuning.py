@@ -209,6 +209,10 @@ def test_the_command_tunes_ahead_and_writes_nothing(tmp_path, monkeypatch, capsy
     assert "kept: run " in capsys.readouterr().out
     assert not (tmp_path / "y.npy").exists()
     assert len(StrategyStore().every()) == 1
+    assert main(["plan", "tuned_jobs:saved", "--explain", "--device", "numpy"]) == 0
+    assert "strategy on numpy: stored by an earlier run" in capsys.readouterr().out
+    assert main(["run", "tuned_jobs:saved", "--tune", "--device", "numpy", "--no-progress"]) == 0
+    assert "candidates in " in capsys.readouterr().err
     assert main(["tune", "tuned_jobs:once", "--quick", "--device", "numpy"]) == 2
     assert "functions of yours" in capsys.readouterr().err
 
