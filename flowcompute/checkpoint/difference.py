@@ -201,6 +201,8 @@ class _Comparison:
                     yield f"{start} takes ({_operands(now, self._now)}), and took ({_operands(then, self._then)})"
             elif _same(one, other):
                 continue
+            elif key == "bytes" and (numbers := (_number(then), _number(now)))[0] and numbers[1]:
+                yield f"{start} is {numbers[1]}, and was {numbers[0]}"
             elif key == "attrs":
                 yield from (f"{start} {line}" for line in _attr_differences(one, other))
             elif key in ("file", "files"):
@@ -209,6 +211,14 @@ class _Comparison:
                 said = _SAID.get(key)
                 told = f"{brief(key)} is {_short(other)}, and was {_short(one)}"
                 yield f"{start} {told if said is None else said.format(_short(one), _short(other))}"
+
+
+def _number(node: Mapping[str, Any]) -> str | None:
+    """The value of a constant that is a single number."""
+    data, dtype = node.get("bytes"), DTYPES.get(str(node.get("dtype")))
+    if dtype is None or node.get("shape") or not isinstance(data, bytes) or len(data) != dtype.itemsize:
+        return None
+    return f"{np.frombuffer(data, dtype)[0]} ({dtype.name})"
 
 
 def _attr_differences(then: Any, now: Any) -> Iterator[str]:

@@ -21,6 +21,9 @@ from flowcompute.sinks.stored import StoredSink
 from flowcompute.sources.several import SeveralSource
 from flowcompute.sources.stored import StoredSource
 
+_BELOW = "\n" + " " * 12
+"""What brings the next line of an error below the one before."""
+
 
 def refuse_unreadable(plan: Plan) -> None:
     """Refuse a plan whose sources cannot be read from a later record on.
@@ -142,7 +145,7 @@ def check_job(job: Mapping[str, Any], plan: Plan, path: str, flow: str | None = 
         raise CheckpointError(
             f"the checkpoint {shown(path)} belongs to a job that is not this one any more",
             expected="the job as it was frozen, on the same data",
-            got="; ".join(found),
+            got=_BELOW.join(found),
             hint="undo the change, or begin anew with another checkpoint=",
         )
     kind = plan.backend.traits.kind
