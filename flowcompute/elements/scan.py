@@ -20,6 +20,7 @@ from flowcompute.elements.compute import (
 )
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.reduce import normalise_axes
+from flowcompute.elements.scan_tree import blelloch_sum
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import (
@@ -98,7 +99,12 @@ def _accumulating(op: Op, x: Operand, axis: int | None, dtype: npt.DTypeLike | N
 
 
 def cumulative_sum(
-    x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike | None = None, exclusive: bool = False
+    x: Operand,
+    axis: int | None = None,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    exclusive: bool = False,
+    method: Literal["runs", "blelloch"] = "runs",
 ) -> Compute:
     """Running sum along `axis` (axis 0 of a stream is the stream), each item's own number included.
 
@@ -111,11 +117,26 @@ def cumulative_sum(
         dtype: of the result.
         exclusive: each item's own number left out, so the first result is 0 (the name that JAX's and
             TensorFlow's scans have; the Array API's `include_initial` would make the axis longer).
+        method: "runs" is the canonical order; "blelloch" the textbooks' work-efficient tree, along axes
+            of items, in the dtype of the result.
 
     Raises:
-        SpecError: without `axis` where there are several.
+        SpecError: without `axis` where there are several, or for a tree along a stream.
     """
-    return _accumulating(CUMULATIVE_SUM, x, axis, dtype, exclusive=exclusive)
+    made = _accumulating(CUMULATIVE_SUM, x, axis, dtype, exclusive=exclusive)
+    if method == "runs":
+        return made
+    along = _axis(CUMULATIVE_SUM.name, made, axis)
+    if method != "blelloch" or along is None:
+        raise SpecError(
+            "there is no such method",
+            element=CUMULATIVE_SUM.name,
+            site=user_site(),
+            expected="method='runs', or 'blelloch' along an axis of items",
+            got=f"method={method!r} along {'the stream' if along is None else 'items'}",
+        )
+    element = cast(as_element(x, CUMULATIVE_SUM.name), made.dtype)
+    return blelloch_sum(element, along + element.spec.is_stream, exclusive=exclusive)
 
 
 def cumulative_prod(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flowcompute.graph.graph import Graph
+from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
@@ -30,11 +30,12 @@ from flowcompute.planner.kernel import (
     Store,
     Var,
     While,
+    register_dtype,
 )
 from flowcompute.planner.kernel_scan import Await, LookBack, Publish, Ticket
 from flowcompute.planner.region import Region
-from flowcompute.planner.scan import RUN
-from flowcompute.planner.scan_point import TileScan, times
+from flowcompute.planner.scan import RUN, scan_tile
+from flowcompute.planner.scan_point import TileScan, scan_wide, times
 from flowcompute.spec import INT32, INT64
 
 GROUP = 256
@@ -42,6 +43,17 @@ GROUP = 256
 
 LOOKS = 16
 """Most tiles that a work-item looks at before its own, where there are many columns."""
+
+
+def scan_local_bytes(node: Node) -> int:
+    """Local memory that a work-group takes at most for the tiles of a scan."""
+    columns = node.spec.item_numbers
+    records = scan_tile(columns)
+    numbers = records * columns
+    wide = (-(-records // RUN) * columns + 2 * columns + LOOKS * GROUP) * scan_wide(node).itemsize
+    return (
+        (numbers + numbers // RUN + columns) * register_dtype(node.spec.dtype).itemsize + wide + 8 * (columns + GROUP)
+    )
 
 
 @dataclass(frozen=True)
@@ -118,10 +130,6 @@ class GroupScanLowering(TileScan):
         scope = self._scope()
         scope.add(Put("taken", "0", scope.let(Integer(drawn), INT64)))
         return If("lid == 0", tuple(scope.statements))
-
-    def local_bytes(self) -> int:
-        """Local memory of a work-group."""
-        return sum(array.size * array.dtype.itemsize for array in self._arrays())
 
     def _arrays(self) -> list[Array]:
         d, runs, numbers = self.columns, -(-self.records // RUN), self.records * self.columns

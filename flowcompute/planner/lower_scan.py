@@ -5,7 +5,7 @@ from __future__ import annotations
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.lower_group_scan import GroupScanLowering
+from flowcompute.planner.lower_group_scan import GroupScanLowering, scan_local_bytes
 from flowcompute.planner.lower_tile_scan import TileScanLowering
 from flowcompute.planner.lower_walk_scan import WalkScanLowering
 from flowcompute.planner.region import Region
@@ -33,6 +33,8 @@ def why_on_host(node: Node, traits: Traits, *, by_hand: bool) -> str | None:
         return "what is left out of each result is the next batch's, so these are scanned on the host"
     if node.spec.item_numbers > WIDEST_TILE:
         return f"items of more than {WIDEST_TILE} numbers leave tiles too few records"
+    if traits.code_shape == "gpu" and (needed := scan_local_bytes(node)) > traits.local_bytes:
+        return f"its tiles take {needed} bytes of local memory, and {traits.name} has {traits.local_bytes}"
     return None
 
 

@@ -110,6 +110,9 @@ GRAPHS = {
     "bytes_by_dp4a": (lambda: [of_bytes()], replace(GPU, shuffles=True)),
     "layer": (lambda: [fc.maximum(rows(20) * 2, 0) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
     "padded": (lambda: [fc.pad(fc.source(np.zeros((8, 4, 21), "f4")) * 2, 1) + 1], CPU),
+    "scan": (lambda: [fc.cumulative_sum(numbers() * 2) + 1], CPU),
+    "scan_by_looking_back": (lambda: [fc.cumulative_max(numbers())], NVIDIA),
+    "recurrence": (lambda: [fc.linear_recurrence(rows(20), 1, axis=1)], CPU),
     "joined_on_a_gpu": (lambda: [joined(rows(3))], GPU),
     "matmul": (lambda: [rows(20) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
 }

@@ -133,6 +133,23 @@ def test_items_without_numbers(item: tuple[int, ...], length: int, device: str) 
     assert fc.ema(fc.source(data), 0.5).resolve(device=device, progress=False).shape == data.shape
 
 
+@pytest.mark.parametrize(("length", "device"), [(1, "numpy"), (2, "numpy"), (7, "cpu"), (64, "numpy")])
+def test_the_tree_of_blelloch(length: int, device: str) -> None:
+    data = numbers("float32", (5, length, 2))
+    exact = np.cumsum(data, axis=1, dtype=np.float64)
+    bound = np.log2(2 * length) * np.finfo(np.float32).eps / 2 * np.cumsum(np.abs(data), axis=1).max()
+    x = fc.source(data)
+    whole, before = (
+        fc.cumulative_sum(x, 1, method="blelloch", exclusive=flag).resolve(device=device, progress=False)
+        for flag in (False, True)
+    )
+    assert np.abs(whole - exact).max() <= bound
+    assert np.abs(before[:, 1:] - exact[:, :-1]).max(initial=0) <= bound
+    assert (before[:, 0] == 0).all()
+    with pytest.raises(SpecError, match="along an axis of items"):
+        fc.cumulative_sum(x, 0, method="blelloch")
+
+
 def test_nan_and_infinity_stay() -> None:
     data = np.array([1, np.nan, 2, np.inf, -np.inf], np.float32)
     source = fc.source(data)
