@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import candidates
+from flowcompute.planner.region import Region
+from flowcompute.planner.steps import RegionStep
 
 if TYPE_CHECKING:
     from flowcompute.planner.plan import Plan
@@ -17,9 +19,9 @@ def explain_strategy(plan: Plan) -> str:
     lines = [f"strategy on {plan.backend.traits.name}: {origin[plan.tuning.origin]}"]
     lines.append(f"run: batch of {plan.batch_items} records, depth {plan.depth}, {_origin_of_run(plan)}")
     lines += _tried(plan, "run")
-    for one in plan.passes:
-        for kernel in one.kernels:
-            lines += _kernel(plan, kernel)
+    for step in plan.steps:
+        if isinstance(step, RegionStep) and step.kernel is not None:
+            lines += _kernel(plan, step.region, step.kernel)
     lines += [str(reason) for reason in plan.reasons if reason.kind == "knob"]
     lines += plan.tuning.notes
     return "\n".join(lines)
@@ -33,8 +35,8 @@ def _origin_of_run(plan: Plan) -> str:
     return told or "all by default"
 
 
-def _kernel(plan: Plan, kernel: Kernel) -> list[str]:
-    head = f"kernel {kernel.name} ({kernel.region}, {kernel.family}): "
+def _kernel(plan: Plan, region: Region, kernel: Kernel) -> list[str]:
+    head = f"kernel {kernel.name} ({kernel.region}, {kernel.family}{_traffic(plan, region)}): "
     knobs = kernel.knobs.plain()
     if not knobs:
         return [f"{head}has no knobs"]
@@ -45,6 +47,15 @@ def _kernel(plan: Plan, kernel: Kernel) -> list[str]:
         yours = " (yours)" if getattr(pinned, name) == knobs[name] else ""
         texts.append(f"{name}={knobs[name]}{yours} of {others or 'no other'}")
     return [head + "; ".join(texts), *_tried(plan, kernel.name)]
+
+
+def _traffic(plan: Plan, region: Region) -> str:
+    """What passes between a kernel and memory for each record: the least that it can take."""
+    if not region.stream:
+        return ""
+    specs = [[plan.graph.nodes[i].spec for i in side] for side in (region.inputs, region.outputs)]
+    takes, gives = (sum(spec.item_bytes for spec in side if spec.is_stream) for side in specs)
+    return f", takes {takes} and gives {gives} bytes a record"
 
 
 def _tried(plan: Plan, where: str) -> list[str]:

@@ -328,7 +328,9 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.cumulative_max(rows("?"), 0),
         fc.cumulative_prod(rows(), 1, exclusive=True),
         fc.linear_recurrence(rows(), rows(), 0),
-        fc.nn.selective_scan(cubes := fc.source(np.ones((12, 4, 3), "f4")), cubes, np.ones((3, 2), "f4"), *[cubes[:, :, :2]] * 2),
+        fc.nn.selective_scan(
+            cubes := fc.source(np.ones((12, 4, 3), "f4")), cubes, np.ones((3, 2), "f4"), *[cubes[:, :, :2]] * 2
+        ),
         fc.linear_recurrence(np.ones((6,), "f8"), rows("f2"), 1),
         fc.ema(rows(), 0.25),
         fc.ema(numbers("i4"), np.float64(0.5)),

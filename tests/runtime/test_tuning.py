@@ -172,6 +172,7 @@ def test_what_is_found_is_kept_and_used_without_trials(device):
     assert "stored by an earlier run" in explained
     assert best.knobs in explained
     if device == "cpu":
+        assert "takes 160 and gives " in explained
         assert again.plan.passes[0].kernels[0].knobs.unroll == 2
         assert "unroll=2 of 1, 4, 8" in explained
         assert "+50.0 %" in explained
