@@ -86,7 +86,12 @@ class Clockwork:
             (not self._inlets[target][value].wants(arm) and not self._inlets[target][value].ended)
             or self._is_early(target)
             for target, value, arm, _ in self._feeds[clock]
+            if self._is_of_use(target)
         )
+
+    def _is_passed_over(self, target: int, value: int, arm: int) -> bool:
+        """Whether it is not the turn of these records, and will never be, since nobody wants what comes of them."""
+        return not self._inlets[target][value].wants(arm) and not self._is_of_use(target)
 
     def _pressure(self, clock: int) -> int:
         """Bytes of this clock's values that wait for partners: whoever has least is read next."""
@@ -137,7 +142,8 @@ class Clockwork:
         made.update(dict.fromkeys(mine, (start, start + items)))
         self.starts[clock.id] = start + items
         for target, value, arm, inputs in self._feeds[clock.id]:
-            self._inlets[target][value].feed(arm, [values[i] for i in inputs], start)
+            if not self._is_passed_over(target, value, arm):
+                self._inlets[target][value].feed(arm, [values[i] for i in inputs], start)
 
     def _follow(self, outputs: Mapping[int, np.ndarray], made: Made) -> None:
         """Let each clock that has entries advance once."""
@@ -173,7 +179,8 @@ class Clockwork:
             raise self._wrong_length(self._clocks[clock], str(self.starts[clock]))
         self._ended[clock] = True
         for target, value, arm, _ in self._feeds[clock]:
-            self._inlets[target][value].end(arm, self.starts[clock])
+            if not self._is_passed_over(target, value, arm):
+                self._inlets[target][value].end(arm, self.starts[clock])
 
     # -- errors -----------------------------------------------------------------------------
 

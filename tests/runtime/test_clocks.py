@@ -274,3 +274,17 @@ def test_two_endless_streams_meet() -> None:
     result = (x[x[:, 0] > 4] * y)[:10].resolve(device="numpy", progress=False, strategy=fc.Strategy(batch_bytes=36))
     np.testing.assert_array_equal(result, COUNT[5:15] * COUNT[:10])
     assert [feed.closed for feed in feeds] == [1, 1]
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3])
+def test_nothing_waits_for_the_turn_of_streams_that_nobody_reads(stop: int) -> None:
+    data = np.arange(5, dtype=np.float32)
+    x = fc.source(data)
+    v = x[fc.source(data != 2)]
+    joined = fc.concat([v[0:stop], v])
+    head, whole = fc.resolve(joined[0:0], x * 1, device="numpy")
+    assert head.shape == (0,)
+    np.testing.assert_array_equal(whole, data)
+    head, whole = fc.resolve(joined[0:2], x * 1, device="numpy", strategy=fc.Strategy(batch_bytes=4))
+    np.testing.assert_array_equal(head, np.concatenate([data[data != 2][:stop], data[data != 2]])[:2])
+    np.testing.assert_array_equal(whole, data)
