@@ -143,7 +143,7 @@ class Name(str):
         ([np.array([None])], "[0]", "dtype object"),
         ([np.zeros(2, "i4,i4")], "[0]", "dtype [('f0'"),
         ([np.ma.masked_array([1, 2])], "[0]", "array of type MaskedArray"),
-        ([np.datetime64("now")], "[0]", "dtype datetime64"),
+        ([np.datetime64("2026-01-01")], "[0]", "dtype datetime64"),
         ([1j], "[0]", "type complex"),
         ([np.complex64(1)], "[0]", "dtype complex64"),
         ([bytearray(2)], "[0]", "type bytearray"),
