@@ -343,3 +343,14 @@ def test_modules_of_the_current_folder_are_found_even_while_the_job_runs(folder:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert "[7. 7.]" in out
+
+
+def test_run_writes_its_numbers_where_it_is_told(say, folder: Path) -> None:
+    said = say(
+        "run", "cli_jobs:total", "--no-progress", "--trace", "t.json", "--metrics-log", "m.jsonl", "--metrics-port", "0"
+    )
+    assert said.code == 0
+    assert '"traceEvents"' in (folder / "t.json").read_text()
+    assert '"done": true' in (folder / "m.jsonl").read_text().splitlines()[-1]
+    refused(say("run", "cli_jobs:total", "--metrics-port", "everywhere"), "metrics_port=", "'everywhere'")
+    refused(say("run", "cli_jobs:total", "--no-metrics", "--trace", "t.json"), "trace= needs metrics")

@@ -16,7 +16,14 @@ from flowcompute.cli.checkpoint import add_checkpoint
 from flowcompute.cli.describe import describe_file, describe_job
 from flowcompute.cli.job import JOB_HELP, JobName, job_name, load_job
 from flowcompute.cli.resume import add_resume, left_at
-from flowcompute.cli.running import add_every, add_progress, add_run_options, print_results
+from flowcompute.cli.running import (
+    add_every,
+    add_observe,
+    add_progress,
+    add_run_options,
+    observe_options,
+    print_results,
+)
 from flowcompute.cli.strategies import add_strategies
 from flowcompute.demo import run_demo, summary
 from flowcompute.elements import Source
@@ -111,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         choices=("quick", "full"),
         help="also look for a faster strategy and keep it: in 2 %% of the time, in 10 s (quick), in two minutes (full)",
     )
+    add_observe(run)
     run.set_defaults(act=_run)
 
     add_resume(commands)
@@ -214,6 +222,7 @@ def _run(options: argparse.Namespace) -> None:
         checkpoint=options.checkpoint,
         checkpoint_every=options.checkpoint_every,
         tune=options.tune,
+        **observe_options(options),
     )
     print_results(run)
     if options.tune:

@@ -7,7 +7,14 @@ import shlex
 from typing import Any
 
 from flowcompute.checkpoint import CheckpointFolder
-from flowcompute.cli.running import add_every, add_progress, add_run_options, print_results
+from flowcompute.cli.running import (
+    add_every,
+    add_observe,
+    add_progress,
+    add_run_options,
+    observe_options,
+    print_results,
+)
 from flowcompute.files import shown
 from flowcompute.thawing import thaw
 
@@ -19,6 +26,7 @@ def add_resume(commands: Any) -> None:
     add_run_options(parser)
     add_progress(parser)
     add_every(parser)
+    add_observe(parser)
     parser.set_defaults(act=_resume)
 
 
@@ -37,5 +45,6 @@ def _resume(options: argparse.Namespace) -> None:
         device=options.device,
         progress=options.progress,
         checkpoint_every=options.checkpoint_every,
+        **observe_options(options),
     )
     print_results(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 from flowcompute.runtime.cadence import Every
 from flowcompute.runtime.run import Run
@@ -38,6 +39,26 @@ def add_every(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_observe(parser: argparse.ArgumentParser) -> None:
+    """Add where the numbers of the run go."""
+    parser.add_argument(
+        "--metrics-port",
+        type=_port,
+        metavar="PORT",
+        help='serve Prometheus meanwhile, on this machine only; "0.0.0.0:9464" serves others too',
+    )
+    parser.add_argument("--metrics-log", metavar="FILE", help="add a line of JSON each second to this file")
+    parser.add_argument("--trace", metavar="FILE", help="write what each stage did, for https://ui.perfetto.dev")
+    parser.add_argument(
+        "--metrics", action=argparse.BooleanOptionalAction, default=True, help="count and time launches (the default)"
+    )
+
+
+def observe_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What `add_observe` was told, as options of a run."""
+    return {name: getattr(options, name) for name in ("metrics", "metrics_port", "metrics_log", "trace")}
+
+
 def print_results(run: Run) -> None:
     """Print the value of each root, and on standard error which records were dropped."""
     sinks = {sink.root: sink for each in run.plan.passes for sink in each.sinks}
@@ -47,6 +68,10 @@ def print_results(run: Run) -> None:
     for name, dropped in run.skipped.items():
         if dropped.count:
             print(f"{name}: {dropped}", file=sys.stderr)
+
+
+def _port(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdecimal() else text
 
 
 def _every(text: str) -> Every:
