@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO
 
 from flowcompute.errors import MetricsWarning, PlanError
 from flowcompute.files import path_text
@@ -46,10 +46,14 @@ class Observe:
             )
         if self.port is not None:
             parse_port(self.port)
-        if self.trace is not None:
-            path_text(self.trace)
-        if self.log is not None and not hasattr(self.log, "write"):
-            path_text(self.log)
+        paths: dict[str, Any] = {"trace": self.trace, "metrics_log": self.log}
+        if hasattr(self.log, "write"):
+            del paths["metrics_log"]
+        for name, path in paths.items():
+            try:
+                _ = path is None or path_text(path)
+            except ValueError as error:
+                raise PlanError(f"{name}= is not what it should be", element=name, got=str(error)) from error
 
     @property
     def spans(self) -> int:

@@ -189,8 +189,17 @@ class StepExecutor(Executor):
     def _bytes_of_record(self, step: Step) -> tuple[int, int]:
         inputs = step.region.inputs if isinstance(step, RegionStep) else step.node.inputs
         outputs = step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
-        made, read = ([self.nodes[i].spec for i in values] for values in (outputs, inputs))
-        return sum(s.item_bytes for s in read if s.is_stream), sum(s.item_bytes for s in made if s.is_stream)
+        made = sum(self.nodes[i].spec.item_bytes for i in outputs if self.nodes[i].spec.is_stream)
+        read: dict[int, int] = {}
+        for node in (self.nodes[i] for i in inputs if self.nodes[i].spec.is_stream):
+            size, base = node.spec.item_bytes, node
+            while base.kind in (Kind.VIEW, Kind.WINDOW):
+                # Windows overlap: each brings the records of one step.
+                size = size * base.attrs["step"] // base.attrs["size"] if base.kind is Kind.WINDOW else size
+                base = self.nodes[base.inputs[0]]
+            read[base.id] = read.get(base.id, 0) + size
+        # Views of one value lie in the same memory.
+        return sum(min(size, self.nodes[i].spec.item_bytes) for i, size in read.items()), made
 
     def close(self) -> None:
         """Drop the arrays of this pass; resident values belong to the run."""

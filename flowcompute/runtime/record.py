@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ from flowcompute.planner.backend import Executor
 from flowcompute.planner.launch_log import LaunchLog
 from flowcompute.runtime.buffers import Ledger, Pool
 from flowcompute.runtime.checkpoint_record import CheckpointRecord
-from flowcompute.runtime.history import BATCHES, Keep, StageHistory, launch_track
+from flowcompute.runtime.history import BATCHES, Keep, StageHistory, StepsHistory, launch_track
 
 if TYPE_CHECKING:
     from flowcompute.runtime.channel import Channel
@@ -71,7 +71,7 @@ class StageRecord:
         self.name = name
         self.label = name if label is None else label
         self.state = State.IDLE
-        self.detail = ""
+        self.detail = self._entered = ""
         self.records: tuple[int, int] | None = None
         self.since = trio.current_time()
         self.seconds = dict.fromkeys(State, 0.0)
@@ -88,7 +88,7 @@ class StageRecord:
         if self.history is not None:
             self._note(self.history, now)
         self.state = state
-        self.detail = detail
+        self.detail = self._entered = detail
         self.records = records
         self.since = now
 
@@ -111,11 +111,13 @@ class StageRecord:
     def _note(self, history: StageHistory, now: float) -> None:
         if history.traces and self.state not in _REST:
             history.spans.add(self._span(history, now))
-        history.settle((self.batches, self.items, self.bytes_in, self.bytes_out), _three(self.seconds), now)
+        if self.batches != history.batches:
+            counts = self.items, self.batches, self.bytes_in, self.bytes_out
+            history.note((*counts, *_three(self.seconds), now - history.zero_s))
 
     def _span(self, history: StageHistory, now: float) -> Span:
         """The state that it is in."""
-        name = self.detail if self.state is State.BUSY else f"{self.state.value} {self.detail}".rstrip()
+        name = self._entered if self.state is State.BUSY else f"{self.state.value} {self.detail}".rstrip()
         return history.span(name, self.since, now, self.records)
 
     def track(self, where: str) -> Track | None:
@@ -146,7 +148,7 @@ class StageRecord:
             wait_in_s=wait_in_s,
             busy_s=busy_s,
             wait_out_s=wait_out_s,
-            recent=() if self.history is None else self.history.batches.items(),
+            recent=() if self.history is None else self.history.recent,
         )
 
 
@@ -169,12 +171,11 @@ class ComputeRecord(StageRecord):
         self.launches = 0
         self.log: LaunchLog | None = None
         self._traffic: Mapping[str, tuple[int, int, int]] = {}
-        self._histories: dict[str, StageHistory] = {}
-        self._make_history: Callable[[], StageHistory] | None = None
+        self._recent: StepsHistory | None = None
 
-    def keep(self, make_history: Callable[[], StageHistory], log: LaunchLog) -> None:
+    def keep(self, recent: StepsHistory, log: LaunchLog) -> None:
         """Keep a history of each step, and count launches."""
-        self._make_history = make_history
+        self._recent = recent
         self.log = log
 
     def observe(self, executor: Executor) -> None:
@@ -182,13 +183,8 @@ class ComputeRecord(StageRecord):
         self.steps = executor.step_seconds()
         self.launches = executor.launches
         self._traffic = executor.step_traffic()
-        if self._make_history is None:
-            return
-        for name, (batches, busy_s) in self.steps.items():
-            if name not in self._histories:
-                self._histories[name] = self._make_history()
-            history = self._histories[name]
-            history.settle((batches, *self._passed(name)), (0.0, busy_s, 0.0), history.now_s)
+        if self._recent is not None:
+            self._recent.note(self.steps, self._traffic)
 
     def _passed(self, step: str) -> tuple[int, int, int]:
         """Records, bytes in and bytes out of a step; those of the pass where the executor does not tell."""
@@ -208,8 +204,7 @@ class ComputeRecord(StageRecord):
         log = None if self.log is None else self.log.steps.get(name)
         if log is not None:
             row = replace(row, launches=log.launches, device_s=log.estimate_s, compile_s=log.compile_s)
-        history = self._histories.get(name)
-        return row if history is None else replace(row, recent=history.batches.items())
+        return row if self._recent is None else replace(row, recent=self._recent.recent(name))
 
     @property
     def load_s(self) -> float:
@@ -303,7 +298,7 @@ class RunRecord:
         for stage in one.stages:
             stage.history = StageHistory(keep, zero_s, lambda: self.seconds)
         executor.log = LaunchLog(keep.spans)
-        one.compute.keep(lambda: StageHistory(Keep(keep.batches), 0.0, lambda: self.seconds), executor.log)
+        one.compute.keep(StepsHistory(keep, lambda: self.seconds), executor.log)
 
     def resume(self, items: int, bytes_read: int, seconds: float) -> None:
         """Count on from what earlier runs of the job have done, so that pace and time left are those of the job."""

@@ -1,0 +1,115 @@
+"""The rows of `run.metrics`: what they add up to, and that keeping them changes nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import flowcompute as fc
+from flowcompute.errors import PlanError
+from flowcompute.ring import Ring
+from flowcompute.runtime.record import ComputeRecord, PassRecord, StageRecord, State
+
+DATA = np.random.default_rng(6).standard_normal((5_000, 8), dtype=np.float32)
+
+
+def job():
+    x = fc.source(DATA, name="x")
+    kept = fc.exp(x).sum(axis=1)
+    positive = x[x[:, 0] > 0]
+    return (kept >> fc.to_array(name="kept"), (positive * 2).sum(axis=0), (x - x.mean(axis=0)).std())
+
+
+@pytest.mark.parametrize("device", ["auto", "numpy"])
+def test_rows_count_what_passed_stage_by_stage(device):
+    run = fc.run(*job(), device=device, strategy=fc.Strategy(batch_bytes=1 << 15), progress=False)
+    metrics = run.metrics
+    passes = len(run.plan.passes)
+    # The sources are read once in each pass.
+    assert metrics["x"].items == passes * len(DATA)
+    assert metrics["x"].bytes_out == passes * DATA.nbytes == run.bytes_read
+    assert metrics["x"].bytes_in == 0
+    assert metrics["kept"].bytes_in == 4 * len(DATA)
+    assert (metrics["exp"].bytes_in, metrics["exp"].bytes_out) == (DATA.nbytes, 4 * len(DATA))
+    selected = int((DATA[:, 0] > 0).sum())
+    assert {row.items for row in metrics.values() if row.kind == "region"} <= {0, selected, len(DATA)}
+    assert sum(row.launches for row in metrics.values()) == run.launches > passes
+    timed = [row for row in metrics.values() if row.device_s]
+    assert all(row.launches and row.kind == "region" for row in timed)
+    assert bool(timed) == (device == "auto")
+    assert bool(sum(row.compile_s for row in metrics.values())) == (device == "auto")
+    for edge in metrics.edges:
+        assert (edge.queued, edge.credits) == (0, 0)
+        assert "compute" in (edge.source, edge.target)
+    assert run.bottleneck in metrics
+
+
+@pytest.mark.parametrize("batch_bytes", [1 << 13, 1 << 15, 1 << 22])
+def test_the_last_batches_add_up_to_the_row_that_they_belong_to(batch_bytes):
+    strategy = fc.Strategy(batch_bytes=batch_bytes)
+    run = fc.run(fc.tanh(fc.source(DATA, name="x")), device="numpy", strategy=strategy, progress=False)
+    for row in run.metrics.values():
+        recent = row.recent
+        assert sum(batch.batches for batch in recent) == row.batches >= 1
+        assert sum(batch.items for batch in recent) == row.items == len(DATA)
+        assert sum(batch.bytes_in for batch in recent) == row.bytes_in
+        assert sum(batch.bytes_out for batch in recent) == row.bytes_out
+        assert sum(batch.busy_s for batch in recent) <= row.busy_s + 1e-9
+        assert sorted(batch.ended_s for batch in recent) == [batch.ended_s for batch in recent]
+        assert all(0 <= batch.ended_s <= run.seconds for batch in recent)
+
+
+def test_the_history_of_a_stage_is_bounded():
+    strategy = fc.Strategy(batch_bytes=32)
+    row = fc.run(fc.source(DATA[:300], name="x") * 2, device="numpy", strategy=strategy, progress=False).metrics["x"]
+    assert row.batches == 300 > len(row.recent) == 128
+    assert sum(batch.items for batch in row.recent) == 128
+
+
+def test_observing_changes_no_plan_and_no_bit():
+    seen = fc.run(*job(), progress=False)
+    unseen = fc.run(*job(), progress=False, metrics=False)
+    assert [kernel.source for kernel in seen.plan.kernels] == [kernel.source for kernel in unseen.plan.kernels]
+    assert str(seen.plan) == str(unseen.plan)
+    for a, b in zip(seen.values, unseen.values, strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+    for name, row in unseen.metrics.items():
+        assert (row.launches, row.device_s, row.compile_s, row.recent) == (0, 0.0, 0.0, ())
+        assert (row.items, row.batches, row.bytes_in) == (
+            seen.metrics[name].items,
+            seen.metrics[name].batches,
+            seen.metrics[name].bytes_in,
+        )
+
+
+@pytest.mark.parametrize("option", [{"metrics_port": 0}, {"trace": "t.json"}, {"metrics_log": "m.jsonl"}])
+def test_without_metrics_there_is_nothing_to_write(option, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PlanError, match="needs metrics") as caught:
+        fc.run(fc.source(DATA).sum(), metrics=False, progress=False, **option)
+    assert next(iter(option)) in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+async def test_the_bottleneck_is_who_is_waited_for_not_who_is_longest_in_one_step():
+    source, sink, compute = StageRecord("source"), StageRecord("sink"), ComputeRecord("compute")
+    one = PassRecord([source], compute, [sink])
+    source.seconds[State.BUSY] = 3.0
+    sink.seconds[State.BUSY], sink.seconds[State.INPUT] = 1.0, 9.0
+    compute.steps = {"a": (1, 2.0), "b": (1, 2.5)}
+    assert max(one.loads, key=lambda name: one.loads[name]) == "b"
+    assert one.loads["b"] == 4.5
+    # A source that waits for what it iterates over is waited for itself.
+    source.seconds[State.INPUT] = 2.0
+    assert max(one.loads, key=lambda name: one.loads[name]) == "source"
+
+
+@given(st.integers(0, 5), st.lists(st.integers(), max_size=20))
+def test_a_ring_keeps_the_newest_in_order(room, items):
+    ring: Ring[int] = Ring(room)
+    for item in items:
+        ring.add(item)
+    assert list(ring.items()) == (items[-room:] if room else [])
+    assert (ring.count, ring.lost) == (len(items), max(len(items) - room, 0))
