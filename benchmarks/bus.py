@@ -1,4 +1,4 @@
-"""`python -m benchmarks.bus`: memory -> discrete GPU -> memory, beside PyTorch's naive and careful loops; see README.md."""
+"""`python -m benchmarks.bus`: memory -> discrete GPU -> memory, beside PyTorch's naive and careful loops."""
 
 from __future__ import annotations
 

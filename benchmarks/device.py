@@ -47,7 +47,7 @@ class Resident:
         self.step = step
         self.call: tuple[Any, ...] = ()
         launch = executor._launch
-        executor._launch = lambda *call: setattr(self, "call", call)  # type: ignore[method-assign]
+        executor._launch = lambda *call, timed=False: setattr(self, "call", call)  # type: ignore[method-assign]
         executor.values = {self.value: array}
         executor._downloads = set()
         executor.run_region(step, self.outputs, self.items)
