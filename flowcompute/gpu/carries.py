@@ -15,6 +15,8 @@ from flowcompute.planner.scan import RUN, Carry
 from flowcompute.planner.scan_point import REDUCTIONS, identity_of, scan_wide
 from flowcompute.spec import FLOAT64
 
+_PARTS = ("carry", "runs", "run")
+
 
 class DeviceCarry(Carry):
     """A carry that kernels read and change.
@@ -31,11 +33,13 @@ class DeviceCarry(Carry):
         self._state = state
         self._launches = 0
         self._position = 0
+        self._is_ahead = False
         self._memory.forget({("state", node.id)})
 
     def begin(self, tiles: int) -> int:
         """A launch over so many tiles begins; gives its number."""
         del tiles
+        self._is_ahead = True
         self._launches += 1
         return self._launches
 
@@ -49,8 +53,9 @@ class DeviceCarry(Carry):
 
     def fetched(self) -> np.ndarray:
         """The numbers as kernels have left them."""
-        if self._launches:
+        if self._is_ahead:
             self._memory.fetch(("state", self._node.id), self._state)
+            self._is_ahead = False
         return self._state
 
 
@@ -74,6 +79,7 @@ class LastCarry(DeviceCarry):
         if state["carry"] is not None:
             self._state[...] = np.reshape(state["carry"], -1)
             self._position = max(self._position, 1)
+        self._is_ahead = False
         self._memory.forget({("state", self._node.id)})
 
 
@@ -90,6 +96,7 @@ class TileCarry(DeviceCarry):
     def __init__(self, node: Node, records: int, memory: Memory, batch_items: int) -> None:
         super().__init__(node, memory, np.empty((3, node.spec.item_numbers), scan_wide(node)))
         self._records = records
+        self._begun: tuple[bool, ...] = ()
         self._words = np.zeros(2, np.uint64)
         self._room(batch_items // records + 2)
         self.restore({"carry": None, "runs": None, "run": None})
@@ -111,14 +118,18 @@ class TileCarry(DeviceCarry):
             return super().buffer(kind)
         return self._memory.state((kind, self._node.id), self._words)
 
+    def advanced(self, position: int) -> None:
+        """The launch has ended, with the record before `position`."""
+        super().advanced(position)
+        inside = position % self._records
+        self._begun = (position >= self._records, inside >= RUN, inside % RUN > 0)
+
     def snapshot(self) -> dict[str, Any]:
         """See `TiledScan.snapshot`: parts that have not begun are None."""
         self.fetched()
-        inside = self._position % self._records
-        begun = (self._position >= self._records, inside >= RUN, inside % RUN > 0)
         own = register_dtype(self._node.spec.dtype)
         dtypes = (merge_dtype(own), merge_dtype(own), own)
-        parts = zip(("carry", "runs", "run"), begun, self._state, dtypes, strict=True)
+        parts = zip(_PARTS, self._begun, self._state, dtypes, strict=True)
         shape = self._node.spec.shape
         return {name: part.astype(dtype).reshape(shape) if there else None for name, there, part, dtype in parts}
 
@@ -126,7 +137,10 @@ class TileCarry(DeviceCarry):
         """Continue from a snapshot."""
         assert self._node.op is not None
         nothing = identity_of(REDUCTIONS[self._node.op.name], self._state.dtype)
-        for row, name in enumerate(("carry", "runs", "run")):
+        for row, name in enumerate(_PARTS):
             part = state[name]
             self._state[row] = nothing if part is None else np.reshape(part, -1)
+        # A state may be asked for before the next launch: it is this one.
+        self._begun = tuple(state[name] is not None for name in _PARTS)
+        self._is_ahead = False
         self._memory.forget({("state", self._node.id)})
