@@ -159,7 +159,7 @@ def test_verify_looks_at_what_a_finished_job_has_written(capsys: pytest.CaptureF
     "command", [["resume"], ["checkpoint", "list"], ["checkpoint", "verify"], ["checkpoint", "show"]]
 )
 @pytest.mark.parametrize(
-    ("path", "words"), [("none", "No such file"), ("empty", "not a checkpoint"), ("x.npy", "x.npy")]
+    ("path", "words"), [("none", "No such file"), ("empty", "not a checkpoint"), ("x.npy", "got       no folder")]
 )
 def test_what_is_no_checkpoint_is_refused(
     command: list[str], path: str, words: str, capsys: pytest.CaptureFixture[str]

@@ -389,6 +389,13 @@ def _require_absent(path: str, files: Files) -> None:
 
 def _require_checkpoint(path: str, files: Files) -> None:
     with naming("open", path):
-        names = files.list_folder(path)
-    if not any(is_ours(name) for name in names):
-        raise CheckpointError(f"{shown(path)} is not a checkpoint", got="a folder without generations")
+        try:
+            names = files.list_folder(path)
+        except NotADirectoryError:
+            names = None
+    if names is None or not any(is_ours(name) for name in names):
+        raise CheckpointError(
+            f"{shown(path)} is not a checkpoint",
+            got="no folder" if names is None else "a folder without generations",
+            hint="choose another path: a checkpoint is a folder of its own",
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass
@@ -46,7 +47,8 @@ class Cadence:
         if isinstance(every, int | float) and not isinstance(every, bool) and math.isfinite(every) and every >= 0:
             return cls(every_s=float(every))
         if isinstance(every, str):
-            return cls(every_bytes=parse_bytes(every, "checkpoint_every"))
+            with contextlib.suppress(PlanError):
+                return cls(every_bytes=parse_bytes(every, "checkpoint_every"))
         raise PlanError(
             "checkpoint_every= is not what it should be",
             element="checkpoint_every",

@@ -344,7 +344,11 @@ class Run(Watched):
         self._error_seen = True
         if self._error is not None and not self._frozen:
             self._raise_error()
-        raise farewell(signum)
+        leaving = farewell(signum)
+        if self._frozen:
+            path = self._request.path
+            leaving.add_note(f"the job was frozen into {path}: run it again, or fc.thaw({path!r}).resolve() goes on")
+        raise leaving
 
     def _is_own_thread(self) -> bool:
         return (working_for := _working_for.get()) is not None and working_for() is self

@@ -140,13 +140,16 @@ def check_job(job: Mapping[str, Any], plan: Plan, path: str, flow: str | None = 
     if job["flow"] != flow:
         modes = [f"a flow in {mode!r} mode" if mode else "a run" for mode in (job["flow"], flow)]
         found.append(f"it was {modes[0]} and is {modes[1]}")
-    found += check_sources(job["graph"])
+    changed = check_sources(job["graph"])
+    found += changed
     if found:
+        # As it was it can go on only where data and order of reductions are what they were.
+        thawed = "" if changed or job["order"] != ORDER_VERSION else "go on with the job as it was by fc.thaw, "
         raise CheckpointError(
             f"the checkpoint {shown(path)} belongs to a job that is not this one any more",
             expected="the job as it was frozen, on the same data",
             got=_BELOW.join(found),
-            hint="undo the change, or begin anew with another checkpoint=",
+            hint=f"undo the change, {thawed}or begin anew with another checkpoint=",
         )
     kind = plan.backend.traits.kind
     if job["kind"] != kind:

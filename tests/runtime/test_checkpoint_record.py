@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,37 @@ def test_progress_counts_what_is_kept_and_nothing_beyond(tmp_path: Path, options
     assert x.sum().run(on_batch=watch, **options).value == 4096 * 4
     assert kept
     assert kept[0][0] == kept[0][1] > 0
+
+
+def test_a_seed_that_was_drawn_is_in_the_checkpoint_and_not_in_the_program(options: dict[str, Any]) -> None:
+    def job() -> fc.Element:
+        return fc.random.normal(20_000).sum()
+
+    first = job()
+    with pytest.raises(fc.RunError, match="frozen"):
+        first.run(on_batch=lambda run: run.freeze(), **options)
+    with pytest.raises(fc.CheckpointError, match=r"normal.* seed is \d+, and was \d+") as caught:
+        job().run(**options)
+    assert "go on with the job as it was by fc.thaw, or begin anew" in str(caught.value)
+    path = options.pop("checkpoint")
+    assert fc.thaw(path).resolve(**options) == first.resolve(device="numpy")
+    with pytest.raises(fc.PlanError, match='"auto", seconds, or a size like') as other:
+        first.run(checkpoint=path, **{**options, "checkpoint_every": "soon"})
+    assert other.value.got == "'soon'"
+
+
+def test_an_interrupt_says_where_the_job_is(options: dict[str, Any]) -> None:
+    # A shell's background, in which the tests may run, ignores it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    pressed = iter([True])
+
+    def press(_: fc.Run) -> None:
+        if next(pressed, False):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            fc.range(10**12).sum().run(on_batch=press, **{**options, "checkpoint_every": "auto"})
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert f"fc.thaw({str(options['checkpoint'])!r}).resolve() goes on" in caught.value.__notes__[0]
