@@ -12,7 +12,7 @@ from flowcompute.checkpoint.maker import HALF, Kept, require
 from flowcompute.elements.compute import Compute, Constant, broadcast, common_length, elementwise
 from flowcompute.elements.each import each
 from flowcompute.elements.generate import Generator, generated_spec
-from flowcompute.elements.linalg import MATMUL, matmul, vecdot
+from flowcompute.elements.linalg import MATMUL, MATMUL_FOLD, matmul, vecdot
 from flowcompute.elements.logic import where
 from flowcompute.elements.nn.attention import ATTENTION, attention
 from flowcompute.elements.op import Attrs
@@ -164,7 +164,9 @@ def made_product_fold(kept: Kept) -> Any:
     streams = kept.streams(1, 2)
     left, right = streams[0], streams[-1]
     require(left.ndim <= 2 >= right.ndim, "operands")
-    return matmul(left if left.ndim == 1 else left.T, right)
+    made: Any = matmul(left if left.ndim == 1 else left.T, right)
+    # Of one operand it is where a user's formula has the same element twice, of two equal ones where it was made twice.
+    return Compute(MATMUL_FOLD, streams, made.spec) if len(streams) == 2 and left is right else made
 
 
 def made_attention(kept: Kept) -> Any:

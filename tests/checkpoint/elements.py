@@ -235,6 +235,7 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         numbers("f4") @ rows(),
         np.ones((2, 12), "f4") @ rows(),
         (lambda x: x.T @ x)(rows()),
+        (lambda a: fc.source(a).T @ fc.source(a))(np.ones((6, 4), "f4")),
     ),
     "convolution": lambda _: (
         fc.nn.conv1d(items(2, 9), np.ones((4, 2, 3), "f4"), bias=np.ones(4, "f4"), padding="same"),
