@@ -15,6 +15,7 @@ import flowcompute as fc
 from flowcompute.cli.checkpoint import add_checkpoint
 from flowcompute.cli.describe import describe_file, describe_job
 from flowcompute.cli.job import JOB_HELP, JobName, job_name, load_job
+from flowcompute.cli.report import add_report
 from flowcompute.cli.resume import add_resume, left_at
 from flowcompute.cli.running import (
     add_every,
@@ -124,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     add_resume(commands)
     add_checkpoint(commands)
     add_strategies(commands)
+    add_report(commands)
     return parser
 
 

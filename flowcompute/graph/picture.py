@@ -76,8 +76,16 @@ class _Frame:
 
 
 class _Picture:
-    def __init__(self, graph: Graph, groups: Mapping[str, Sequence[int]], notes: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        groups: Mapping[str, Sequence[int]],
+        notes: Mapping[str, Sequence[str]],
+        shares: Mapping[str, float] | None,
+    ) -> None:
         self.nodes = graph.nodes
+        self.shares = shares
+        self.names = list(groups)
         self.holders: dict[int, list[int]] = {}
         self.frames: list[_Frame] = []
         for number, (name, nodes) in enumerate(groups.items()):
@@ -107,7 +115,11 @@ class _Picture:
         ]
         outer = place([frame.size for frame in self.frames], edges, OUTSIDE)
         corners = [(x + MARGIN, y + MARGIN) for x, y in outer.corners]
-        parts = [_frame(frame, corner) for frame, corner in zip(self.frames, corners, strict=True) if not frame.alone]
+        parts = [
+            _frame(frame, corner, self._fill(frame.number))
+            for frame, corner in zip(self.frames, corners, strict=True)
+            if not frame.alone
+        ]
         parts += [_line(route, (MARGIN, MARGIN), stored=True) for route in outer.routes]
         for frame, corner in zip(self.frames, corners, strict=True):
             parts += self._content(frame, corner)
@@ -188,9 +200,14 @@ class _Picture:
         enter = [(frame.port(port) - frame.left, 0.0, frame.top) for port in frame.enter.values()]
         return enter + [(frame.port(port) - frame.left, bottom, height) for port in frame.leave.values()]
 
+    def _fill(self, number: int) -> str:
+        return _colour(number, 95) if self.shares is None else _heat(self.shares.get(self.names[number], 0.0))
+
     def _box(self, i: int, corner: Point, number: int) -> str:
         node, (x, y), (width, height) = self.nodes[i], corner, self._size(i)
         fill = "#fff" if number == _ALONE or isinstance(node.element, Constant) else _colour(number, 85)
+        if self.shares is not None:
+            fill = _heat(self.shares.get(node.name, 0.0)) if number == _ALONE else "#fff"
         dashes = ' stroke-dasharray="5 3"' if number == _ALONE and isinstance(node.element, Compute) else ""
         texts = "".join(
             f'<text x="{x + width / 2:.0f}" y="{y + 17 + 15 * row:.0f}" text-anchor="middle"'
@@ -216,7 +233,11 @@ def _colour(number: int, lightness: int) -> str:
     return f"hsl({(200 + number * 67) % 360},60%,{lightness}%)"
 
 
-def _frame(frame: _Frame, corner: Point) -> str:
+def _heat(share: float) -> str:
+    return f"hsl(18,95%,{98 - 46 * share:.0f}%)"
+
+
+def _frame(frame: _Frame, corner: Point, fill: str) -> str:
     (x, y), (width, height) = corner, frame.size
     texts = "".join(
         f'<text x="{x + MARGIN:.0f}" y="{y + MARGIN + 12 + LINE * row:.0f}"'
@@ -225,7 +246,7 @@ def _frame(frame: _Frame, corner: Point) -> str:
     )
     return (
         f'<rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{height:.0f}" rx="10" '
-        f'fill="{_colour(frame.number, 95)}" stroke="{_colour(frame.number, 45)}"/>{texts}'
+        f'fill="{fill}" stroke="{_colour(frame.number, 45)}"/>{texts}'
     )
 
 
@@ -244,11 +265,13 @@ def draw_svg(
     graph: Graph,
     groups: Mapping[str, Sequence[int]] | None = None,
     notes: Mapping[str, Sequence[str]] | None = None,
+    shares: Mapping[str, float] | None = None,
 ) -> str:
     """The graph as a self-contained SVG.
 
     Args:
         groups: kernel name -> nodes, in the order in which they run; each has a frame and a colour.
         notes: kernel name -> what else is written in its frame.
+        shares: kernel or node name -> its share of the whole, 0 to 1, which is its colour then.
     """
-    return _Picture(graph, groups or {}, notes or {}).svg()
+    return _Picture(graph, groups or {}, notes or {}, shares).svg()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -68,11 +68,17 @@ class Observers:
         observe: what is asked for.
         snapshot: gives the numbers.
         tracks: gives what the stages did.
+        about: gives what else a report needs, as plain data.
     """
 
     def __init__(
-        self, observe: Observe, snapshot: Callable[[], Snapshot], tracks: Callable[[], Sequence[Track]]
+        self,
+        observe: Observe,
+        snapshot: Callable[[], Snapshot],
+        tracks: Callable[[], Sequence[Track]],
+        about: Callable[[], Mapping[str, Any]],
     ) -> None:
+        self._about = about
         self._observe = observe
         self._snapshot = snapshot
         self._tracks = tracks
@@ -119,6 +125,6 @@ class Observers:
         if log is not None:
             problems.append(log.close())
         if trace is not None:
-            problems.append(trace.close(self._tracks(), self._snapshot()))
+            problems.append(trace.close(self._tracks(), self._snapshot(), self._about()))
         for problem in filter(None, problems):
             warnings.warn(problem, MetricsWarning, stacklevel=2)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from flowcompute.errors import DestinationError
 from flowcompute.files import FILES, Draft, explain
 from flowcompute.metrics import Snapshot, Span, Track
 from flowcompute.observe.log import plain
+from flowcompute.version import __version__ as version
 
 SPANS = 80_000
 """Spans that are kept altogether, an equal share of them for each track: some 20 MB."""
@@ -41,11 +42,17 @@ class Trace:
             said, hint = explain(error)
             raise DestinationError(f"cannot be written: {said}", element="trace", hint=hint) from error
 
-    def close(self, tracks: Sequence[Track], end: Snapshot) -> str | None:
-        """Write all and give the file its name; says what went wrong, if anything did."""
+    def close(self, tracks: Sequence[Track], end: Snapshot, about: Mapping[str, Any]) -> str | None:
+        """Write all and give the file its name; says what went wrong, if anything did.
+
+        Args:
+            tracks: what the stages did.
+            end: the numbers at the end.
+            about: what else a report needs, as plain data.
+        """
         try:
             offset, piece = 0, bytearray()
-            for text in _text(tracks, end):
+            for text in _text(tracks, end, about):
                 piece += text.encode()
                 if len(piece) > _PIECE_BYTES:
                     self._draft.write(bytes(piece), offset)
@@ -62,9 +69,10 @@ class Trace:
         self._draft.discard()
 
 
-def _text(tracks: Sequence[Track], end: Snapshot) -> Iterator[str]:
-    about = {"run": plain(end), "lost_spans": {track.name: track.lost for track in tracks if track.lost}}
-    yield f'{{"displayTimeUnit": "ms", "otherData": {json.dumps(about)},\n"traceEvents": [\n'
+def _text(tracks: Sequence[Track], end: Snapshot, about: Mapping[str, Any]) -> Iterator[str]:
+    lost = {track.name: track.lost for track in tracks if track.lost}
+    other = {"flowcompute": version, "run": plain(end), "lost_spans": lost, **about}
+    yield f'{{"displayTimeUnit": "ms", "otherData": {json.dumps(other)},\n"traceEvents": [\n'
     yield json.dumps({"name": "process_name", "ph": "M", "pid": _PROCESS, "args": {"name": "flowcompute"}})
     for number, track in enumerate(tracks, 1):
         for event in _events(number, track):

@@ -101,18 +101,27 @@ def plan_dot(plan: Plan) -> str:
     return draw_dot(plan.graph, kernel_groups(plan))
 
 
-def plan_svg(plan: Plan) -> str:
-    """The plan's graph as SVG: what a kernel computes in a frame of its own, with the reasons for its cuts."""
+def plan_svg(plan: Plan, shares: Mapping[str, float] | None = None) -> str:
+    """The plan's graph as SVG: what a kernel computes in a frame of its own, with the reasons for its cuts.
+
+    Args:
+        plan: the plan.
+        shares: stage name -> its share of the work, 0 to 1, which is shown then.
+    """
     said: dict[str, list[str]] = {}
     for reason in plan.reasons:
         if reason.kind == "cut":
             said.setdefault(reason.element, []).append(str(reason))
     runs = [run for number, one in enumerate(plan.passes, 1) for run in _runs(one, f"pass {number}")]
+    coloured = dict(shares or {})
     notes: dict[str, list[str]] = {}
     for name, (when, region) in zip(kernel_groups(plan), runs, strict=True):
         cuts = [text for i in region.nodes for text in said.get(plan.graph.nodes[i].name, ())]
         notes[name] = [f"{when}: {_walk(region)}", *cuts]
-    return draw_svg(plan.graph, kernel_groups(plan), notes)
+        if shares is not None and region.name in shares:
+            notes[name].insert(0, f"{region.name}: {shares[region.name]:.0%} of the work")
+            coloured[name] = shares[region.name]
+    return draw_svg(plan.graph, kernel_groups(plan), notes, None if shares is None else coloured)
 
 
 def _runs(one: Pass, name: str) -> list[tuple[str, Region]]:

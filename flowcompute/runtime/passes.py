@@ -118,8 +118,10 @@ class RunningPass:
         for sink in self._pass.sinks:
             with attributed(sink.name, sink.element.site):
                 self._writers.append((sink, await self._workers.call(self._open_sink, sink)))
+        began_s = trio.current_time()
         with attributed(self._record.compute.label):
             await self._workers.call(self._executor.open)
+            self._record.compute.mark("building kernels", began_s)
             if self._resume is not None:
                 await self._workers.call(self._executor.restore, self._resume.executor)
         for tally in (*(reader.tally for reader in self._readers), *self._executor.tallies):

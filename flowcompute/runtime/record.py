@@ -115,6 +115,11 @@ class StageRecord:
             counts = self.items, self.batches, self.bytes_in, self.bytes_out
             history.note((*counts, *_three(self.seconds), now - history.zero_s))
 
+    def mark(self, name: str, began_s: float) -> None:
+        """Show in the trace what was done until now, beside what the stage counts; called in the trio thread."""
+        if self.history is not None and self.history.traces:
+            self.history.spans.add(self.history.span(name, began_s, trio.current_time(), None))
+
     def _span(self, history: StageHistory, now: float) -> Span:
         """The state that it is in."""
         name = self._entered if self.state is State.BUSY else f"{self.state.value} {self.detail}".rstrip()

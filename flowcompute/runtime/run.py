@@ -21,6 +21,7 @@ import trio
 from flowcompute.errors import FlowError, RunError
 from flowcompute.observe.observers import Observe, Observers
 from flowcompute.planner.plan import Plan
+from flowcompute.runtime.about import about_run
 from flowcompute.runtime.chosen import Chosen, RunTuner
 from flowcompute.runtime.driver import Driver
 from flowcompute.runtime.history import Keep
@@ -100,7 +101,8 @@ class Run(Watched):
         tracks = sum(len(each.sources) + len(each.sinks) + 2 for each in plan.passes)
         keep = Keep(spans=observe.spans // tracks) if observe.metrics else None
         self._record = RunRecord(total, max(plan.memory.budget_bytes - plan.memory.host_bytes, 0), keep)
-        self._observers = Observers(observe, partial(self._record.snapshot, aliases), self._record.tracks)
+        about = partial(about_run, plan, self._chosen, self._record)
+        self._observers = Observers(observe, partial(self._record.snapshot, aliases), self._record.tracks, about)
         self._conduct = Conduct(throttle_s, stall_timeout_s=stall_timeout_s)
         self._on_batch = on_batch
         self._draw = draw
@@ -296,15 +298,15 @@ class Run(Watched):
         except BaseException as error:  # noqa: BLE001 - as above
             self._error = error
         self._record.end(complete=self._error is None)
+        if self._display is not None:
+            self._display.stop()
+        if self._error is None:
+            self._chosen.finish(lambda: self._stop_asked)
         try:
             self._observers.close()
         except Exception as error:  # noqa: BLE001 - a warning that was made an error, told to whoever waits
             self._error = self._error or error
         self._trace = None if self._error is None else self._error.__traceback__
-        if self._display is not None:
-            self._display.stop()
-        if self._error is None:
-            self._chosen.finish(lambda: self._stop_asked)
         self._settled.set()
 
     async def _drive(self) -> None:

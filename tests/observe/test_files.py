@@ -131,5 +131,5 @@ def test_what_cannot_be_written_at_the_end_is_a_warning_and_the_results_are_ther
 def test_a_trace_of_many_events_is_written_in_pieces(tmp_path):
     path = tmp_path / "t.json"
     spans = tuple(Span("x" * 50, i * 1e-3, i * 1e-3 + 5e-4, (i, i + 1)) for i in range(3_000))
-    assert Trace(path).close([Track("a", spans, 0)], small(["a"])) is None
+    assert Trace(path).close([Track("a", spans, 0)], small(["a"]), {}) is None
     assert [e["args"]["first_record"] for e in tracks(path)["a"]] == list(range(3_000))

@@ -1,0 +1,114 @@
+"""The page about a run: what is on it, what it refuses, and that a browser draws it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.cli import main
+from flowcompute.errors import RunError, SourceError
+from flowcompute.observe import _plotly, report
+from flowcompute.observe.figures import COLUMNS, pieces, timeline
+from flowcompute.observe.report import write_report
+
+EVIL = "</script><img src=x onerror=alert(1)>"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture
+def trace(tmp_path):
+    x = fc.source(np.arange(4_000, dtype=np.float32).reshape(-1, 4), name=EVIL)
+    path = tmp_path / "t.json"
+    fc.run(fc.tanh(x).sum(axis=1), device="numpy", strategy=fc.Strategy(batch_bytes=4_000), progress=False, trace=path)
+    return path
+
+
+@pytest.fixture
+def page(trace, monkeypatch):
+    monkeypatch.setattr(report, "plotly_script", lambda: "/* plotly.js */")
+    write_report(trace, trace.with_suffix(".html"))
+    return trace.with_suffix(".html").read_text()
+
+
+def figures(page: str) -> dict:
+    return json.loads(re.search(r"Object\.entries\((.*)\)\)$", page, re.MULTILINE)[1])
+
+
+def test_the_page_says_what_the_run_did(page):
+    drawn = figures(page)
+    assert list(drawn) == ["timeline", "stages"]
+    assert {"busy", "waiting for input"} <= {bar["name"] for bar in drawn["timeline"]["data"]}
+    assert {"compute", EVIL} <= {track for bar in drawn["timeline"]["data"] for track in bar["y"]}
+    assert drawn["stages"]["data"][0]["y"][0] == EVIL
+    assert "<td>1,000</td>" in page
+    assert "of the work" in base64.b64decode(re.search(r"svg\+xml;base64,([^\"]*)", page)[1]).decode()
+    for name in drawn:
+        assert f'<div class="figure" id="{name}">' in page
+
+
+def test_names_are_text_and_the_page_loads_nothing(page):
+    assert page.count("</script>") == 2
+    assert EVIL not in page
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
+    assert "default-src 'none'" in page
+
+
+def test_near_spans_are_drawn_together_and_few_remain():
+    names = [{"name": "thread_name", "ph": "M", "tid": 1, "args": {"name": "a"}}]
+    spans = [{"name": "reading", "ph": "X", "tid": 1, "ts": 10.0 * i, "dur": 8.0} for i in range(50_000)]
+    drawn = list(pieces([*names, *spans]))
+    assert len(drawn) < COLUMNS
+    assert sum(piece.spans for piece in drawn) == 50_000
+    assert (drawn[0].began_s, drawn[-1].ended_s) == (0.0, pytest.approx(0.499998))
+    assert timeline([])["data"] == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"traceEvents": [], "otherData": {}}'])
+def test_what_is_no_trace_is_refused(tmp_path, text):
+    (tmp_path / "t.json").write_text(text)
+    with pytest.raises(SourceError, match="no trace of flowcompute"):
+        write_report(tmp_path / "t.json", tmp_path / "t.html")
+    with pytest.raises(SourceError, match="cannot be read"):
+        write_report(tmp_path / "none.json", tmp_path / "t.html")
+    assert not (tmp_path / "t.html").exists()
+
+
+def test_without_plotly_it_says_what_to_install(trace, monkeypatch, capsys):
+    monkeypatch.setattr(_plotly, "_problem", ImportError("No module named 'plotly'"))
+    assert main(["report", str(trace)]) == 2
+    assert "flowcompute[report]" in capsys.readouterr().err
+    with pytest.raises(RunError):
+        _plotly.plotly_script()
+
+
+def test_the_command_runs_a_job_and_writes_its_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(report, "plotly_script", lambda: "")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "report_job.py").write_text("import flowcompute as fc\njob = fc.range(1000).sum()\n")
+    assert main(["report", "report_job:job", "--device", "numpy", "--no-progress"]) == 0
+    assert capsys.readouterr().out == "report_job-job.html\n"
+    assert "report_job-job" in (tmp_path / "report_job-job.html").read_text()
+
+
+@pytest.mark.skipif(CHROMIUM is None or _plotly._problem is not None, reason="needs Chromium and plotly")
+def test_a_browser_draws_it(trace):
+    target = trace.with_suffix(".html")
+    write_report(trace, target)
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={trace.parent / 'profile'}"]
+    said = subprocess.run(
+        [CHROMIUM, *flags, "--virtual-time-budget=20000", "--dump-dom", target.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    assert said.count('class="main-svg"') >= 4
+    assert "seconds since the start" in said.rpartition("</script>")[0].rpartition("<script>")[0]
