@@ -146,6 +146,19 @@ def test_verify_tells_what_is_wrong_and_ends_with_1(capsys: pytest.CaptureFixtur
     assert "job.msgpack" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_a_fallback_is_told_without_python_around_it(capsys: pytest.CaptureFixture[str]) -> None:
+    path = frozen(*job(), checkpoint_every=0)
+    newest = fc.thaw(path).number
+    Path(path, f"gen-{newest:08d}.msgpack").write_bytes(b"")
+    assert resume(path) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said
+    assert all(line.startswith(f"flowcompute: {os.getcwd()}/kept: gen-{newest:08d}.msgpack: ") for line in said)
+    assert all(line.endswith(f"Using generation {newest - 1} instead") for line in said)
+    np.testing.assert_array_equal(np.load("y.npy"), DATA * 2 + 1)
+
+
 def test_verify_looks_at_what_a_finished_job_has_written(capsys: pytest.CaptureFixture[str]) -> None:
     path = frozen(*job())
     assert resume(path) == 0

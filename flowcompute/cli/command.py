@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -28,7 +31,7 @@ from flowcompute.cli.running import (
 from flowcompute.cli.strategies import add_strategies
 from flowcompute.demo import run_demo, summary
 from flowcompute.elements import Source
-from flowcompute.errors import DestinationError, FlowError
+from flowcompute.errors import CheckpointWarning, DestinationError, FlowError
 from flowcompute.files import FILES, explain
 from flowcompute.gpu.device import describe_devices, select_device
 
@@ -51,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     code: int | None = 0
     try:
-        code = options.act(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(_warn, warnings.showwarning)
+            code = options.act(options)
         sys.stdout.flush()
     except FlowError as error:
         print(f"flowcompute: {error}", file=sys.stderr)
@@ -68,6 +73,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     return code or 0
+
+
+def _warn(
+    otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any, **more: Any
+) -> None:
+    """Tell a warning about a checkpoint as errors are told, and others as Python does."""
+    if issubclass(category, CheckpointWarning):
+        print(f"flowcompute: {message}", file=sys.stderr)
+    else:
+        otherwise(message, category, *place, **more)
 
 
 def _parser() -> argparse.ArgumentParser:
