@@ -90,7 +90,7 @@ def test_a_job_frozen_twice_gives_the_bits_of_one_in_one_go(kind: str, x: fc.Ele
     path = tmp_path / "ckpt"
     assert frozen_after(make(), 2, path, device="numpy", checkpoint=path)
     assert frozen_after(make(), 1, path, device="numpy", checkpoint=path)
-    again = fc.run(*make(), device="numpy", progress=False, memory="8MiB", checkpoint=path)
+    again = fc.run(*make(), device="numpy", progress=False, memory="16MiB", checkpoint=path)
     assert value_bytes(again.values) == expected
     assert {name: skipped.count for name, skipped in again.skipped.items()} == {
         name: skipped.count for name, skipped in whole.skipped.items()
