@@ -37,6 +37,7 @@ class Device:
         unified: whether it shares the host's memory.
         traits: what the planner knows of it.
         programs: programs built for its context in this process, by key.
+        build_options: compiler options that all its programs get beside the usual ones.
     """
 
     def __init__(self, handle: Any, platform: Any) -> None:
@@ -51,6 +52,7 @@ class Device:
         self.unified = bool(handle.host_unified_memory)
         self.traits = _traits(handle, self.platform, self.kind == "cpu")
         self.programs: dict[str, cl.Program] = {}
+        self.build_options: tuple[str, ...] = ()
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._made: dict[str, Any] = {}

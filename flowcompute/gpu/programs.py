@@ -57,7 +57,7 @@ def build(device: Device, text: str, options: Sequence[str] = ()) -> cl.Program:
 
 def complete_options(device: Device, options: Sequence[str]) -> tuple[str, ...]:
     """Options of a program with what every program gets: OpenCL C 1.2 and division rounded correctly."""
-    every = list(options)
+    every = [*device.build_options, *options]
     if not any(option.startswith("-cl-std=") for option in every):
         every.append("-cl-std=CL1.2")
     if device.traits.correct_division:

@@ -24,6 +24,8 @@ def gpu_shaped() -> OpenCLBackend:
     """The CPU's device, planned for as if it were a discrete GPU."""
     device = copy.copy(select_device("cpu", needs_float64=True))
     device.programs = {}
+    # What is tested here is our code, not PoCL's optimiser, which takes several times as long.
+    device.build_options = ("-cl-opt-disable",)
     device.traits = dataclasses.replace(device.traits, code_shape="gpu", host_memory=False)
     return OpenCLBackend(device)
 
