@@ -88,9 +88,7 @@ class Driver:
             # The checkpoint appears when nothing but batches is left to do.
             await self._workers.call(self._plan.backend.prepare, self._plan)
         if body is not None:
-            first = int(body["pass"])
-            starts = {int(clock): start for clock, start in body["starts"].items()}
-            resume = Resume(starts, body["executor"], body["sinks"])
+            first, resume = self._keeper.resume(body)
             await self._workers.call(self._reopen, first, body)
         for index in range(first, len(self._plan.passes)):
             await self._run_pass(index, resume if index == first else None)
@@ -100,7 +98,7 @@ class Driver:
         for each in self._plan.passes[:first]:
             for sink in each.sinks:
                 position = len(self._writers)
-                with attributed(sink.name, sink.element.site):
+                with attributed(sink.name, sink.element.site), self._keeper.sound_state():
                     state = body["sinks"][position]
                     self._writers.append((sink, sink.element.reopen(sink.spec, self._keeper.place(position), state)))
         self._resident.update(self._keeper.resident(body))
@@ -110,11 +108,12 @@ class Driver:
         values: dict[int, Any] = {}
         sinks = [sink for each in self._plan.passes for sink in each.sinks]
         for position, sink in enumerate(sinks):
-            with attributed(sink.name, sink.element.site):
+            with attributed(sink.name, sink.element.site), self._keeper.sound_state():
                 state = body["sinks"][position]
                 values[sink.root] = sink.element.recover(sink.spec, self._keeper.place(position), state)
-        for letters, state in zip(self._letters.values(), body["letters"], strict=True):
-            letters.recover(state)
+        with self._keeper.sound_state():
+            for letters, state in zip(self._letters.values(), body["letters"], strict=True):
+                letters.recover(state)
         return values
 
     async def _run_pass(self, index: int, resume: Resume | None) -> None:
@@ -148,7 +147,8 @@ class Driver:
         for position, letters in enumerate(self._letters.values()):
             token = self._keeper.token
             name = None if token is None else f"{token}-letters-{position}"
-            letters.open(name, None if body is None else body["letters"][position])
+            with self._keeper.sound_state():
+                letters.open(name, None if body is None else body["letters"][position])
 
     def _commit(self) -> dict[int, Any]:
         values: dict[int, Any] = {}

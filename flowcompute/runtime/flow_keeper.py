@@ -8,7 +8,7 @@ from flowcompute.checkpoint import CheckpointFolder
 from flowcompute.errors import CheckpointError
 from flowcompute.files import FILES, shown
 from flowcompute.runtime.flow_core import FlowCore
-from flowcompute.runtime.stored_job import check_job, create_folder
+from flowcompute.runtime.stored_job import check_alike, check_job, create_folder, sound_state
 
 
 class FlowKeeper:
@@ -36,7 +36,9 @@ class FlowKeeper:
         try:
             body = folder.newest().body
             check_job(folder.job(), self._core.plan, self._path, self._core.mode)
-            self._core.restore(body["flow"])
+            with sound_state(self._path):
+                check_alike(self._core.snapshot()["executor"], body["flow"]["executor"])
+                self._core.restore(body["flow"])
         except BaseException:
             folder.close()
             raise

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,7 +26,13 @@ from flowcompute.runtime.barrier import Barrier
 from flowcompute.runtime.cadence import Cadence
 from flowcompute.runtime.failure import attributed
 from flowcompute.runtime.record import RunRecord
-from flowcompute.runtime.stored_job import check_job, create_folder, refuse_overwriting, refuse_unreadable
+from flowcompute.runtime.stored_job import (
+    check_job,
+    create_folder,
+    refuse_overwriting,
+    refuse_unreadable,
+    sound_state,
+)
 from flowcompute.runtime.workers import Workers
 
 
@@ -156,12 +163,38 @@ class Keeper:
         generation = self._folder.newest()
         job = self._folder.job()
         check_job(job, self._plan, path)
-        self._token, self._published = job["token"], True
-        self.epoch = generation.number
         body: dict[str, Any] = generation.body
-        before = body["progress"]
-        self._record.resume(int(before["items"]), int(before["bytes_read"]), float(before["seconds"]))
+        with self.sound_state():
+            self._token, self._published = job["token"], True
+            self.epoch = generation.number
+            before = body["progress"]
+            self._record.resume(int(before["items"]), int(before["bytes_read"]), float(before["seconds"]))
         return body
+
+    def sound_state(self) -> AbstractContextManager[None]:
+        """Within it a state that this job cannot have is an error of the checkpoint."""
+        return sound_state(self._request.path)
+
+    def resume(self, body: Mapping[str, Any]) -> tuple[int, Resume]:
+        """The pass that a frozen job was in, and where it goes on.
+
+        Raises:
+            CheckpointError: if this job has no such place.
+        """
+        with self.sound_state():
+            index = int(body["pass"])
+            if not 0 <= index < len(self._plan.passes):
+                raise ValueError(f"pass {index} of {len(self._plan.passes)}")
+            roots = {clock.id: clock for clock in self._plan.passes[index].clocks if clock.is_root}
+            starts = {int(clock): int(start) for clock, start in body["starts"].items()}
+            for clock, start in starts.items():
+                length = roots[clock].length
+                if start < 0 or (length is not None and start > length):
+                    raise ValueError(f"record {start} of {length}")
+            wanted = sum(len(each.sinks) for each in self._plan.passes[: index + 1])
+            if set(starts) != set(roots) or len(body["sinks"]) < wanted:
+                raise ValueError("not all sources and results are in it")
+            return index, Resume(starts, body["executor"], list(body["sinks"]))
 
     def close(self) -> None:
         """Give the checkpoint back."""
@@ -325,4 +358,11 @@ class Keeper:
     def resident(self, body: Mapping[str, Any]) -> dict[int, np.ndarray]:
         """Whole values of earlier passes."""
         assert self._folder is not None
-        return {int(i): self._folder.get_blob(blob) for i, blob in body["resident"].items()}
+        found: dict[int, np.ndarray] = {}
+        with self.sound_state():
+            for i, blob in body["resident"].items():
+                spec, array = self._plan.graph.nodes[int(i)].spec, self._folder.get_blob(blob)
+                if array.dtype != spec.dtype or array.shape != spec.shape:
+                    raise ValueError(f"{array.dtype}{array.shape} in place of {spec.dtype}{spec.shape}")
+                found[int(i)] = array
+        return found

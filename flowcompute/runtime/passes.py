@@ -10,6 +10,7 @@ import numpy as np
 import trio
 
 from flowcompute.elements.destination import Writer
+from flowcompute.elements.keeping import State
 from flowcompute.elements.letters import DeadLetters
 from flowcompute.elements.policy import ErrorPolicy
 from flowcompute.elements.source import AsyncReader, Reader
@@ -23,7 +24,9 @@ from flowcompute.runtime.computing import ComputeTask, Output
 from flowcompute.runtime.failure import attributed, first_failure
 from flowcompute.runtime.keeper import Keeper, Resume
 from flowcompute.runtime.reading import SourceTask
-from flowcompute.runtime.record import ComputeRecord, PassRecord, RunRecord, StageRecord, State
+from flowcompute.runtime.record import ComputeRecord, PassRecord, RunRecord, StageRecord
+from flowcompute.runtime.record import State as Doing
+from flowcompute.runtime.stored_job import check_alike
 from flowcompute.runtime.watchdog import watch
 from flowcompute.runtime.workers import Workers
 from flowcompute.runtime.writing import SinkTask
@@ -123,7 +126,7 @@ class RunningPass:
             await self._workers.call(self._executor.open)
             self._record.compute.mark("building kernels", began_s)
             if self._resume is not None:
-                await self._workers.call(self._executor.restore, self._resume.executor)
+                await self._workers.call(self._restore, self._resume.executor)
         for tally in (*(reader.tally for reader in self._readers), *self._executor.tallies):
             if tally is not None:
                 tally.element = policies(self._plan.graph)[tally.policy]
@@ -147,30 +150,36 @@ class RunningPass:
             )
         return start
 
+    def _restore(self, state: State) -> None:
+        with self._keeper.sound_state():
+            check_alike(self._executor.snapshot(), state)
+            self._executor.restore(state)
+
     def _open_sink(self, sink: SinkStage) -> Writer:
         place = self._keeper.place(len(self._writers))
         if self._resume is not None:
-            return sink.element.reopen(sink.spec, place, self._resume.sinks[len(self._writers)])
+            with self._keeper.sound_state():
+                return sink.element.reopen(sink.spec, place, self._resume.sinks[len(self._writers)])
         return sink.element.open(sink.spec) if self._keeper.token is None else sink.element.open_at(sink.spec, place)
 
     async def run(self) -> None:
         """Let all batches through, write what is known only at the end, and look at the sources again."""
         await self._flow()
         compute = self._record.compute
-        compute.enter(State.BUSY, "finishing")
+        compute.enter(Doing.BUSY, "finishing")
         with attributed(compute.label):
             values = await self._workers.call(self._executor.finish)
         compute.observe(self._executor)
-        compute.enter(State.DONE)
+        compute.enter(Doing.DONE)
         for (sink, writer), record in zip(self._writers[self._first_writer :], self._record.sinks, strict=True):
             if sink.spec.is_stream:
                 continue
-            record.enter(State.BUSY, "writing")
+            record.enter(Doing.BUSY, "writing")
             with attributed(sink.name, sink.element.site):
                 array = values[sink.value]
                 await self._workers.call(writer.write, array, 0)
             record.passed(1, array.nbytes, 0)
-            record.enter(State.DONE)
+            record.enter(Doing.DONE)
         for source, reader in zip(self._pass.sources, self._readers, strict=True):
             with attributed(source.name, source.element.site):
                 await self._workers.call(reader.check)

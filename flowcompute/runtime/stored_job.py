@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from flowcompute.checkpoint import CheckpointFolder
 from flowcompute.checkpoint.describe import describe_job
 from flowcompute.checkpoint.difference import check_sources, differences
 from flowcompute.checkpoint.values import blob_of
-from flowcompute.errors import CheckpointError, CheckpointWarning, PlanError
+from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, PlanError
 from flowcompute.files import Files, path_text, shown
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.plan import Plan
@@ -41,6 +44,52 @@ def refuse_unreadable(plan: Plan) -> None:
                 got=type(source.element).__name__,
                 hint="write it to a file first, or give an object whose iter() begins anew",
             )
+
+
+@contextmanager
+def sound_state(path: str | None) -> Iterator[None]:
+    """Whatever a state cannot be restored for is told as an error of the checkpoint: its bytes came from outside.
+
+    Raises:
+        CheckpointError: in place of what comes of a state that this job never had.
+    """
+    try:
+        yield
+    except FlowError:
+        raise
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"the state in {shown(path or 'the checkpoint')} is not one that this job can have",
+            got=f"{type(error).__name__}: {error}",
+            hint="restore the folder from a copy, or remove it to begin anew",
+        ) from error
+
+
+def check_alike(begun: Any, state: Any) -> None:
+    """Compare a stored state with one at the beginning: the same names, and numbers and arrays of the same kind.
+
+    Raises:
+        ValueError: naming what is something else.
+    """
+    if isinstance(begun, dict):
+        if not isinstance(state, dict) or state.keys() != begun.keys():
+            raise ValueError(f"other parts than {', '.join(map(str, begun))}")
+        for key, value in begun.items():
+            try:
+                check_alike(value, state[key])
+            except ValueError as error:
+                raise ValueError(f"{key}: {error}") from None
+    elif isinstance(begun, np.ndarray):
+        if not isinstance(state, np.ndarray) or state.dtype != begun.dtype or state.ndim != begun.ndim:
+            raise ValueError(f"no array of {begun.dtype} with {begun.ndim} axes")
+    elif isinstance(begun, bool | int | float | str):
+        negative = isinstance(state, int) and isinstance(begun, int) and state < min(begun, 0)
+        if type(state) is not type(begun) or negative:
+            raise ValueError(f"{state!r} in place of {type(begun).__name__}")
+    elif isinstance(begun, list | tuple) and not isinstance(state, list | tuple):
+        raise ValueError("no list")
+    elif begun is None and not (state is None or isinstance(state, np.ndarray | list | tuple | int | float)):
+        raise ValueError(f"a {type(state).__name__}")
 
 
 def refuse_overwriting(plan: Plan) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +19,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.checkpoint import CheckpointFolder
 from flowcompute.errors import CheckpointError, PlanError, RunError
 
 DATA = np.random.default_rng(21).standard_normal((6000, 4), dtype=np.float32)
@@ -399,3 +403,44 @@ def test_a_second_signal_does_not_wait(x: fc.Element, tmp_path: Path) -> None:
     finally:
         go.set()
         signal.signal(signal.SIGINT, earlier)
+
+
+def edited(body: dict[str, Any], draw: random.Random) -> dict[str, Any]:
+    """A copy of a state in which one thing is another."""
+    copy: dict[str, Any] = pickle.loads(pickle.dumps(body))
+    places: list[tuple[Any, Any]] = []
+
+    def look(value: Any) -> None:
+        for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+            if key not in ("done", "progress"):
+                places.append((value, key))
+                look(value[key])
+
+    look(copy)
+    holder, key = draw.choice(places)
+    wrong = [None, -1, 10**12, "text", b"", [], {}, 1.5, True, np.zeros(3, "f4"), np.zeros((0, 2), "i8")]
+    holder[key] = draw.choice(wrong)
+    return copy
+
+
+def test_a_state_that_no_job_can_have_is_an_error_of_the_checkpoint(x: fc.Element, tmp_path: Path) -> None:
+    sums = fc.cumulative_sum(x, axis=0) >> fc.save(tmp_path / "y.npy")
+    job = [fc.window(x, 3).sum(axis=1), x.var(axis=0), sums]
+    path, draw = tmp_path / "ckpt", random.Random(3)
+    assert frozen_after(job, 3, path, device="numpy", checkpoint=path)
+    drafts = {draft: draft.read_bytes() for draft in tmp_path.glob(".y*")}
+    refused = 0
+    for number in range(40):
+        copy = tmp_path / f"copy{number}"
+        shutil.copytree(path, copy)
+        with CheckpointFolder.open(copy) as folder:
+            folder.commit(edited(folder.newest().body, draw))
+        for draft, content in drafts.items():
+            draft.write_bytes(content)
+        try:
+            fc.run(*job, device="numpy", progress=False, checkpoint=copy)
+        except CheckpointError:
+            refused += 1
+        except fc.FlowError:
+            pass  # what only shows while records are computed and written
+    assert refused > 25
