@@ -305,8 +305,8 @@ def reports(text: str) -> list[str]:
         lines = [line.strip() for line in part.strip().splitlines()]
         if not lines or re.fullmatch(r"\d+ (warning|error)s? generated\.", lines[-1]):
             continue
-        # pyopencl asks devices for what other vendors tell.
-        if "clGetDeviceInfo" in part:
+        # pyopencl asks devices for what other vendors tell, and programs made of binaries for a kernel of this name.
+        if "clGetDeviceInfo" in part or "Kernel '_source' not found" in part:
             continue
         if lines[0].startswith("Oclgrind - "):
             found.setdefault(" ".join(lines))

@@ -36,3 +36,9 @@ def test_a_report_is_told_once_with_its_place() -> None:
     said = "\nInvalid read of size 4 at global memory address {}\n\tKernel: k0\n\tAt line 7 (column 3) of input.cl:\n\t  x\n\t\n"
     told = reports(said.format("0x10") + "3 warnings generated.\n" + said.format("0x20"))
     assert told == ["Invalid read of size 4 at global memory address ... At line 7 (column 3) of input.cl: x"]
+
+
+def test_what_pyopencl_asks_for_is_no_report() -> None:
+    said = "\nOclgrind - OpenCL runtime error detected\n\tFunction: clCreateKernel\n\tError: CL_INVALID\n\tKernel '{}' not found\n\n"
+    assert not reports(said.format("_source"))
+    assert len(reports(said.format("k0"))) == 1
