@@ -13,6 +13,8 @@ import flowcompute as fc
 from flowcompute.elements import Element
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
+pytestmark = pytest.mark.compiles
+
 Case = Callable[[], tuple[Element, np.ndarray]]
 
 

@@ -16,6 +16,8 @@ from flowcompute.planner.plan import Plan
 from flowcompute.planner.scan import scan_tile
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
+pytestmark = pytest.mark.compiles
+
 SPECIAL = np.array([np.inf, -0.0, 0.0, 1e-40, 1e30, -1e30, np.nan, -np.inf], np.float32)
 
 

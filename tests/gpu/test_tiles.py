@@ -8,6 +8,8 @@ import pytest
 import flowcompute as fc
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
+pytestmark = pytest.mark.compiles
+
 RANDOM = np.random.default_rng(7)
 LEFT = RANDOM.standard_normal((43, 520), dtype=np.float32)
 RIGHT = RANDOM.standard_normal((520, 40), dtype=np.float32)

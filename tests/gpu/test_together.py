@@ -12,6 +12,8 @@ import flowcompute as fc
 from flowcompute.elements import Element
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
+pytestmark = pytest.mark.compiles
+
 Case = Callable[[Element, Element], Element]
 
 
