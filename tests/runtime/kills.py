@@ -126,8 +126,9 @@ def trial(name: str, kills: int, seed: int, device: str = "numpy") -> Trial:
         while True:
             process = context.Process(target=child, args=(name, second, True, device))
             process.start()
-            # Most of the time a job lives long enough to get on.
-            process.join(None if done == kills else draw.choice((0.05, 0.2, 0.5)) * draw.random() + 0.02)
+            # The first is killed before its throttled batches can end; later ones mostly live long enough to get on.
+            longest = draw.choice((0.05, 0.2, 0.5)) if done else 0.05
+            process.join(None if done == kills else longest * draw.random() + 0.02)
             if process.exitcode is not None:
                 break
             process.kill()
