@@ -183,9 +183,10 @@ class SimulatedFiles(Files):
         return self._opened(number, path)
 
     def create_temporary(self, target: str, mode: int = 0o666) -> tuple[int, str]:
-        """As `Files`, under a name that is the same in each run."""
+        """As `Files`, under a name that is the same in each run, and no other run's."""
         folder, name = os.path.split(target)
-        path = os.path.join(folder, f".{name[:48]}.{len(self.log):016x}.partial")
+        # What earlier runs of the disk have left keeps its name.
+        path = os.path.join(folder, f".{name[:48]}.{self.disk.last + 1:016x}.partial")
         return self.create(path, mode), path
 
     def begin_temporary(self, path: str, mode: int = 0o666) -> int:

@@ -129,3 +129,9 @@ def test_a_draft_is_durable_when_it_is_committed() -> None:
     assert all("/result" not in one for one in lost(before, files))
     draft.commit()
     assert {one["/result"] for one in lost(before, files)} == {b"all of it"}
+
+
+def test_temporary_files_of_two_runs_have_two_names() -> None:
+    disk = Disk()
+    names = {SimulatedFiles(disk).create_temporary("/a")[1] for _ in range(3)}
+    assert len(names) == 3
