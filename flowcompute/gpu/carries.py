@@ -11,7 +11,7 @@ from flowcompute.gpu.memory import Memory
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import merge_dtype
 from flowcompute.planner.kernel import register_dtype
-from flowcompute.planner.scan import RUN, Carry
+from flowcompute.planner.scan_order import RUN, Carry
 from flowcompute.planner.scan_point import REDUCTIONS, identity_of, scan_wide
 from flowcompute.spec import FLOAT64
 

@@ -23,7 +23,8 @@ from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
 from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
 from flowcompute.planner.plan import Clock, Plan
-from flowcompute.planner.scan import Carry, make_scan
+from flowcompute.planner.scan import make_scan
+from flowcompute.planner.scan_order import Carry
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.strategy import KernelKnobs
 

@@ -22,7 +22,8 @@ from flowcompute.planner.clockwork import Clockwork, Made
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.host_call import call_host, read_only
 from flowcompute.planner.plan import Clock, Plan
-from flowcompute.planner.scan import Carry, Scan, make_scan
+from flowcompute.planner.scan import make_scan
+from flowcompute.planner.scan_order import Carry, Scan
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.planner.storage import view_array
 from flowcompute.planner.try_inlet import find_attempts, seconds_of

@@ -34,7 +34,7 @@ from flowcompute.planner.kernel import (
 )
 from flowcompute.planner.kernel_scan import Await, LookBack, Publish, Ticket
 from flowcompute.planner.region import Region
-from flowcompute.planner.scan import RUN, scan_tile
+from flowcompute.planner.scan_order import RUN, scan_tile
 from flowcompute.planner.scan_point import TileScan, scan_wide, times
 from flowcompute.spec import INT32, INT64
 

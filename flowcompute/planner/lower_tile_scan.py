@@ -30,7 +30,7 @@ from flowcompute.planner.kernel import (
 )
 from flowcompute.planner.kernel_scan import Await, Publish, Ticket
 from flowcompute.planner.region import Region
-from flowcompute.planner.scan import RUN
+from flowcompute.planner.scan_order import RUN
 from flowcompute.planner.scan_point import TileScan
 
 BESIDE = 8

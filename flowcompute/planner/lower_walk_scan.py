@@ -37,7 +37,7 @@ from flowcompute.planner.kernel import (
     register_dtype,
 )
 from flowcompute.planner.region import Access, Region
-from flowcompute.planner.scan import RUN, scan_tile
+from flowcompute.planner.scan_order import RUN, scan_tile
 from flowcompute.planner.scan_point import (
     REDUCTIONS,
     Numbers,

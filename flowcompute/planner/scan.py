@@ -10,48 +10,20 @@ that, so nothing depends on where batches are cut. A record's result is
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.nn.state_space import SELECTIVE_SCAN, selective_scan_of
-from flowcompute.errors import RunError
+from flowcompute.elements.nn.state_space import SELECTIVE_SCAN
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import canonical_nan, maximum, merge_dtype, minimum
-from flowcompute.planner.fused import fused_multiply_add
 from flowcompute.planner.kernel import register_dtype
-from flowcompute.spec import FLOAT64, is_float
-
-RUN = 64
+from flowcompute.planner.recurrences import DecayScan, FunctionScan, RecurrenceScan, SelectiveScan
+from flowcompute.planner.scan_order import RUN, Scan, scan_tile
+from flowcompute.spec import is_float
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
-
-def scan_tile(numbers: int) -> int:
-    """Records in a tile of a scan over items of so many numbers."""
-    return min(max((1 << 14) // max(numbers, 1), 1), 1 << 14)
-
-
-class Carry(ABC):
-    """What a scan carries from batch to batch."""
-
-    @abstractmethod
-    def snapshot(self) -> dict[str, Any]:
-        """The carry as plain data and arrays."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-
-
-class Scan(Carry):
-    """A scan along axis 0 of what it is given, batch after batch, on the host."""
-
-    @abstractmethod
-    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
-        """The results for the next records, of which `start` is the first, into `out`."""
 
 
 class TiledScan(Scan):
@@ -194,139 +166,6 @@ class TiledScan(Scan):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         self._carry, self._runs, self._run = state["carry"], state["runs"], state["run"]
-
-
-class DecayScan(Scan):
-    """The first-order recurrence `y = (1 - alpha) * y + alpha * x`, begun by the first record itself.
-
-    Computed in float64, record after record across the columns of an item; numbers are few
-    operations each, so runs of records wait for one another only through one multiplication.
-    """
-
-    def __init__(self, node: Node) -> None:
-        self._alpha = float(node.attrs["alpha"])
-        self._carry: np.ndarray | None = None
-
-    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
-        """Run by run; see `Scan.advance`."""
-        (array,) = arrays
-        done = 0
-        with np.errstate(all="ignore"):
-            while done < len(array):
-                items = min(RUN - (start + done) % RUN, len(array) - done)
-                if (start + done) % RUN == 0:
-                    items = max(items, (len(array) - done) // RUN * RUN)
-                self._runs(array[done : done + items].astype(FLOAT64), out[done : done + items])
-                done += items
-            canonical_nan(out)
-
-    def _runs(self, piece: np.ndarray, out: np.ndarray) -> None:
-        keep = 1.0 - self._alpha
-        state = self._carry
-        if piece.ndim == 1:
-            # Python's floats are the same float64 and several times as fast as NumPy's one by one.
-            numbers = piece.tolist()
-            last = numbers[0] if state is None else keep * float(state) + self._alpha * numbers[0]
-            results = [last]
-            for number in numbers[1:]:
-                last = keep * last + self._alpha * number
-                results.append(last)
-            out[...] = results
-            self._carry = np.asarray(last)
-            return
-        for position, record in enumerate(piece):
-            state = record if state is None else keep * state + self._alpha * record
-            out[position] = state
-        self._carry = state
-
-    def snapshot(self) -> dict[str, Any]:
-        """The last result."""
-        return {"carry": None if self._carry is None else np.array(self._carry)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._carry = state["carry"]
-
-
-class RecurrenceScan(Scan):
-    """The recurrence `h = a * h + b`, each step rounded once, record after record."""
-
-    def __init__(self, node: Node) -> None:
-        self._carry = np.zeros(node.spec.shape, node.spec.dtype)
-
-    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
-        """Record by record; see `Scan.advance`."""
-        del start
-        a, b = (np.broadcast_to(array, out.shape).reshape(len(out), self._carry.size) for array in arrays)
-        last, results = self._carry.reshape(-1), np.empty(a.shape, out.dtype)
-        with np.errstate(all="ignore"):
-            for position in range(len(out)):
-                last = results[position] = fused_multiply_add(a[position], last, b[position])
-        self._carry = last.reshape(self._carry.shape)
-        out[...] = canonical_nan(results.reshape(out.shape))
-
-    def snapshot(self) -> dict[str, Any]:
-        """The last result."""
-        return {"carry": np.array(self._carry)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._carry = state["carry"]
-
-
-class SelectiveScan(Scan):
-    """A state-space model along time inside each item: nothing is carried from record to record."""
-
-    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
-        """Every item anew; see `Scan.advance`."""
-        del start
-        with np.errstate(all="ignore"):
-            out[...] = canonical_nan(selective_scan_of(*arrays))
-
-    def snapshot(self) -> dict[str, Any]:
-        """There is no state."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """There is no state."""
-
-
-class FunctionScan(Scan):
-    """A user's step in Python, called for each record in order."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._function = node.element.function  # type: ignore[attr-defined]
-        self._carry: np.ndarray = node.element.init  # type: ignore[attr-defined]
-
-    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
-        """Record by record; see `Scan.advance`."""
-        spec = self._node.spec
-        for position in range(len(out)):
-            items = [array[position] for array in arrays]
-            records = (start + position, start + position + 1)
-            where: dict[str, Any] = {"element": self._node.name, "site": self._node.element.site, "records": records}
-            try:
-                carry = np.asarray(self._function(self._carry, *items))
-            except Exception as error:
-                raise RunError(f"the step failed: {type(error).__name__}: {error}", **where) from error
-            if carry.shape != spec.shape or not np.can_cast(carry.dtype, spec.dtype, "same_kind"):
-                raise RunError(
-                    "the step returned something else than the carry it was given",
-                    **where,
-                    expected=f"{spec.dtype.name} of shape {spec.shape}, as init=",
-                    got=f"{carry.dtype.name} of shape {carry.shape}",
-                )
-            self._carry = carry.astype(spec.dtype)
-            out[position] = self._carry
-
-    def snapshot(self) -> dict[str, Any]:
-        """The carry."""
-        return {"carry": np.array(self._carry)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self._carry = state["carry"]
 
 
 class ItemScan(Scan):

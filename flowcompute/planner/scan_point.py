@@ -15,7 +15,7 @@ from flowcompute.planner.canonical import identity, merge_dtype
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
 from flowcompute.planner.kernel import Combine, Convert, Expr, Load, Number, Var, register_dtype
 from flowcompute.planner.region import Access, Region
-from flowcompute.planner.scan import scan_tile
+from flowcompute.planner.scan_order import scan_tile
 from flowcompute.planner.storage import storage
 
 REDUCTIONS = {"cumulative_sum": "sum", "cumulative_prod": "prod", "cumulative_max": "max", "cumulative_min": "min"}

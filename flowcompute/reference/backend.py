@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.compute import CAST
-from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.generate import Generator
 from flowcompute.elements.nn.attention import ATTENTION, attention_of
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Node
 from flowcompute.planner.backend import Backend, Executor, Traits
-from flowcompute.planner.canonical import canonical_nan, maximum, minimum, reduce_rows
+from flowcompute.planner.canonical import canonical_nan, reduce_rows
 from flowcompute.planner.contraction import PANEL
+from flowcompute.planner.elementwise import cast, elementwise
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.kernel import register_dtype
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.storage import view_array
-from flowcompute.reference.user_functions import evaluate
 from flowcompute.spec import is_float
 from flowcompute.strategy import default_memory_bytes
 
@@ -105,7 +104,7 @@ def _evaluate(node: Node, operands: list[Node], arrays: list[np.ndarray], stream
         return cast(arrays[0], node.spec.dtype)
     wide = [array.astype(register_dtype(array.dtype), copy=False) for array in arrays]
     if node.kind is Kind.ELEMENTWISE:
-        return _elementwise(node.op, node.spec.dtype, _lined_up(node, operands, wide) if stream else wide)
+        return elementwise(node.op, node.spec.dtype, _lined_up(node, operands, wide) if stream else wide)
     if node.kind is Kind.REDUCE:
         return _reduce(node, operands, wide, stream)
     if node.op is ATTENTION:
@@ -122,45 +121,6 @@ def _lined_up(node: Node, operands: list[Node], arrays: list[np.ndarray]) -> lis
         else array
         for operand, array in zip(operands, arrays, strict=True)
     ]
-
-
-def _elementwise(op: Op, dtype: np.dtype, arrays: list[np.ndarray]) -> np.ndarray:
-    name = op.name
-    if isinstance(op, UserOp):
-        result = evaluate(op.function, arrays, _elementwise, cast)[op.result]
-    elif name in ("maximum", "minimum"):
-        result = (maximum if name == "maximum" else minimum)(*arrays)
-    elif name == "pow" and dtype.kind in "iu":
-        result = _integer_power(*arrays)
-    elif name == "reciprocal" and dtype.kind in "iu":
-        result = np.where(arrays[0] == 0, 0, np.reciprocal(np.where(arrays[0] == 0, 1, arrays[0])))
-    else:
-        result = op.numpy(*arrays)
-    # Stored by rounding to the nearest; what was computed in float32 for a half format is rounded here.
-    return np.asarray(result).astype(dtype, copy=False)
-
-
-def _integer_power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    """NumPy's integer power, and truncation for the negative exponents that NumPy refuses."""
-    base, exponent = np.broadcast_arrays(base, exponent)
-    negative = exponent < 0
-    result = np.power(base, np.where(negative, 0, exponent))
-    odd = (exponent & 1) != 0
-    inverse = np.where(base == 1, 1, np.where(base == -1, np.where(odd, -1, 1), 0)) if base.dtype.kind == "i" else 0
-    return np.where(negative, inverse, result).astype(base.dtype)
-
-
-def cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Cast as flowcompute does: floats to integers saturate, NaN gives 0."""
-    if not is_float(array.dtype) or dtype.kind not in "iu":
-        return array.astype(dtype)
-    wide = array.astype(np.float64 if array.dtype != np.float64 else array.dtype)
-    whole = np.trunc(np.nan_to_num(wide, nan=0.0, posinf=np.inf, neginf=-np.inf))
-    info = np.iinfo(dtype)
-    # The largest integers are no floats: compare against the next power of two.
-    high, low = whole >= float(info.max) + (info.bits < 54), whole <= float(info.min)
-    inside = np.where(high | low, 0, whole).astype(dtype)
-    return np.where(high, info.max, np.where(low, info.min, inside)).astype(dtype)
 
 
 def _reduce(node: Node, operands: list[Node], arrays: list[np.ndarray], stream: bool) -> np.ndarray:

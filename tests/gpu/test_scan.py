@@ -13,7 +13,7 @@ from flowcompute.batch import Batch
 from flowcompute.elements.nn.state_space import selective_scan_of
 from flowcompute.errors import SpecError
 from flowcompute.planner.plan import Plan
-from flowcompute.planner.scan import scan_tile
+from flowcompute.planner.scan_order import scan_tile
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
 pytestmark = pytest.mark.compiles

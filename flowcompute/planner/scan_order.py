@@ -1,0 +1,36 @@
+"""What all scans have in common: the sizes of their order, and what they carry from batch to batch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+RUN = 64
+
+
+def scan_tile(numbers: int) -> int:
+    """Records in a tile of a scan over items of so many numbers."""
+    return min(max((1 << 14) // max(numbers, 1), 1), 1 << 14)
+
+
+class Carry(ABC):
+    """What a scan carries from batch to batch."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """The carry as plain data and arrays."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+
+
+class Scan(Carry):
+    """A scan along axis 0 of what it is given, batch after batch, on the host."""
+
+    @abstractmethod
+    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
+        """The results for the next records, of which `start` is the first, into `out`."""
