@@ -26,7 +26,7 @@ def bounded(level, gain):
     return min(max(level + gain, 0), 300)
 
 
-tank = fc.scan(bounded, x, init=150.0)  # a plain function, one call a record
+tank = fc.scan(bounded, x, init=150.0)  # one call a record; with @fc.kernel above the function, a kernel
 walk, top, smooth, worst, level = fc.resolve(balance, best, trend, drawdown, tank)
 for name, line in (("balance", walk), ("best", top), ("trend", smooth), ("tank", level)):
     print(f"{name:8} {bars(line)} {line.min():8.0f} .. {line.max():.0f}")

@@ -67,8 +67,8 @@ from flowcompute.elements.scan import (
     cumulative_sum,
     ema,
     linear_recurrence,
-    scan,
 )
+from flowcompute.elements.scan_function import scan
 from flowcompute.elements.shape import (
     broadcast_to,
     concat,

@@ -21,7 +21,7 @@ from flowcompute.elements.functions.opencl import SourceOp, opencl
 from flowcompute.elements.host import HostFunction, host
 from flowcompute.elements.op import Op
 from flowcompute.elements.random import SEED_BITS, Random
-from flowcompute.elements.scan import ScanFunction, scan
+from flowcompute.elements.scan_function import KernelScan, ScanFunction, kernel_scan, scan
 from flowcompute.spec import Spec
 
 # -- operations of the tables ------------------------------------------------------------------------
@@ -70,11 +70,17 @@ def _describe_kernel(element: Compute, describing: Describing) -> dict[str, Any]
     return {"kernel": digest, "result": op.result}
 
 
-def _rebuild_kernel(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+def _kept_kernel(fields: Fields, rebuilding: Rebuilding) -> ir.Function:
     digest = fields.text("kernel")
     function = rebuilding.kernels.get(digest)
     if function is None:
         refuse("the function of this kernel is missing", got=digest)
+    return function
+
+
+def _rebuild_kernel(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+    function = _kept_kernel(fields, rebuilding)
+    digest = function.digest
     result = fields.whole("result", most=len(function.results) - 1)
     given = [one.dtype.name for one in node.inputs]
     if given != list(function.parameters):
@@ -138,11 +144,35 @@ def _rebuild_scan(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element
     return scan(node.bound, *node.inputs, init=init, name=node.given)
 
 
+def _describe_kernel_scan(element: KernelScan, describing: Describing) -> dict[str, Any]:
+    function = element.step.function
+    describing.kernels[function.digest] = function
+    kept = {"kernel": function.digest, "init": describing.array(element.init)}
+    return {**kept, "axis": element.attrs["axis"], "associative": element.associative}
+
+
+def _rebuild_kernel_scan(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+    function = _kept_kernel(fields, rebuilding)
+    associative, axis = fields.flag("associative"), fields.maybe("axis", fields.whole)
+    one = Fields(fields.take("init"), "the first carry")
+    walked = axis is None and not associative
+    init = rebuilding.array(one, Spec(node.spec.dtype, node.spec.shape if walked else ()))
+    one.close()
+    public = 0 if axis is None else axis + node.spec.is_stream
+    made = kernel_scan(function, node.inputs, init, public, associative=associative, name=node.given)
+    if made.attrs["axis"] != axis:
+        refuse("a scan runs along another axis", expected=str(made.attrs["axis"]), got=axis)
+    if any(one is not other for one, other in zip(made.inputs, node.inputs, strict=True)):
+        refuse("operands do not line up")
+    return made
+
+
 COMPUTES: dict[type[Element], Part] = {
     Compute: Part("compute", _describe_compute, _rebuild_compute),
     Random: Part("random", _describe_random, _rebuild_random),
     HostFunction: Part("host", _describe_host, _rebuild_host, "function"),
     ScanFunction: Part("scan", _describe_scan, _rebuild_scan, "function"),
+    KernelScan: Part("kernel_scan", _describe_kernel_scan, _rebuild_kernel_scan),
 }
 
 OPS: dict[type[Op], Part] = {

@@ -15,7 +15,6 @@ from flowcompute.elements.compute import (
     broadcast,
     cast,
     common_dtype,
-    common_length,
     is_weak,
 )
 from flowcompute.elements.op import Kind, Op
@@ -33,7 +32,6 @@ from flowcompute.spec import (
     UINT8,
     UINT64,
     Spec,
-    Stream,
     is_float,
     parse_dtype,
 )
@@ -53,10 +51,9 @@ CUMULATIVE_MAX = _scan("cumulative_max", np.maximum.accumulate)
 CUMULATIVE_MIN = _scan("cumulative_min", np.minimum.accumulate)
 EMA = _scan("ema", np.asarray)
 LINEAR_RECURRENCE = Op("linear_recurrence", 2, Kind.SCAN, np.asarray, _declared, cost=10)
-SCAN = _scan("scan", np.asarray)
 
 
-def _axis(op: str, element: Any, axis: int | None) -> int | None:
+def scan_axis(op: str, element: Any, axis: int | None) -> int | None:
     """None for the stream, else the item axis."""
     if element.ndim == 0:
         raise SpecError("needs an axis to run along", element=op, site=user_site(), got="a number")
@@ -87,7 +84,7 @@ def _build(op: Op, x: Any, axis: int | None, dtype: np.dtype, *, exclusive: bool
 
 def _accumulating(op: Op, x: Operand, axis: int | None, dtype: npt.DTypeLike | None, *, exclusive: bool) -> Compute:
     element = as_element(x, op.name)
-    along = _axis(op.name, element, axis)
+    along = scan_axis(op.name, element, axis)
     try:
         own = INT64 if element.dtype.kind in "bi" else UINT64 if element.dtype.kind == "u" else element.dtype
         result = own if dtype is None else parse_dtype(dtype)
@@ -126,7 +123,7 @@ def cumulative_sum(
     made = _accumulating(CUMULATIVE_SUM, x, axis, dtype, exclusive=exclusive)
     if method == "runs":
         return made
-    along = _axis(CUMULATIVE_SUM.name, made, axis)
+    along = scan_axis(CUMULATIVE_SUM.name, made, axis)
     if method != "blelloch" or along is None:
         raise SpecError(
             "there is no such method",
@@ -149,13 +146,13 @@ def cumulative_prod(
 def cumulative_max(x: Operand, axis: int | None = None) -> Compute:
     """Running maximum along `axis`; NaN from the first NaN on."""
     element = as_element(x, "cumulative_max")
-    return _build(CUMULATIVE_MAX, element, _axis("cumulative_max", element, axis), element.dtype)
+    return _build(CUMULATIVE_MAX, element, scan_axis("cumulative_max", element, axis), element.dtype)
 
 
 def cumulative_min(x: Operand, axis: int | None = None) -> Compute:
     """Running minimum along `axis`; NaN from the first NaN on."""
     element = as_element(x, "cumulative_min")
-    return _build(CUMULATIVE_MIN, element, _axis("cumulative_min", element, axis), element.dtype)
+    return _build(CUMULATIVE_MIN, element, scan_axis("cumulative_min", element, axis), element.dtype)
 
 
 def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Compute:
@@ -189,7 +186,7 @@ def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Comput
     wide = FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
     inputs, shape, stream = broadcast(name, [cast(left, wide), cast(right, wide)])
     whole = left if left.ndim >= right.ndim else right
-    made = Compute(LINEAR_RECURRENCE, tuple(inputs), Spec(wide, shape, stream), {"axis": _axis(name, whole, axis)})
+    made = Compute(LINEAR_RECURRENCE, tuple(inputs), Spec(wide, shape, stream), {"axis": scan_axis(name, whole, axis)})
     return cast(made, dtype)  # type: ignore[return-value]
 
 
@@ -217,60 +214,3 @@ def ema(x: Operand, alpha: float) -> Compute:
     wide = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
     made = Compute(EMA, (cast(element, wide),), Spec(wide, spec.shape, spec.stream), {"axis": None, "alpha": alpha})
     return cast(made, result)  # type: ignore[return-value]
-
-
-class ScanFunction(Compute):
-    """A user's step along a stream; see `scan`. Never merged with another."""
-
-    function: Callable[..., Any]
-    init: np.ndarray
-
-    @property
-    def label(self) -> str:
-        """The function's own name."""
-        return getattr(self.function, "__name__", "scan")
-
-
-def scan(
-    function: Callable[..., Any],
-    *inputs: Operand,
-    init: npt.ArrayLike,
-    on_error: Literal["raise"] = "raise",
-    name: str | None = None,
-) -> ScanFunction:
-    """A step of your own along streams: `carry = function(carry, item, ...)` for each record, giving every carry.
-
-    Args:
-        function: takes the carry and one item of each stream as NumPy values (not to be written
-            to) and returns the next carry, of the shape of `init` and a dtype that casts to its.
-        inputs: streams, at least one.
-        init: the carry before the first record; its dtype and shape are those of the result's items.
-        on_error: a step that fails always fails the run: every later carry depends on it.
-        name: name of the element.
-
-    Raises:
-        SpecError: if an input is no stream, streams differ in length, or `on_error` is not "raise".
-    """
-    if on_error != "raise":
-        raise SpecError(
-            "a scan cannot skip records: each carry is made of the one before it, so all later ones would be wrong",
-            element=name or "scan",
-            site=user_site(),
-            expected="on_error='raise'",
-            got=f"on_error={on_error!r}",
-            hint="drop bad records before: fc.scan(step, fc.host(check, x, on_error='skip'), init=...)",
-        )
-    if not callable(function):
-        raise SpecError("needs a function", element=name or "scan", site=user_site(), got=repr(function))
-    elements = [as_element(operand, "scan") for operand in inputs]
-    if not elements or not all(element.spec.is_stream for element in elements):
-        raise SpecError("runs along streams", element=name or "scan", site=user_site(), got=f"{len(elements)} inputs")
-    try:
-        start = np.array(init, dtype=parse_dtype(np.asarray(init).dtype))
-    except TypeError as error:
-        raise SpecError(str(error), element=name or "scan", site=user_site()) from error
-    start.setflags(write=False)
-    stream = Stream(common_length("scan", elements))
-    element = ScanFunction(SCAN, tuple(elements), Spec(start.dtype, start.shape, stream), {"axis": None}, name=name)
-    element.freeze_fields(function=function, init=start)
-    return element

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.scan_function import KernelScan
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.memory import Memory
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import merge_dtype
 from flowcompute.planner.kernel import register_dtype
+from flowcompute.planner.recurrences import first_carry
 from flowcompute.planner.scan_order import RUN, Carry
-from flowcompute.planner.scan_point import REDUCTIONS, identity_of, scan_wide
+from flowcompute.planner.scan_point import identity_of, scan_wide
 from flowcompute.spec import FLOAT64
 
 _PARTS = ("carry", "runs", "run")
@@ -66,7 +68,8 @@ class LastCarry(DeviceCarry):
         assert node.op is not None
         self._begins = node.op.name == "ema"
         dtype = FLOAT64 if self._begins else register_dtype(node.spec.dtype)
-        super().__init__(node, memory, np.zeros(node.spec.item_numbers, dtype))
+        begun = first_carry(node).reshape(-1) if isinstance(node.element, KernelScan) else 0
+        super().__init__(node, memory, np.full(node.spec.item_numbers, begun, dtype))
 
     def snapshot(self) -> dict[str, Any]:
         """See `DecayScan.snapshot`."""
@@ -128,15 +131,15 @@ class TileCarry(DeviceCarry):
         """See `TiledScan.snapshot`: parts that have not begun are None."""
         self.fetched()
         own = register_dtype(self._node.spec.dtype)
-        dtypes = (merge_dtype(own), merge_dtype(own), own)
+        wide = own if isinstance(self._node.element, KernelScan) else merge_dtype(own)
+        dtypes = (wide, wide, own)
         parts = zip(_PARTS, self._begun, self._state, dtypes, strict=True)
         shape = self._node.spec.shape
         return {name: part.astype(dtype).reshape(shape) if there else None for name, there, part, dtype in parts}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        assert self._node.op is not None
-        nothing = identity_of(REDUCTIONS[self._node.op.name], self._state.dtype)
+        nothing = identity_of(self._node, self._state.dtype)
         for row, name in enumerate(_PARTS):
             part = state[name]
             self._state[row] = nothing if part is None else np.reshape(part, -1)

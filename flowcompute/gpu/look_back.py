@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.gpu.expressions import Expressions
 from flowcompute.gpu.types import scalar_type
-from flowcompute.planner.kernel import Argument, Combine, HandingOn, Var
+from flowcompute.gpu.user_functions import call_lines
+from flowcompute.planner.kernel import Argument, CallFunction, Combine, HandingOn, Var
 from flowcompute.planner.kernel_scan import Await, LookBack, Publish, Ticket
 from flowcompute.spec import FLOAT32, FLOAT64
 
@@ -85,8 +87,6 @@ def _round(look: LookBack, start: int, expressions: Expressions) -> list[str]:
     """The columns from `start` on."""
     dtype, turn = look.state.dtype, look.work_group
     columns = min(look.together, look.columns - start)
-    total, other = Var("total", dtype, 1), Var("other", dtype, 1)
-    step = expressions.expression(Combine(look.op, (total,), (other,), 0), total)
     kind = scalar_type(dtype)
     return [
         "{",
@@ -109,13 +109,24 @@ def _round(look: LookBack, start: int, expressions: Expressions) -> list[str]:
         f"        {kind} total = ahead[back * {columns} + i];",
         "        while (back-- > 0) {",
         f"            const {kind} other = ahead[back * {columns} + i];",
-        f"            total = {step};",
+        *(
+            "            " + line
+            for line in _then(look.op, Var("total", dtype, 1), Var("other", dtype, 1), expressions)
+        ),
         "        }",
         f"        {look.into}[{start} + i] = total;",
         "    }",
         "    barrier(CLK_LOCAL_MEM_FENCE);",
         "}",
     ]
+
+
+def _then(op: str | UserOp, total: Var, other: Var, expressions: Expressions) -> list[str]:
+    """Let `total` be what it and then `other` come to."""
+    if isinstance(op, str):
+        return [f"total = {expressions.expression(Combine(op, (total,), (other,), 0), total)};"]
+    both = Var("both", total.dtype, 1)
+    return [*call_lines(CallFunction((both,), op, (total, other)), expressions), "total = both;"]
 
 
 def _looks(look: LookBack, start: int, columns: int) -> list[str]:

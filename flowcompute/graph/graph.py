@@ -11,7 +11,7 @@ import numpy as np
 
 from flowcompute.elements import Compute, Constant, Destination, Element, HostFunction, Source
 from flowcompute.elements.op import Kind, Op
-from flowcompute.elements.scan import ScanFunction
+from flowcompute.elements.scan_function import KernelScan, ScanFunction
 from flowcompute.errors import SpecError
 from flowcompute.spec import Spec
 
@@ -124,7 +124,7 @@ def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
             return ("constant", value.dtype, value.shape, value.tobytes())
     elif isinstance(element, Source):
         return ("source", type(element), element.identity, element.spec)
-    elif isinstance(element, Compute) and not isinstance(element, HostFunction | ScanFunction):
+    elif isinstance(element, Compute) and not isinstance(element, HostFunction | ScanFunction | KernelScan):
         operands = tuple(sorted(inputs)) if element.op.commutes else inputs
         return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec)
     return id(element)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.planner.kernel import Argument, HandingOn, Var
 
 
@@ -57,6 +58,6 @@ class LookBack(HandingOn):
     columns: int
     together: int
     window: int
-    op: str
+    op: str | UserOp
     into: str
     work_group: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flowcompute.elements.scan_function import SCAN, KernelScan
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.kernel import Kernel
@@ -10,7 +11,7 @@ from flowcompute.planner.lower_tile_scan import TileScanLowering
 from flowcompute.planner.lower_walk_scan import WalkScanLowering
 from flowcompute.planner.region import Region
 from flowcompute.planner.scan_point import REDUCTIONS, scan_wide
-from flowcompute.spec import FLOAT64
+from flowcompute.spec import BOOL, FLOAT64
 
 WIDEST_TILE = 1024
 """Numbers in the widest item that is scanned along the stream in tiles."""
@@ -23,10 +24,12 @@ def why_on_host(node: Node, traits: Traits, *, by_hand: bool) -> str | None:
         return "NumPy scans it by itself"
     if by_hand:
         return "records are sent by hand, a few at a time, and are scanned on the host"
-    if node.op.name == "scan":
+    if node.op is SCAN:
         return "its step is called for each record in order, on the host"
-    if not traits.float64 and (node.op.name == "ema" or (node.op.name in REDUCTIONS and scan_wide(node) == FLOAT64)):
+    if not traits.float64 and _needs_float64(node):
         return f"it carries in float64, which {traits.name} does not have"
+    if node.spec.dtype == BOOL:
+        return "bools are carried on the host"
     if is_walked(node):
         return None
     if node.attrs.get("exclusive", False):
@@ -41,7 +44,15 @@ def why_on_host(node: Node, traits: Traits, *, by_hand: bool) -> str | None:
 def is_walked(node: Node) -> bool:
     """Whether a scan is walked number by number, not in tiles."""
     assert node.op is not None
-    return node.attrs["axis"] is not None or node.op.name not in REDUCTIONS
+    associative = node.op.name in REDUCTIONS or node.attrs.get("associative", False)
+    return node.attrs["axis"] is not None or not associative
+
+
+def _needs_float64(node: Node) -> bool:
+    assert node.op is not None
+    if isinstance(node.element, KernelScan):
+        return node.element.step.float64
+    return node.op.name == "ema" or (node.op.name in REDUCTIONS and scan_wide(node) == FLOAT64)
 
 
 def lower_scan(graph: Graph, region: Region, traits: Traits, name: str) -> Kernel:

@@ -236,7 +236,7 @@ class TileScanLowering(TileScan):
             for name in ("before", "around"):
                 one = known.get(name)
                 expr = Item(name, f"p % {d}", vector=True) if one is None else Splat(one)
-                number = self.combined(inner, inner.let(expr, self.wide), number)
+                number = self.combined(inner, inner.let(expr, self.wide), number, count)
             self.store(inner, "base + p", count, number)
 
         scope.add(*self._vectors(f"max(q * {RUN}, lo) * {d}", f"min(q * {RUN} + {RUN}, hi) * {d}", finish))

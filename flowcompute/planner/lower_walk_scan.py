@@ -15,6 +15,8 @@ import numpy as np
 
 from flowcompute.elements.arithmetic import add, multiply
 from flowcompute.elements.nn.state_space import SELECTIVE_SCAN
+from flowcompute.elements.scan import LINEAR_RECURRENCE
+from flowcompute.elements.scan_function import KernelScan
 from flowcompute.elements.transcendental import exp
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Traits
@@ -22,7 +24,7 @@ from flowcompute.planner.emit import Arguments, Scope, loaded
 from flowcompute.planner.kernel import (
     Apply,
     Assign,
-    Combine,
+    CallFunction,
     For,
     If,
     Kernel,
@@ -44,6 +46,8 @@ from flowcompute.planner.scan_point import (
     ScanPoint,
     converted,
     identity_of,
+    operation_of,
+    put_together,
     scan_initial,
     scan_wide,
 )
@@ -106,14 +110,14 @@ class WalkScanLowering:
         scope = Scope(self.names, lanes=self.lanes)
         op = self.node.op
         assert op is not None
-        if op.name in REDUCTIONS:
+        if op.name in REDUCTIONS or self.node.attrs.get("associative", False):
             self._tiled(scope, count)
         elif op is SELECTIVE_SCAN:
             self._selective(scope, count)
         elif op.name == "ema":
             self._recurrence(scope, count, FLOAT64, self._decayed)
         else:
-            self._recurrence(scope, count, self.dtype, self._linear)
+            self._recurrence(scope, count, self.dtype, self._linear if op is LINEAR_RECURRENCE else self._stepped)
         return scope.statements
 
     def _numbers(self, step: str, count: str | None) -> Numbers:
@@ -140,20 +144,19 @@ class WalkScanLowering:
 
     def _tiled(self, scope: Scope, count: str | None) -> None:
         """Runs one after the other, and tiles likewise; levels that a short axis does not have are left out."""
-        assert self.node.op is not None
-        op, wide, tile = REDUCTIONS[self.node.op.name], scan_wide(self.node), scan_tile(1)
+        op, wide, tile = operation_of(self.node), scan_wide(self.node), scan_tile(1)
         exclusive = self.node.attrs.get("exclusive", False)
         levels = 1 + (self.length > RUN) + (self.length > tile)
-        nothing = identity_of(op, wide)
-        before = scope.let(Number(scan_initial(op, wide)), wide) if exclusive else None
+        nothing = identity_of(self.node, wide)
+        before = scope.let(Number(scan_initial(self.node, wide)), wide) if exclusive else None
 
         def combined(inner: Scope, left: Var, right: Var) -> Var:
-            return inner.let(Combine(op, (left,), (right,), 0), left.dtype)
+            return put_together(inner, op, left, right, count)
 
         def level(outer: Scope, depth: int, start: str, stop: str, above: list[Var]) -> Var:
             """What numbers from `start` to `stop` come to; `above` comes before them, the nearest last."""
             if depth == 0:
-                total = outer.let(Number(identity_of(op, self.dtype)), self.dtype)
+                total = outer.let(Number(identity_of(self.node, self.dtype)), self.dtype)
                 inner = outer.inner()
                 point = self._point(inner, "j", count)
                 number = point.value(self.region.reads[self.node.id][0])
@@ -185,7 +188,7 @@ class WalkScanLowering:
     ) -> None:
         """One value, made anew of itself and of each number; along the stream it is the state."""
         state = self.arguments.get("state", dtype, self.node.id) if self.along_stream else None
-        last = scope.let(Number(0.0), dtype) if state is None else scope.let(Load(state, "u", 1, count), dtype)
+        last = scope.let(self._begun() if state is None else Load(state, "u", 1, count), dtype)
         inner = scope.inner()
         point = self._point(inner, "j", count)
         inner.add(Assign(last, Splat(step(inner, point, last))))
@@ -193,6 +196,11 @@ class WalkScanLowering:
         scope.add(For("j", "0", "n" if self.along_stream else str(self.length), "1", tuple(inner.statements)))
         if state is not None:
             scope.add(Store(state, "u", last, 1, count))
+
+    def _begun(self) -> Number:
+        """What comes before the first number of a sequence in an item."""
+        element = self.node.element
+        return Number(element.init.item() if isinstance(element, KernelScan) else 0.0)
 
     def _selective(self, scope: Scope, count: str | None) -> None:
         """The states of a channel in registers, and what they come to at each time."""
@@ -245,6 +253,14 @@ class WalkScanLowering:
         new = scope.let(Apply(multiply.op, (take, number), FLOAT64), FLOAT64)
         result = scope.let(Apply(add.op, (old, new), FLOAT64), FLOAT64)
         scope.add(If("first + j == 0", (Assign(result, Splat(number)),)))
+        return result
+
+    def _stepped(self, scope: Scope, point: ScanPoint, last: Var) -> Var:
+        """What a user's function makes of the carry and the numbers."""
+        assert isinstance(self.node.element, KernelScan)
+        numbers = [point.value(read) for read in self.region.reads[self.node.id]]
+        result = scope.fresh(self.dtype, scope.lanes)
+        scope.add(CallFunction((result,), self.node.element.step, (last, *numbers), point.count))
         return result
 
     def _linear(self, scope: Scope, point: ScanPoint, last: Var) -> Var:

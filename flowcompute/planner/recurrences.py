@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements.nn.state_space import selective_scan_of
+from flowcompute.elements.scan_function import KernelScan
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import canonical_nan
+from flowcompute.planner.elementwise import elementwise
 from flowcompute.planner.fused import fused_multiply_add
+from flowcompute.planner.kernel import register_dtype
 from flowcompute.planner.scan_order import RUN, Scan
-from flowcompute.spec import FLOAT64
+from flowcompute.spec import FLOAT64, is_float
+
+
+def first_carry(node: Node) -> np.ndarray:
+    """What a scan by a typed function begins with, in the dtype that it is computed in."""
+    assert isinstance(node.element, KernelScan)
+    return node.element.init.astype(register_dtype(node.spec.dtype))
+
+
+def step_of(node: Node) -> Callable[..., np.ndarray]:
+    """The step of a scan by a typed function, of arrays in the dtypes that they are computed in."""
+    assert isinstance(node.element, KernelScan)
+    step, stored = node.element.step, node.spec.dtype
+
+    def stepped(*numbers: np.ndarray) -> np.ndarray:
+        return elementwise(step, stored, list(numbers)).astype(register_dtype(stored), copy=False)
+
+    return stepped
 
 
 class DecayScan(Scan):
@@ -109,6 +129,34 @@ class SelectiveScan(Scan):
 
     def restore(self, state: dict[str, Any]) -> None:
         """There is no state."""
+
+
+class StepScan(Scan):
+    """A step by a user's typed function, record after record."""
+
+    def __init__(self, node: Node) -> None:
+        self._carry, self._step = first_carry(node), step_of(node)
+
+    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
+        """Record by record; see `Scan.advance`."""
+        del start
+        numbers = [
+            np.broadcast_to(array.astype(register_dtype(array.dtype), copy=False), out.shape) for array in arrays
+        ]
+        with np.errstate(all="ignore"):
+            for position in range(len(out)):
+                self._carry = self._step(self._carry, *(one[position] for one in numbers))
+                out[position] = self._carry
+        if is_float(out.dtype):
+            canonical_nan(out)
+
+    def snapshot(self) -> dict[str, Any]:
+        """The last result."""
+        return {"carry": np.array(self._carry)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._carry = state["carry"]
 
 
 class FunctionScan(Scan):

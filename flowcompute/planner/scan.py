@@ -11,37 +11,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements.nn.state_space import SELECTIVE_SCAN
+from flowcompute.elements.scan_function import KernelScan
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import canonical_nan, maximum, merge_dtype, minimum
 from flowcompute.planner.kernel import register_dtype
-from flowcompute.planner.recurrences import DecayScan, FunctionScan, RecurrenceScan, SelectiveScan
+from flowcompute.planner.recurrences import (
+    DecayScan,
+    FunctionScan,
+    RecurrenceScan,
+    SelectiveScan,
+    StepScan,
+    first_carry,
+    step_of,
+)
 from flowcompute.planner.scan_order import RUN, Scan, scan_tile
 from flowcompute.spec import is_float
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Accumulate = Callable[[np.ndarray, int], np.ndarray]
 
 
 class TiledScan(Scan):
     """A scan by an associative operation.
 
     Args:
-        ufunc: the operation inside a run.
-        combine: the same operation where results of runs and tiles are put together.
+        accumulate: the results inside a run, along an axis, in the dtype of the numbers.
+        combine: the operation where results of runs and tiles are put together.
+        wide: the dtype in which they are.
         node: the scan.
         tile: records in a tile; that of items of so many numbers as come by default.
     """
 
-    def __init__(self, ufunc: np.ufunc, combine: Combine, node: Node, tile: int | None = None) -> None:
+    def __init__(
+        self, accumulate: Accumulate, combine: Combine, wide: np.dtype, node: Node, tile: int | None = None
+    ) -> None:
         self._tile_items = tile
-        self._ufunc = ufunc
+        self._accumulate = accumulate
         self._combine = combine
         self._dtype = register_dtype(node.spec.dtype)
-        self._wide = merge_dtype(self._dtype)
+        self._wide = wide
         self._carry: np.ndarray | None = None
         self._runs: np.ndarray | None = None
         self._run: np.ndarray | None = None
@@ -106,14 +120,14 @@ class TiledScan(Scan):
         if inside:
             assert self._run is not None
             piece = np.concatenate([self._run[None], piece])
-        local = self._accumulated(piece, 0)[1 if inside else 0 :]
+        local = self._accumulate(piece, 0)[1 if inside else 0 :]
         self._run = local[-1].copy()
         out[...] = self._placed(local.astype(self._wide), self._runs)
         if (inside + len(local)) == RUN:
             self._end_runs(self._run.astype(self._wide)[None])
 
     def _whole_runs(self, piece: np.ndarray, out: np.ndarray) -> None:
-        local = self._accumulated(piece.reshape(len(piece) // RUN, RUN, *piece.shape[1:]), 1)
+        local = self._accumulate(piece.reshape(len(piece) // RUN, RUN, *piece.shape[1:]), 1)
         before = self._end_runs(local[:, -1].astype(self._wide))
         wide = local.astype(self._wide)
         # Nothing comes before the first run of a tile.
@@ -123,17 +137,6 @@ class TiledScan(Scan):
             wide[first:] = self._combine(np.stack(offsets)[:, None], wide[first:])
         flat = wide.reshape(len(piece), *piece.shape[1:])
         out[...] = flat if self._carry is None else self._combine(self._carry, flat)
-
-    def _accumulated(self, numbers: np.ndarray, axis: int) -> np.ndarray:
-        """A run of numbers along an axis, one after the other."""
-        result = self._ufunc.accumulate(numbers, axis=axis, dtype=self._dtype)
-        if self._ufunc in (np.maximum, np.minimum) and is_float(self._dtype) and (zero := result == 0).any():
-            # Of zeros +0 is the larger, whichever NumPy takes.
-            better = np.signbit(numbers) == (self._ufunc is np.minimum)
-            seen = np.logical_or.accumulate((numbers == 0) & better, axis=axis)
-            wanted = np.where(seen == (self._ufunc is np.maximum), 0.0, -0.0)
-            np.copyto(result, wanted, where=zero, casting="unsafe")
-        return np.asarray(result)
 
     def _placed(self, local: np.ndarray, runs: np.ndarray | None) -> np.ndarray:
         if runs is not None:
@@ -198,11 +201,15 @@ class ItemScan(Scan):
         """A scan of all sequences side by side."""
         assert self._node.op is not None
         if self._node.op.name == "linear_recurrence":
-            made = RecurrenceScan(self._node)
+            made: Scan = RecurrenceScan(self._node)
             made.restore({"carry": np.zeros(sequences, self._node.spec.dtype)})
             return made
+        if isinstance(self._node.element, KernelScan) and not self._node.element.associative:
+            made = StepScan(self._node)
+            made.restore({"carry": np.broadcast_to(first_carry(self._node), sequences)})
+            return made
         # The order is that of one item's axis: other axes, and records, do not count as its numbers.
-        return TiledScan(*_UFUNCS[self._node.op.name], self._node, tile=scan_tile(1))
+        return _tiled(self._node, tile=scan_tile(1))
 
     def snapshot(self) -> dict[str, Any]:
         """There is no state."""
@@ -220,15 +227,51 @@ _UFUNCS: dict[str, tuple[np.ufunc, Combine]] = {
 }
 
 
+def _along(ufunc: np.ufunc, numbers: np.ndarray, axis: int) -> np.ndarray:
+    """A run of numbers along an axis, one after the other."""
+    result = ufunc.accumulate(numbers, axis=axis, dtype=numbers.dtype)
+    if ufunc in (np.maximum, np.minimum) and is_float(numbers.dtype) and (zero := result == 0).any():
+        # Of zeros +0 is the larger, whichever NumPy takes.
+        better = np.signbit(numbers) == (ufunc is np.minimum)
+        seen = np.logical_or.accumulate((numbers == 0) & better, axis=axis)
+        wanted = np.where(seen == (ufunc is np.maximum), 0.0, -0.0)
+        np.copyto(result, wanted, where=zero, casting="unsafe")
+    return np.asarray(result)
+
+
+def _step_along(step: Combine, numbers: np.ndarray, axis: int) -> np.ndarray:
+    """As `_along`, by a typed function."""
+    moved = np.moveaxis(numbers, axis, 0)
+    results = [moved[0]]
+    for number in moved[1:]:
+        results.append(step(results[-1], number))
+    return np.stack(results, axis=axis)
+
+
+def _tiled(node: Node, tile: int | None = None) -> TiledScan:
+    """A scan by an associative operation, of the tables or a user's."""
+    assert node.op is not None
+    dtype = register_dtype(node.spec.dtype)
+    if isinstance(node.element, KernelScan):
+        step = step_of(node)
+        return TiledScan(partial(_step_along, step), step, dtype, node, tile)
+    ufunc, combine = _UFUNCS[node.op.name]
+    return TiledScan(partial(_along, ufunc), combine, merge_dtype(dtype), node, tile)
+
+
+_ONE_BY_ONE: dict[str, Callable[[Node], Scan]] = {
+    "ema": DecayScan,
+    "scan": FunctionScan,
+    "linear_recurrence": RecurrenceScan,
+}
+
+
 def _stream_scan(node: Node) -> Scan:
     assert node.op is not None
-    if node.op.name == "ema":
-        return DecayScan(node)
-    if node.op.name == "scan":
-        return FunctionScan(node)
-    if node.op.name == "linear_recurrence":
-        return RecurrenceScan(node)
-    return TiledScan(*_UFUNCS[node.op.name], node)
+    if isinstance(node.element, KernelScan) and not node.element.associative:
+        return StepScan(node)
+    made = _ONE_BY_ONE.get(node.op.name)
+    return _tiled(node) if made is None else made(node)
 
 
 def make_scan(node: Node) -> Scan:

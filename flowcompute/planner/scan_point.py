@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.op import Kind
+from flowcompute.elements.scan_function import KernelScan
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.canonical import identity, merge_dtype
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
-from flowcompute.planner.kernel import Combine, Convert, Expr, Load, Number, Var, register_dtype
+from flowcompute.planner.kernel import CallFunction, Combine, Convert, Expr, Load, Number, Var, register_dtype
 from flowcompute.planner.region import Access, Region
 from flowcompute.planner.scan_order import scan_tile
 from flowcompute.planner.storage import storage
@@ -134,7 +136,7 @@ class TileScan:
         self.region = region
         self.node = graph.nodes[region.anchor]
         assert self.node.op is not None
-        self.op = REDUCTIONS[self.node.op.name]
+        self.op = operation_of(self.node)
         self.columns = self.node.spec.item_numbers
         self.records = scan_tile(self.columns)
         self.dtype = register_dtype(self.node.spec.dtype)
@@ -155,11 +157,11 @@ class TileScan:
 
     def nothing(self, dtype: np.dtype) -> Number:
         """The number that changes nothing."""
-        return Number(identity_of(self.op, dtype))
+        return Number(identity_of(self.node, dtype))
 
-    def combined(self, scope: Scope, left: Var, right: Var) -> Var:
-        """`left` and then `right`."""
-        return scope.let(Combine(self.op, (left,), (right,), 0), left.dtype, left.lanes)
+    def combined(self, scope: Scope, left: Var, right: Var, count: str | None = None) -> Var:
+        """`left` and then `right`, of which `count` lanes exist."""
+        return put_together(scope, self.op, left, right, count)
 
     def widened(self, scope: Scope, var: Var) -> Var:
         """In the wide dtype."""
@@ -176,22 +178,45 @@ def converted(scope: Scope, var: Var, dtype: np.dtype) -> Var:
     return var if var.dtype == dtype else scope.let(expr, dtype, var.lanes)
 
 
-def identity_of(op: str, dtype: np.dtype) -> Any:
-    """The number that changes nothing, as a Python number."""
-    value = identity(op, dtype)
+def operation_of(node: Node) -> str | UserOp:
+    """By what a scan puts numbers together: the step of a reduction, or a user's function."""
+    assert node.op is not None
+    return node.element.step if isinstance(node.element, KernelScan) else REDUCTIONS[node.op.name]
+
+
+def put_together(scope: Scope, op: str | UserOp, left: Var, right: Var, count: str | None = None) -> Var:
+    """`left` and then `right`, of which `count` lanes exist."""
+    if isinstance(op, str):
+        return scope.let(Combine(op, (left,), (right,), 0), left.dtype, left.lanes)
+    result = scope.fresh(left.dtype, left.lanes)
+    scope.add(CallFunction((result,), op, (left, right), count))
+    return result
+
+
+def identity_of(node: Node, dtype: np.dtype) -> Any:
+    """The number that changes nothing in a scan, as a Python number."""
+    if isinstance(node.element, KernelScan):
+        return node.element.init.item()
+    assert node.op is not None
+    value = identity(REDUCTIONS[node.op.name], dtype)
     return value.item() if isinstance(value, np.generic) else value
 
 
-def scan_initial(op: str, dtype: np.dtype) -> Any:
+def scan_initial(node: Node, dtype: np.dtype) -> Any:
     """What comes before the first number: zero without a sign, where `identity_of` has one."""
-    return 0 if op == "sum" else identity_of(op, dtype)
+    assert node.op is not None
+    return 0 if node.op.name == "cumulative_sum" else identity_of(node, dtype)
 
 
 def scan_wide(node: Node) -> np.dtype:
-    """The dtype in which results of runs and tiles are put together: floats in float64, unless that changes nothing."""
+    """The dtype in which results of runs and tiles are put together.
+
+    Floats in float64, unless that changes nothing, or the operation is a user's, which has its own.
+    """
     assert node.op is not None
     dtype = register_dtype(node.spec.dtype)
-    return dtype if node.op.name in ("cumulative_max", "cumulative_min") else merge_dtype(dtype)
+    kept = node.op.name in ("cumulative_max", "cumulative_min") or isinstance(node.element, KernelScan)
+    return dtype if kept else merge_dtype(dtype)
 
 
 def is_scan(node: Node) -> bool:

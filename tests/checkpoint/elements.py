@@ -47,6 +47,11 @@ def collatz(n: Any, most: Any) -> Any:
     return low + math.exp(high) * 0.0
 
 
+@fc.kernel
+def remainder(a: Any, b: Any) -> Any:
+    return (a + b) % 7
+
+
 @fc.kernel(boundary="edge")
 def smoothed(x: Any, *, i: int) -> Any:
     return (x[i - 1] + x[i] + x[i + 1]) / 3 + i * 0.0
@@ -165,6 +170,9 @@ FUNCTIONS: dict[str, Build] = {
     "scan": lambda _: (
         fc.scan(step, rows("f8"), init=np.zeros(6)),
         fc.scan(lambda carry, a, b: carry + a * b, numbers(), numbers(), init=0.0, name="s"),
+        fc.scan(remainder, rows("f8"), init=np.arange(6.0)),
+        fc.scan(remainder, rows("i8"), init=0, axis=1, associative=True),
+        fc.scan(remainder, numbers("f2"), init=0, associative=True, name="r"),
     ),
     "kernel": lambda _: (
         *divided(rows(), 2),

@@ -12,7 +12,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.checkpoint.job import rebuild_job
 from flowcompute.elements import Destination
-from tests.checkpoint.elements import TEXT, divided, items, numbers, rows, unknown
+from tests.checkpoint.elements import TEXT, divided, items, numbers, remainder, rows, unknown
 from tests.checkpoint.kept import Store, bindings, described, graph_of
 
 Change = Callable[[dict[str, Any]], object]
@@ -262,6 +262,12 @@ WRONG: dict[str, tuple[Callable[[], Any], str, dict[str, Change]]] = {
         "no carry": said(init={}), "a carry of another shape": said(init={"bytes": bytes(16)}), "of nothing": said(inputs=[]),
         "a carry and more": said(init={"bytes": bytes(8), "code": ""}),
     }),
+    "kernel scan": (lambda: fc.scan(remainder, rows(), init=0, axis=1), "kernel_scan", {
+        "a carry of another shape": said(init={"bytes": bytes(24)}), "beyond": said(axis=1), "perhaps": said(associative=0),
+        "another dtype": said(dtype="float64"), "another function": said(kernel="0"), "of nothing": said(inputs=[]),
+    }),
+    "kernel scan of a resident": (lambda: fc.scan(remainder, fc.constant(np.ones(3)), init=0), "kernel_scan", {
+        "along the stream": said(axis=None)}),
     "opencl": (lambda: fc.opencl(TEXT, rows(), rows() + 1), "opencl", {
         "another text": said(text="00"), "another function": said(entry="g"), "of one": said(inputs=[0])}),
     "feed": (lambda: fc.feed(shape=(2,), dtype="f4") + 1, "feed", {

@@ -21,7 +21,7 @@ from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.functions.tables import FMOD
 from flowcompute.elements.host import HOST, TRY_HOST
 from flowcompute.elements.op import Op
-from flowcompute.elements.scan import SCAN
+from flowcompute.elements.scan_function import KERNEL_SCAN, SCAN
 from flowcompute.sinks import StoredSink
 from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.spool import SpoolSink
@@ -36,7 +36,7 @@ BASES = {Element, Source, Destination, StoredSource, StoredSink}
 OF_THE_PLANNER = {SpoolSource, SourceView, SpoolSink, NumbersSink}
 """Made for a plan, from what a job holds."""
 
-OF_CLASSES = (HOST, TRY_HOST, SCAN)
+OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN)
 """Operations whose elements have a class of their own."""
 
 NOT_IN_GRAPHS = (linalg._VECDOT, FMOD)

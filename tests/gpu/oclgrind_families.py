@@ -125,6 +125,18 @@ def along_the_stream(size: int) -> list[Element]:
     return [fc.cumulative_sum(x * 2) + 1, fc.cumulative_max(x), wide]
 
 
+@fc.kernel
+def divisor(a: Any, b: Any) -> Any:
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+def steps(size: int) -> list[Element]:
+    x = stream(size, 3, dtype="i4")
+    return [fc.scan(divisor, x[:, 0], init=0, associative=True), fc.scan(divisor, x, init=0)]
+
+
 def recurrences(size: int) -> list[Element]:
     return [fc.linear_recurrence(stream(size) / 8, stream(size)), fc.ema(stream(size), 0.1)]
 
@@ -179,6 +191,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "scan": along_the_stream,
     "walk": lambda n: [fc.cumulative_sum(stream(n, 5), axis=1), fc.cumulative_max(stream(2, n, 3), axis=1)],
     "recurrence": recurrences,
+    "steps of users": steps,
     "recurrence of rows": lambda n: [fc.linear_recurrence(stream(3, n) / 8, 1, axis=1)],
     "selective scan": state_space,
     "put together": put_together,

@@ -201,6 +201,33 @@ def test_recurrences(resolve: Resolve) -> None:
     check(resolve, along, inside, fc.ema(x, 0.3), batches=(None, 12 * 37), walked=True)
 
 
+@fc.kernel
+def further(a: Any, b: Any) -> Any:
+    return a if a * a > b * b else b
+
+
+@fc.kernel
+def leaking(level: Any, rain: Any) -> Any:
+    while rain > 4:
+        rain /= 2
+    return max(level * 0.75 + rain, 0.0)
+
+
+def test_steps_of_users_in_tiles(resolve: Resolve) -> None:
+    data = drawn("float32", (2**14 + 100,))
+    x, half = fc.source(data), fc.source(drawn("float16", (1700, 20)))
+    tiled = fc.scan(further, x * 2, init=0.0, associative=True) - x
+    check(resolve, tiled, fc.scan(further, half, init=0.0, associative=True), batches=(None, 4000, 4 * 2**14))
+    assert len(fc.plan(tiled, device="cpu").kernels) == 1
+
+
+def test_steps_of_users_that_walk(resolve: Resolve) -> None:
+    x, rows = fc.source(drawn("float32", (300, 3))), fc.source(drawn("float16", (4, 100, 3)))
+    along = fc.scan(leaking, x + 1, init=np.array([0, 1, 1e9], "f4"))
+    inside = fc.scan(leaking, rows, init=1, axis=1), fc.scan(further, rows, init=0, axis=1, associative=True)
+    check(resolve, along, *inside, batches=(None, 12 * 37), walked=True)
+
+
 def test_a_recurrence_against_float64() -> None:
     rng = np.random.default_rng(4)
     a, b = rng.uniform(-0.9, 0.9, (2, 400, 4))
@@ -214,7 +241,9 @@ def test_a_recurrence_against_float64() -> None:
 
 def test_a_recurrence_goes_on_from_another_backend() -> None:
     data = drawn("float32", (100, 3))
-    for element in (fc.linear_recurrence(fc.source(data), 1.0, axis=0), fc.ema(fc.source(data), 0.2)):
+    x = fc.source(data)
+    steps = fc.scan(leaking, x, init=np.ones(3, "f4")), fc.scan(further, x, init=0.0, associative=True)
+    for element in (fc.linear_recurrence(x, 1.0, axis=0), fc.ema(x, 0.2), *steps):
         plans = [fc.plan(element, device=device, strategy=fc.Strategy(batch_bytes=12 * 20)) for device in SNAPSHOTS]
         whole, _ = run(plans[0], data, 0, 100, None)
         for first, second in (plans, plans[::-1]):

@@ -218,6 +218,77 @@ def test_a_step_gives_what_it_was_given(made: Callable[[Any, Any], Any], got: st
     assert caught.match(got)
 
 
+@fc.kernel
+def divisor(a: Any, b: Any) -> Any:
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+@fc.kernel
+def tank(level: Any, rain: Any, spilt: Any) -> Any:
+    level = level + rain - spilt
+    return max(0.0, min(level, 10.0))
+
+
+@fc.kernel
+def added(carry: Any, x: Any) -> Any:
+    return carry + x
+
+
+@fc.kernel
+def averaged(carry: Any, x: Any) -> Any:
+    return carry * 0.5 + x
+
+
+def each_carry(step: Callable[..., Any], init: Any, *columns: np.ndarray) -> list[Any]:
+    results = [init]
+    for numbers in zip(*columns, strict=True):
+        results.append(step(results[-1], *numbers))
+    return results[1:]
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_a_step_that_is_a_kernel_is_the_function_itself(device: str) -> None:
+    whole = np.random.default_rng(5).integers(1, 99, (130, 2)) * 12
+    rain = numbers("float32", (130, 2)) * 4
+    along = fc.scan(divisor, fc.source(whole[:, 0]) * 2, init=0, associative=True) + 1
+    inside = fc.scan(divisor, fc.source(whole), init=0, associative=True, axis=1)
+    walked = fc.scan(tank, fc.source(rain), np.float32(0.25), init=np.array([5, 9], np.float32))
+    results = fc.resolve(along, inside, walked, device=device, progress=False, strategy=fc.Strategy(batch_bytes=700))
+    assert results[0].tolist() == [2 * one + 1 for one in each_carry(divisor.python, 0, whole[:, 0].tolist())]
+    assert results[1].tolist() == [each_carry(divisor.python, 0, row) for row in whole.tolist()]
+    for column, init in enumerate([5, 9]):
+        spilt = np.full(130, 0.25, np.float32)
+        wanted = each_carry(tank.python, np.float32(init), rain[:, column], spilt)
+        assert results[2][:, column].tolist() == wanted
+    if device == "cpu":
+        assert [kernel.ir.work for kernel in fc.plan(along, inside, walked).kernels] == ["scan", "walk", "walk"]
+
+
+def test_a_number_to_begin_with_takes_the_dtype_of_what_the_step_makes() -> None:
+    half, whole = fc.source(np.ones(3, np.float16)), fc.source(np.ones(3, np.int32))
+    made = [fc.scan(added, half, init=0), fc.scan(added, whole, init=0), fc.scan(averaged, whole, init=0)]
+    made += [fc.scan(added, whole, init=np.float64(0)), fc.scan(added, whole > 0, init=0, associative=True)]
+    assert [one.dtype.name for one in made] == ["float16", "int32", "float64", "float64", "int64"]
+
+
+def test_what_a_step_that_is_a_kernel_takes() -> None:
+    x = fc.source(np.zeros((4, 3), np.float32))
+    wrong: dict[str, Callable[[], Any]] = {
+        "another shape": lambda: fc.scan(added, x, init=np.zeros(4, np.float32)),
+        r"expected +one number": lambda: fc.scan(added, x, init=np.zeros(3, np.float32), associative=True),
+        "gives something else": lambda: fc.scan(added, x, init=np.int32(0)),
+        "of another kind": lambda: fc.scan(added, x, init=np.int32(0), associative=True),
+        r"expected +one value": lambda: fc.scan(tank, x, x, init=0, associative=True),
+        r"expected +carry, x\n +got +a carry and 0": lambda: fc.scan(added, init=0),
+        "make a kernel of it": lambda: fc.scan(np.add, x, init=0.0, axis=1),
+    }
+    for text, make in wrong.items():
+        with pytest.raises(SpecError, match=text):
+            make()
+
+
 def test_a_step_has_a_stream_and_cannot_skip() -> None:
     with pytest.raises(SpecError, match="runs along streams"):
         fc.scan(lambda c, x: c, fc.constant(np.arange(3)), init=0)

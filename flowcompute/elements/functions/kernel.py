@@ -128,7 +128,7 @@ class KernelFunction:
             )
         if not operands:
             raise SpecError("a kernel without operands has no shape", element=self.__name__, site=user_site())
-        elements, types = self._typed_operands(operands)
+        elements, types = self.typed_operands(operands)
         if self.neighbours is None:
             function, kinds = self.specialised(types, None, ())
         else:
@@ -152,7 +152,7 @@ class KernelFunction:
         function, results = typed(found.source, found.names, kinds, weak_float, self._nested(weak_float, ()))
         return [*made, *indices], kinds, function, results
 
-    def _typed_operands(self, operands: Sequence[Operand]) -> tuple[list[Element], list[Type]]:
+    def typed_operands(self, operands: Sequence[Operand]) -> tuple[list[Element], list[Type]]:
         """Operands as elements; Python numbers are weak beside others."""
         strong = [None if is_weak(operand) else as_element(operand, self.__name__) for operand in operands]
         alone = all(element is None for element in strong)
