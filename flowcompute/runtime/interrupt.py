@@ -32,6 +32,7 @@ class Interrupts:
 
     Attributes:
         received: the first signal, None before.
+        left: whether the block was left, so that signals go to whom they would have gone to.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Interrupts:
         self._ask = ask
         self._finish = finish
         self._over = over
+        self.left = False
         self._earlier: dict[int, Handler] = {}
 
     def __enter__(self) -> Self:
@@ -63,14 +65,18 @@ class Interrupts:
     ) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        for signum, earlier in self._earlier.items():
-            # Somebody may have taken over from us meanwhile, and would be cut off.
+        self.left = True
+        for signum in tuple(self._earlier):
+            # Somebody may have taken over from us meanwhile, and would be cut off: who comes back to us goes on.
             if signal.getsignal(signum) == self._handle:
+                earlier = self._earlier.pop(signum)
                 signal.signal(signum, earlier)
-        self._earlier.clear()
+                before = getattr(earlier, "__self__", None)
+                if isinstance(before, Interrupts) and before.left:
+                    before.__exit__()
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
-        if self._over():
+        if self.left or self._over():
             # Whoever took over from us and passes signals on deals with it already.
             if signal.getsignal(signum) == self._handle:
                 self.__exit__()
