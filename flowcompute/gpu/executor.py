@@ -362,8 +362,9 @@ class OpenCLExecutor(StepExecutor):
         """Release buffers and kernels."""
         if self._memory is not None:
             self._memory.close()
-            if time.monotonic() - self._opened_s > LONG_RUN_S:
-                # Compiled once more for keeping, which would be felt after a short run; those are kept at exit.
+            if self.tuner is None and time.monotonic() - self._opened_s > LONG_RUN_S:
+                # Compiled once more for keeping, which would be felt after a short run, or for all that was tried.
+                # Those are kept at exit.
                 save_new_programs()
         self._memory = None
         # On host devices a buffer keeps the array alive that it lies in.
