@@ -6,6 +6,8 @@ FlowError
 ├── DestinationError  a result that cannot be written
 ├── PlanError         a job that cannot be run as asked (budget, device, passes)
 ├── RunError          a failure while batches flow
+│   └── DeviceError       a device that failed under a run, and has been given up
+│       └── DeviceFullError  no room on a device, not even for the smallest batch
 ├── KernelError       a kernel that cannot be generated or compiled
 └── CheckpointError   a frozen state that cannot be used
 """
@@ -89,6 +91,18 @@ class RunError(FlowError):
     """A failure while batches flow."""
 
 
+class DeviceError(RunError):
+    """A device that failed under a run: it was lost, or a kernel left it in no state to go on.
+
+    What the process had on it is given up, and the next run starts it anew. With `checkpoint=` the
+    same program goes on from the last checkpoint, on this device or on another one.
+    """
+
+
+class DeviceFullError(DeviceError):
+    """A device that has no room for what a run needs at a time, not even for its smallest batch."""
+
+
 class KernelError(FlowError):
     """A kernel that cannot be generated, compiled or launched."""
 
@@ -103,3 +117,7 @@ class CheckpointWarning(UserWarning):
 
 class MetricsWarning(UserWarning):
     """The numbers of a run could not be written where it was asked; its results are not touched by it."""
+
+
+class DeviceWarning(UserWarning):
+    """A run goes on otherwise than planned, since its device had less room than expected; no bit depends on it."""

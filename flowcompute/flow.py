@@ -191,7 +191,7 @@ def start(
         throttle=throttle,
         on_batch=on_batch,
         stall_timeout_s=stall_timeout_s,
-        draw=lambda run: describe_run(run.plan, run.progress, run.metrics, run.checkpoints),
+        draw=lambda run: describe_run(run.plan, run.progress, run.metrics, run.checkpoints, run.notes),
         aliases=_aliases(made),
         request=request,
         observe=observe,

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowcompute.errors import RunError
+from flowcompute.errors import DeviceFullError
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.device import Device
+from flowcompute.gpu.faults import ROOM, SMALLER
 from flowcompute.gpu.staging import Staging
 
 SMALLEST_BYTES = 256
@@ -109,7 +110,7 @@ class DeviceArena:
         """A buffer of at least this size, with anything in it.
 
         Raises:
-            RunError: if the limit or the device's memory does not suffice.
+            DeviceFullError: if the limit or the device's memory does not suffice.
         """
         size = size_class(size_bytes)
         with self._lock:
@@ -133,7 +134,9 @@ class DeviceArena:
             raise self._full(size, f"the limit is {self._limit_bytes} bytes")
         try:
             buffer = cl.Buffer(self._device.context, cl.mem_flags.READ_WRITE, size)
-        except cl.Error:
+        except cl.Error as first:
+            if first.code not in ROOM:
+                raise
             self._release_waiting()
             try:
                 buffer = cl.Buffer(self._device.context, cl.mem_flags.READ_WRITE, size)
@@ -143,17 +146,22 @@ class DeviceArena:
         self.peak_bytes = max(self.peak_bytes, self.allocated_bytes)
         return buffer
 
-    def _full(self, size: int, why: str) -> RunError:
-        return RunError(
+    def _full(self, size: int, why: str) -> DeviceFullError:
+        return DeviceFullError(
             f"device {self._device.traits.name} has no room for a buffer of {size} bytes",
             got=f"{self.lent_bytes} bytes in use; {why}",
-            hint="take smaller batches: strategy=fc.Strategy(batch_bytes=...)",
+            hint=SMALLER,
         )
 
     def _release_waiting(self) -> None:
         # Dropped, not released: asking a released buffer for anything ends the process.
         self.allocated_bytes -= sum(size * len(buffers) for size, buffers in self._waiting.items())
         self._waiting.clear()
+
+    def release_waiting(self) -> None:
+        """Give memory that nobody has back to the device."""
+        with self._lock:
+            self._release_waiting()
 
     def upload(self, array: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue | None = None) -> None:
         """Copy a C-contiguous array to the start of a buffer, in the queue's order; it may change after return."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
-from flowcompute.errors import PlanError, RunError
+from flowcompute.errors import DeviceError, PlanError, RunError
 from flowcompute.gpu._cl import INSTALL_HINT, cl
 from flowcompute.gpu.cache import drivers_confined
 from flowcompute.planner.backend import Traits
@@ -83,6 +83,20 @@ class Device:
         flags = cl.command_queue_properties.PROFILING_ENABLE
         return self._once("timing_queue", lambda: cl.CommandQueue(self.context, self.handle, properties=flags))
 
+    def give_up(self, context: cl.Context) -> None:
+        """Throw away a context in no state to go on, with all that was made in it; the next user gets a new one.
+
+        What others still have of it keeps it alive, and fails when it is used. Harmless when called twice.
+        """
+        with self._lock:
+            if not self.is_given_up(context):
+                self._made.clear()
+                self.programs.clear()
+
+    def is_given_up(self, context: cl.Context) -> bool:
+        """Whether this is no longer the device's context."""
+        return self._made.get("context") is not context
+
     def _once(self, name: str, make: Callable[[], _Made]) -> _Made:
         if self._process != os.getpid():
             raise forked()
@@ -91,7 +105,7 @@ class Device:
                 try:
                     self._made[name] = make()
                 except cl.Error as error:
-                    raise RunError(
+                    raise DeviceError(
                         f"device {self.traits.name} does not start: {error}",
                         hint="look at `flowcompute devices`, or choose another with device=",
                     ) from error

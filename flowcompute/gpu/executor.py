@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements import Constant
+from flowcompute.elements.functions.kernel import UserOp
+from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.op import Kind
-from flowcompute.errors import KernelError
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.carries import DeviceCarry, LastCarry, TileCarry
 from flowcompute.gpu.device import Device
+from flowcompute.gpu.faults import Faults
 from flowcompute.gpu.memory import Memory, memory_of
 from flowcompute.gpu.programs import build, save_new_programs
 from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
@@ -52,6 +56,7 @@ class OpenCLExecutor(StepExecutor):
         self._kernels: dict[tuple[str, KernelKnobs], Any] = {}
         self._adopted: dict[str, Kernel] = {}
         self._memory: Memory | None = None
+        self._faults: Faults | None = None
         self._written: list[cl.Buffer] = []
         self._opened_s = 0.0
         self._partials: dict[tuple[int, int], np.ndarray] = {}
@@ -76,15 +81,17 @@ class OpenCLExecutor(StepExecutor):
 
     def open(self) -> None:
         """Build the kernels, then compute what does not depend on the stream."""
-        for step in self._steps():
-            if isinstance(step, RegionStep) and step.kernel is not None:
-                began = time.perf_counter()
-                self._compiled(step.kernel)
-                if self.log is not None:
-                    self.log.compiled(step.name, time.perf_counter() - began)
-        self._opened_s = time.monotonic()
-        self._memory = memory_of(self.device, self.plan.config.memory_bytes)
-        super().open()
+        self._faults = Faults(self.device)
+        with self._faults.told():
+            for step in self._steps():
+                if isinstance(step, RegionStep) and step.kernel is not None:
+                    began = time.perf_counter()
+                    self._compiled(step.kernel)
+                    if self.log is not None:
+                        self.log.compiled(step.name, time.perf_counter() - began)
+            self._opened_s = time.monotonic()
+            self._memory = memory_of(self.device, self.plan.config.memory_bytes)
+            super().open()
 
     def _compiled(self, kernel: Kernel) -> Any:
         key = (kernel.name, kernel.knobs)
@@ -102,6 +109,24 @@ class OpenCLExecutor(StepExecutor):
         if self._memory is not None:
             self._memory.forget(self._streamed)
         return values
+
+    def begin_scan(self, step: Step, scan: Carry) -> Callable[[], None]:
+        """See `StepExecutor.begin_scan`; what the scan carries is brought from the device."""
+        with self._told(step):
+            return super().begin_scan(step, scan)
+
+    def _told(self, step: Step) -> AbstractContextManager[None]:
+        """Errors name the step, and the user's line: that of a kernel of theirs, else of what the region ends in."""
+        assert self._faults is not None
+        nodes = [step.node] if isinstance(step, NodeStep) else [self.nodes[i] for i in step.region.nodes]
+        own = [node for node in nodes if isinstance(node.op, UserOp | SourceOp)]
+        return self._faults.told(step.name, (own or nodes)[-1].element.site)
+
+    def snapshot(self) -> dict[str, Any]:
+        """See `Executor.snapshot`; what scans carry is brought from the device."""
+        assert self._faults is not None
+        with self._faults.told():
+            return super().snapshot()
 
     def finish(self) -> dict[int, np.ndarray]:
         """See `StepExecutor.finish`; what an earlier call made of the folds of a flow is made anew."""
@@ -128,6 +153,16 @@ class OpenCLExecutor(StepExecutor):
 
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         """Launch a region's kernel and bring its results to the host where they are needed there."""
+        with self._told(step):
+            self._compute(step, outputs, items)
+
+    def make_room(self) -> None:
+        """Give back the buffers of streams, and of what kernels make of them."""
+        assert self._memory is not None
+        parts: set[Hashable] = {(kind, *key) for kind in ("partial", "carry") for key in self._partials}
+        self._memory.release(self._streamed | parts | {("base", i) for i in self._streamed})
+
+    def _compute(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         kernel, region = step.kernel, step.region
         if kernel is None:
             self._fold_nothing(step, items)
@@ -146,7 +181,7 @@ class OpenCLExecutor(StepExecutor):
         chunk = launch or chunk
         if count:
             timed = self.log is not None and self.log.is_timed(step.name)
-            device_s = self._launch(step, kernel, [*values, count, chunk, blocks, start, phase], groups, timed=timed)
+            device_s = self._launch(kernel, [*values, count, chunk, blocks, start, phase], groups, timed=timed)
             self.launches += 1
             if self.log is not None:
                 self.log.launched(step.name, time.perf_counter(), device_s)
@@ -156,7 +191,7 @@ class OpenCLExecutor(StepExecutor):
         for i, array in outputs.items():
             self._bring(i, array)
         for fold in region.folds:
-            self._push(fold, kernel, items, phase, blocks)
+            self._push(step, fold, kernel, items, phase, blocks)
         if isinstance(carry, DeviceCarry):
             carry.advanced(start + items)
 
@@ -173,36 +208,32 @@ class OpenCLExecutor(StepExecutor):
         def launch(kernel: Kernel) -> float:
             self._compiled(kernel)
             self._written = []
-            values = [self._argument(argument, outputs, True) for argument in kernel.arguments]
-            count, chunk, groups = self._division(kernel, items, place[0])
-            began = time.perf_counter()
-            self._launch(step, kernel, [*values, count, chunk, *place], groups)
-            return time.perf_counter() - began
+            with self._told(step):
+                values = [self._argument(argument, outputs, True) for argument in kernel.arguments]
+                count, chunk, groups = self._division(kernel, items, place[0])
+                began = time.perf_counter()
+                self._launch(kernel, [*values, count, chunk, *place], groups)
+                return time.perf_counter() - began
 
         adopted = tuner.launched(step, launch)
         if adopted is not None:
             self._adopted[adopted.name] = adopted
 
-    def _launch(
-        self, step: RegionStep, kernel: Kernel, values: list[Any], groups: int, *, timed: bool = False
-    ) -> float | None:
+    def _launch(self, kernel: Kernel, values: list[Any], groups: int, *, timed: bool = False) -> float | None:
         """Launch and wait; gives the seconds on the device where these are asked for."""
         compiled = self._compiled(kernel)
         queue = self.device.timing_queue if timed else self.device.queue
-        try:
-            compiled.set_args(*values)
-            size = (groups * kernel.work_group,)
-            if timed:
-                # No queue waits for another one: uploads may be under way in the first.
-                self.device.queue.finish()
-            event = cl.enqueue_nd_range_kernel(queue, compiled, size, (kernel.work_group,))
-            if timed:
-                event.wait()
-            assert self._memory is not None
-            self._memory.finish(self._written)
-            return (event.profile.end - event.profile.start) * 1e-9 if timed else None
-        except cl.Error as error:
-            raise KernelError(f"a launch on {self.device.traits.name} failed: {error}", element=step.name) from error
+        compiled.set_args(*values)
+        size = (groups * kernel.work_group,)
+        if timed:
+            # No queue waits for another one: uploads may be under way in the first.
+            self.device.queue.finish()
+        event = cl.enqueue_nd_range_kernel(queue, compiled, size, (kernel.work_group,))
+        if timed:
+            event.wait()
+        assert self._memory is not None
+        self._memory.finish(self._written)
+        return (event.profile.end - event.profile.start) * 1e-9 if timed else None
 
     def _bring(self, value: int, array: np.ndarray) -> None:
         assert self._memory is not None
@@ -273,8 +304,8 @@ class OpenCLExecutor(StepExecutor):
             self._carries[key] = np.zeros(self.plan.folds[argument.value].numbers, argument.dtype)
         return self._carries[key]
 
-    def _push(self, fold: int, kernel: Kernel, items: int, phase: int, blocks: int) -> None:
-        """Give a fold the blocks that are whole; keep the accumulators of the last one if it goes on."""
+    def _push(self, step: RegionStep, fold: int, kernel: Kernel, items: int, phase: int, blocks: int) -> None:
+        """Bring the results of blocks to the host, and give them to their fold when the slice has succeeded."""
         spec = self.plan.folds[fold]
         parts = []
         for part in range(len(spec.parts())):
@@ -282,6 +313,10 @@ class OpenCLExecutor(StepExecutor):
             assert self._memory is not None
             self._memory.fetch(("partial", fold, part), array[:blocks])
             parts.append(array[:blocks])
+        self.push_later(step.name, partial(self._push_blocks, fold, kernel, parts, items, phase))
+
+    def _push_blocks(self, fold: int, kernel: Kernel, parts: list[np.ndarray], items: int, phase: int) -> None:
+        """Give a fold the blocks that are whole; keep the accumulators of the last one if it goes on."""
         state = self.folds[fold]
         assert isinstance(state, Fold), "only canonical folds are reduced in kernels"
         if kernel.work == "records":
@@ -296,7 +331,8 @@ class OpenCLExecutor(StepExecutor):
         """Items without numbers: folds only count records."""
         for fold in step.region.folds:
             spec = self.plan.folds[fold]
-            self.folds[fold].push_records([np.empty((items, *spec.item), spec.dtype)] * spec.inputs)
+            nothing = [np.empty((items, *spec.item), spec.dtype)] * spec.inputs
+            self.push_later(step.name, partial(self.folds[fold].push_records, nothing))
 
     # -- sizes ------------------------------------------------------------------------------------
 
@@ -360,13 +396,7 @@ class OpenCLExecutor(StepExecutor):
 
     def close(self) -> None:
         """Release buffers and kernels."""
-        if self._memory is not None:
-            self._memory.close()
-            if self.tuner is None and time.monotonic() - self._opened_s > LONG_RUN_S:
-                # Compiled once more for keeping, which would be felt after a short run, or for all that was tried.
-                # Those are kept at exit.
-                save_new_programs()
-        self._memory = None
+        memory, self._memory = self._memory, None
         # On host devices a buffer keeps the array alive that it lies in.
         self._written = []
         self._kernels.clear()
@@ -374,6 +404,13 @@ class OpenCLExecutor(StepExecutor):
         self._carries.clear()
         self._padded.clear()
         super().close()
+        if memory is None or self._faults is None:
+            return
+        with self._faults.told():
+            memory.close()
+        if time.monotonic() - self._opened_s > LONG_RUN_S:
+            # Compiled once more for keeping, which would be felt after a short run; those are kept at exit.
+            save_new_programs()
 
 
 def _argument_types(kernel: Kernel) -> list[np.dtype | None]:

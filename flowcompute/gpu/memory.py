@@ -42,6 +42,10 @@ class Memory(ABC):
         """These values belong to a batch that is over."""
 
     @abstractmethod
+    def release(self, keys: set[Hashable]) -> None:
+        """Give back what these values took on a device of its own; what is asked for next may be smaller."""
+
+    @abstractmethod
     def close(self) -> None:
         """Release every buffer."""
 
@@ -89,6 +93,10 @@ class HostMemory(Memory):
         for key in self._kept.keys() & keys:
             del self._kept[key]
 
+    def release(self, keys: set[Hashable]) -> None:
+        """As `forget`: the arrays are their owners'."""
+        self.forget(keys)
+
     def close(self) -> None:
         """Release the buffers."""
         self._kept.clear()
@@ -107,7 +115,7 @@ class DeviceMemory(Memory):
         buffer = self._buffers.get(key)
         if buffer is None or buffer.size < size_bytes:
             if buffer is not None:
-                self._arena.give(buffer)
+                self._arena.give(self._buffers.pop(key))
             buffer = self._buffers[key] = self._arena.take(size_bytes)
         return buffer
 
@@ -143,6 +151,13 @@ class DeviceMemory(Memory):
     def forget(self, keys: set[Hashable]) -> None:
         """Upload these anew when they are asked for again."""
         self._current -= keys
+
+    def release(self, keys: set[Hashable]) -> None:
+        """Give their buffers back to the device."""
+        self.forget(keys)
+        for key in self._buffers.keys() & keys:
+            self._arena.give(self._buffers.pop(key))
+        self._arena.release_waiting()
 
     def close(self) -> None:
         """Release the buffers."""

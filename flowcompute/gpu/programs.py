@@ -45,7 +45,8 @@ def build(device: Device, text: str, options: Sequence[str] = ()) -> cl.Program:
     context = device.context
     with _LOCK:
         program = device.programs.pop(key, None)
-        if program is None:
+        # A device that was given up has a new context; nothing that was made in the old one can be used there.
+        if program is None or program.get_info(cl.program_info.CONTEXT) != context:
             program = _stored(device, context, key, every) or _compiled(device, context, key, text, every)
         device.programs[key] = program
         if len(device.programs) > _KEPT_IN_PROCESS:

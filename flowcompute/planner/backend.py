@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from flowcompute.elements.tally import Tally
-from flowcompute.strategy.roofline import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +96,9 @@ class Executor(ABC):
     tallies: Sequence[Tally] = ()
     """What was dropped, for each element of the pass that may drop records; `reset` leaves them as they are."""
 
+    notes: tuple[str, ...] = ()
+    """What it has done otherwise than planned, in words."""
+
     @abstractmethod
     def open(self) -> None:
         """Compile, allocate, upload and compute resident values that do not depend on the streams of the pass.
@@ -123,7 +125,8 @@ class Executor(ABC):
             By value id the records that were computed, from and to; they fill the beginning of the output.
 
         Raises:
-            RunError: naming element and records, if a host function or a kernel fails.
+            RunError: naming element and records, if a host function or a kernel fails; a
+                DeviceError where the device itself did, which loses what it held.
         """
 
     @abstractmethod
@@ -178,14 +181,6 @@ class Backend(ABC):
         Raises:
             KernelError: if a kernel does not compile.
         """
-
-    def measure(self, room_bytes: int) -> Limits | None:  # noqa: ARG002 - most have no limits to measure
-        """What the device can do at most, measured now; None where there is no device, or no room on the host.
-
-        Raises:
-            KernelError: if the device does not do what it is asked for.
-        """
-        return None
 
     @abstractmethod
     def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -21,8 +21,11 @@ Arrays = dict[int, np.ndarray]
 Made = dict[int, tuple[int, int]]
 """By value id: the records that were computed, from and to."""
 
-RunBatch = Callable[[Clock, int, int, Arrays, Mapping[int, np.ndarray]], Mapping[int, np.ndarray]]
-"""`run(clock, start, items, arrays, outputs)` computes a batch of a clock and gives all its values."""
+Slice = tuple[int, int, Mapping[int, np.ndarray]]
+"""Records of a batch that were computed together, from and to, and all values of theirs."""
+
+RunBatch = Callable[[Clock, int, int, Arrays, Mapping[int, np.ndarray]], Iterator[Slice]]
+"""`run(clock, start, items, arrays, outputs)` computes a batch of a clock, slice by slice; mostly there is one."""
 
 
 class Clockwork:
@@ -138,12 +141,12 @@ class Clockwork:
         if clock.length is not None and start + items > clock.length:
             raise self._wrong_length(clock, f"{start + items} or more")
         mine = {value: array[:items] for value, array in outputs.items() if value in clock.values}
-        values = self._run(clock, start, items, arrays, mine)
+        for first, stop, values in self._run(clock, start, items, arrays, mine):
+            self.starts[clock.id] = stop
+            for target, value, arm, inputs in self._feeds[clock.id]:
+                if not self._is_passed_over(target, value, arm):
+                    self._inlets[target][value].feed(arm, [values[i] for i in inputs], first)
         made.update(dict.fromkeys(mine, (start, start + items)))
-        self.starts[clock.id] = start + items
-        for target, value, arm, inputs in self._feeds[clock.id]:
-            if not self._is_passed_over(target, value, arm):
-                self._inlets[target][value].feed(arm, [values[i] for i in inputs], start)
 
     def _follow(self, outputs: Mapping[int, np.ndarray], made: Made) -> None:
         """Let each clock that has entries advance once."""

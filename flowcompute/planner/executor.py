@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,22 +14,22 @@ import numpy as np
 from flowcompute.batch import Batch
 from flowcompute.elements import Constant
 from flowcompute.elements.op import Kind
-from flowcompute.errors import FlowError, RunError
+from flowcompute.errors import DeviceFullError, DeviceWarning, FlowError, RunError
 from flowcompute.graph.graph import Node
 from flowcompute.planner.accumulator import Accumulator
 from flowcompute.planner.accumulators import HostFold
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.canonical import ORDER_VERSION
-from flowcompute.planner.clockwork import Clockwork, Made
+from flowcompute.planner.clockwork import Arrays, Clockwork, Made, Slice
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.host_call import call_host, read_only
+from flowcompute.planner.inlet import span
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.scan import make_scan
 from flowcompute.planner.scan_order import Carry, Scan
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.planner.storage import view_array
 from flowcompute.planner.try_inlet import find_attempts, seconds_of
-from flowcompute.planner.work import bytes_of_record
 
 
 class StepExecutor(Executor):
@@ -46,29 +48,46 @@ class StepExecutor(Executor):
         self.bases: dict[int, np.ndarray] = {}
         self.folds: dict[int, Accumulator] = {}
         self.start = 0
+        self._offset = 0
+        self._most: dict[int, int] = {}
+        self._notes: dict[int, str] = {}
+        self._pushes: list[tuple[str, Callable[[], None]]] = []
         self._clock: Clock | None = None
         self._attempts = find_attempts(plan.graph, self.one_pass, resident)
         self.tallies = tuple(attempt.tally for attempt in self._attempts.values())
-        self._clockwork = Clockwork(plan, self.one_pass, self._run_batch, self._attempts)
+        self._clockwork = Clockwork(plan, self.one_pass, self._run_slices, self._attempts)
         self._scans: dict[int, Carry] = {}
         self._scratch: dict[int, np.ndarray] = {}
         steps = (*self.one_pass.before, *self.one_pass.steps, *self.one_pass.after)
         self._seconds: dict[str, list[float]] = {step.name: [0, 0.0] for step in steps}
         self._records = {step.name: 0 for clock in self.one_pass.clocks for step in clock.steps}
-        self._record_bytes = {
-            step.name: bytes_of_record(plan.graph, step) for step in steps if step.name in self._records
-        }
+        self._record_bytes = {step.name: self._bytes_of_record(step) for step in steps if step.name in self._records}
 
     # -- for subclasses -----------------------------------------------------------------------
 
     @abstractmethod
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
-        """Compute a region over `items` records (1 when resident) into `outputs`, and push its folds' blocks."""
+        """Compute a region over `items` records (1 when resident) into `outputs`.
+
+        Its folds' blocks are pushed by `push_later`, so that a slice that fails has changed nothing.
+        """
 
     def make_carry(self, step: RegionStep) -> Carry | None:
         """What the scan in a region carries, at its beginning; None where there is no scan."""
         del step
         return None
+
+    def begin_scan(self, step: Step, scan: Carry) -> Callable[[], None]:
+        """A scan is about to take the records of a slice; the result takes them back."""
+        del step
+        return scan.mark()
+
+    def make_room(self) -> None:
+        """Give back what a device holds for streams: the slices that follow are smaller."""
+
+    def push_later(self, step: str, push: Callable[[], None]) -> None:
+        """Give something to a fold once all steps of the slice in hand have succeeded."""
+        self._pushes.append((step, push))
 
     def array(self, value: int) -> np.ndarray:
         """The array of a value: of the batch, or whole when resident."""
@@ -94,7 +113,7 @@ class StepExecutor(Executor):
                 self._scans[step.node.id] = make_scan(step.node)
             elif isinstance(step, RegionStep) and (carry := self.make_carry(step)) is not None:
                 self._scans[step.region.anchor or 0] = carry
-        self._clockwork = Clockwork(self.plan, self.one_pass, self._run_batch, self._attempts)
+        self._clockwork = Clockwork(self.plan, self.one_pass, self._run_slices, self._attempts)
 
     def wants(self) -> int | None:
         """The root clock to be fed next; see `Executor.wants`."""
@@ -112,12 +131,65 @@ class StepExecutor(Executor):
         """Compute with what waits."""
         return self._clockwork.drain(outputs)
 
+    # -- batches --------------------------------------------------------------------------------
+
+    def _run_slices(
+        self, clock: Clock, start: int, items: int, arrays: Arrays, outputs: Mapping[int, np.ndarray]
+    ) -> Iterator[Slice]:
+        """A batch of a clock in slices that the device has room for, usually one."""
+        done = 0
+        while True:
+            stop = min(items, done + self._most.get(clock.id, items))
+            mine = {value: array[done:stop] for value, array in outputs.items()}
+            self._offset = done
+            take_back: list[Callable[[], None]] = []
+            try:
+                scans = ((step, self._scans.get(_scan_in(step))) for step in clock.steps)
+                take_back = [self.begin_scan(step, scan) for step, scan in scans if scan is not None]
+                part = _sliced(clock, arrays, done, stop) if stop - done < items else dict(arrays)
+                values = self._run_batch(clock, start + done, stop - done, part, mine)
+            except DeviceFullError as error:
+                for undo in take_back:
+                    undo()
+                self._take_less(clock, stop - done, error)
+                continue
+            yield start + done, start + stop, values
+            done = stop
+            if done == items:
+                return
+
+    def _take_less(self, clock: Clock, items: int, error: DeviceFullError) -> None:
+        """There was no room for so many records: smaller slices of this clock from now on.
+
+        Raises:
+            DeviceFullError: if that was the smallest slice.
+        """
+        name = self.plan.backend.traits.name
+        if items <= clock.granule:
+            raise DeviceFullError(
+                f"device {name} has no room for the smallest batch",
+                element=error.element,
+                site=error.site,
+                records=error.records,
+                expected=f"room for {items} records at a time",
+                got="; ".join(filter(None, (error.message, error.got))),
+                hint="free memory of the device, or choose another one with device=",
+            ) from error
+        less = max(clock.granule, items // 2 // clock.granule * clock.granule)
+        note = f"no room on {name} for {items} records of {error.element} at a time: {less} from there on"
+        if clock.id not in self._notes:
+            warnings.warn(f"{note} ({error.got})", DeviceWarning, stacklevel=2)
+        self._most[clock.id], self._notes[clock.id] = less, note
+        self.notes = tuple(self._notes.values())
+        self.make_room()
+
     def _run_batch(
         self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
     ) -> Mapping[int, np.ndarray]:
-        """The steps of a clock on a batch; gives all values of the batch."""
+        """The steps of a clock on a slice; gives all values of it. Nothing has changed where one of them fails."""
         self._clock, self.start = clock, start
         self.values, self.bases = arrays, {}
+        self._pushes.clear()
         for entry in clock.entries:
             if entry.node is not None and entry.node.kind is Kind.WINDOW:
                 self.bases[entry.value] = arrays[entry.value]
@@ -125,18 +197,23 @@ class StepExecutor(Executor):
         for value, array in outputs.items():
             if value in arrays:
                 np.copyto(array, arrays[value])
+        try:
+            for step in clock.steps:
+                self._timed(step.name, partial(self._run_step, step, outputs, start, items))
+            for name, push in self._pushes:
+                self._timed(name, push)
+        except FlowError as error:
+            error.records = error.records or (start, start + items)
+            raise
         for step in clock.steps:
-            began = time.perf_counter()
-            try:
-                self._run_step(step, outputs, start, items)
-            except FlowError as error:
-                error.records = error.records or (start, start + items)
-                raise
-            spent = self._seconds[step.name]
-            spent[0] += 1
-            spent[1] += time.perf_counter() - began
+            self._seconds[step.name][0] += 1
             self._records[step.name] += items
         return self.values
+
+    def _timed(self, step: str, work: Callable[[], None]) -> None:
+        began = time.perf_counter()
+        work()
+        self._seconds[step][1] += time.perf_counter() - began
 
     def _windows(self, node: Node, base: np.ndarray) -> np.ndarray:
         """Overlapping records `(items, size, *item)` as a view of what they lie in."""
@@ -190,6 +267,21 @@ class StepExecutor(Executor):
         bytes_ = self._record_bytes
         return {name: (n, n * bytes_[name][0], n * bytes_[name][1]) for name, n in self._records.items()}
 
+    def _bytes_of_record(self, step: Step) -> tuple[int, int]:
+        inputs = step.region.inputs if isinstance(step, RegionStep) else step.node.inputs
+        outputs = step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
+        made = sum(self.nodes[i].spec.item_bytes for i in outputs if self.nodes[i].spec.is_stream)
+        read: dict[int, int] = {}
+        for node in (self.nodes[i] for i in inputs if self.nodes[i].spec.is_stream):
+            size, base = node.spec.item_bytes, node
+            while base.kind in (Kind.VIEW, Kind.WINDOW):
+                # Windows overlap: each brings the records of one step.
+                size = size * base.attrs["step"] // base.attrs["size"] if base.kind is Kind.WINDOW else size
+                base = self.nodes[base.inputs[0]]
+            read[base.id] = read.get(base.id, 0) + size
+        # Views of one value lie in the same memory.
+        return sum(min(size, self.nodes[i].spec.item_bytes) for i, size in read.items()), made
+
     def close(self) -> None:
         """Drop the arrays of this pass; resident values belong to the run."""
         self.values, self.bases, self._scratch = {}, {}, {}
@@ -225,7 +317,7 @@ class StepExecutor(Executor):
             return
         node = step.node
         if node.kind is Kind.FOLD:
-            self._push_records(node, items)
+            self.push_later(step.name, partial(self._push_records, node, [self.array(i) for i in node.inputs], items))
             return
         self.values[node.id] = self._alone(step, outputs, start, items)
         if node.id in outputs and self.values[node.id] is not outputs[node.id]:
@@ -250,8 +342,7 @@ class StepExecutor(Executor):
             return made
         return self._call(step, (start, start + items))
 
-    def _push_records(self, node: Node, items: int) -> None:
-        arrays = [self.array(i) for i in node.inputs]
+    def _push_records(self, node: Node, arrays: list[np.ndarray], items: int) -> None:
         if node.id in self.plan.folds:
             shape = (items, *self.plan.folds[node.id].item)
             arrays = [np.broadcast_to(array, shape) for array in arrays]
@@ -274,13 +365,30 @@ class StepExecutor(Executor):
             )
 
     def _between(self, value: int, items: int) -> np.ndarray:
-        """Memory for a value that only other steps take, made once."""
+        """Memory for a value that only other steps take, made once; of the slices of a batch each has its part."""
         if value not in self._scratch:
             spec = self.nodes[value].spec
             room = self.one_pass.clock_of(value).batch_items
             self._scratch[value] = np.empty((room, *spec.shape), spec.dtype)
-        return self._scratch[value][:items]
+        return self._scratch[value][self._offset : self._offset + items]
 
     def _call(self, step: NodeStep, records: tuple[int, int] | None) -> np.ndarray:
         """The result of a host function."""
         return call_host(step.node, [read_only(self.array(i)) for i in step.node.inputs], records)
+
+
+def _scan_in(step: Step) -> int:
+    """The node whose carry a step may have; -1 where it has none."""
+    if isinstance(step, NodeStep):
+        return step.node.id
+    return -1 if step.region.anchor is None else step.region.anchor
+
+
+def _sliced(clock: Clock, arrays: Arrays, begin: int, stop: int) -> Arrays:
+    """The same records of all values; of a window those that its records overlap in."""
+    part = {value: array[begin:stop] for value, array in arrays.items()}
+    for entry in clock.entries:
+        if entry.node is not None and entry.node.kind is Kind.WINDOW:
+            size, step = span(entry.node)
+            part[entry.value] = arrays[entry.value][begin * step : (stop - 1) * step + size]
+    return part

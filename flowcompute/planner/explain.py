@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowcompute.elements import Compute, Destination
@@ -77,7 +77,9 @@ def _bytes(size: int) -> str:
     raise AssertionError
 
 
-def describe_run(plan: Plan, progress: Progress, metrics: Mapping[str, Any], kept: Checkpoints) -> str:
+def describe_run(
+    plan: Plan, progress: Progress, metrics: Mapping[str, Any], kept: Checkpoints, said: Sequence[str] = ()
+) -> str:
     """The graph after (or during) a run: what each element has done."""
     ended = "resolved" if progress.items == progress.total_items else "stopped"
     state = ended if progress.done else "running"
@@ -93,7 +95,8 @@ def describe_run(plan: Plan, progress: Progress, metrics: Mapping[str, Any], kep
     dropped = f", {progress.skipped} skipped" if progress.skipped else ""
     total = f"{progress.items} items in {progress.seconds:.3f} s{dropped}"
     saved = f"\n{kept}" if kept.count else ""
-    return f"{total}{saved}\n{draw_tree(plan.graph, notes=notes)}"
+    unplanned = "".join(f"\n{line}" for line in said)
+    return f"{total}{saved}{unplanned}\n{draw_tree(plan.graph, notes=notes)}"
 
 
 def plan_dot(plan: Plan) -> str:

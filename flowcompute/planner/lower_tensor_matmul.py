@@ -166,7 +166,6 @@ class _Lowering:
             units=one.units,
             lanes=LANES,
             tile=(tile.rows, place.across),
-            tensor=self.exact,
         )
 
     # -- operands into local memory ---------------------------------------------------------------------

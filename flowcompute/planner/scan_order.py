@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ class Carry(ABC):
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
+
+    def mark(self) -> Callable[[], None]:
+        """Note where it stands; the result puts it back there, once."""
+        return partial(self.restore, self.snapshot())
 
 
 class Scan(Carry):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from flowcompute.metrics import NodeMetrics
 from flowcompute.planner.chosen import complete_strategy
 from flowcompute.planner.plan import Plan
 from flowcompute.strategy import Strategy, Tuning
@@ -17,13 +16,8 @@ class RunTuner(Protocol):
 
     plan: Plan
 
-    def finish(self, cancelled: Callable[[], bool], rows: Mapping[str, NodeMetrics]) -> tuple[Strategy, Tuning]:
-        """After the end of a complete run: the strategy for the next one, and how it was found.
-
-        Args:
-            cancelled: whether to stop.
-            rows: what the stages of the run did.
-        """
+    def finish(self, cancelled: Callable[[], bool]) -> tuple[Strategy, Tuning]:
+        """After the end of a complete run: the strategy for the next one, and how it was found."""
 
 
 class Chosen:
@@ -40,12 +34,12 @@ class Chosen:
         self.strategy, self.tuning = complete_strategy(plan), plan.tuning
         self._tuner = tuner
 
-    def finish(self, cancelled: Callable[[], bool], rows: Mapping[str, NodeMetrics]) -> None:
+    def finish(self, cancelled: Callable[[], bool]) -> None:
         """Let the tuner try what is left; the results are there, and nothing that goes wrong now takes them away."""
         if self._tuner is None:
             return
         try:
-            self.strategy, self.tuning = self._tuner.finish(cancelled, rows)
+            self.strategy, self.tuning = self._tuner.finish(cancelled)
         except Exception as error:  # noqa: BLE001 - told in `tuning`
             note = f"tuning failed: {type(error).__name__}: {error}"
             self.tuning = replace(self.tuning, notes=(*self.tuning.notes, note))

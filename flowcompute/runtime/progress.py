@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from rich.console import Console
@@ -101,11 +101,13 @@ class Display:
 
 
 def _now(record: RunRecord) -> str:
-    return describe(record.progress, record.bottleneck, record.kept)
+    return describe(record.progress, record.bottleneck, record.kept, record.notes)
 
 
-def describe(progress: Progress, bottleneck: str | None, kept: Checkpoints | None = None) -> str:
-    """One line: items, share, pace, time left, bottleneck, age of the newest checkpoint."""
+def describe(
+    progress: Progress, bottleneck: str | None, kept: Checkpoints | None = None, notes: Sequence[str] = ()
+) -> str:
+    """One line: items, share, pace, time left, bottleneck, age of the newest checkpoint, what was not planned."""
     parts = [f"{progress.items:,} of {'?' if progress.total_items is None else f'{progress.total_items:,}'} items"]
     if progress.fraction is not None:
         parts[0] += f" ({progress.fraction:.0%})"
@@ -121,4 +123,4 @@ def describe(progress: Progress, bottleneck: str | None, kept: Checkpoints | Non
         parts.append(f"busiest: {bottleneck}")
     if kept is not None and kept.age_s is not None and not progress.done:
         parts.append(f"checkpoint {kept.age_s:.0f} s ago")
-    return ", ".join(parts)
+    return "; ".join((", ".join(parts), *notes))

@@ -167,6 +167,7 @@ class ComputeRecord(StageRecord):
     Attributes:
         steps: step name -> (batches, seconds busy), as of the last batch.
         launches: kernels launched so far.
+        notes: what was done otherwise than planned.
         log: the launches of each step, where they are counted.
     """
 
@@ -174,6 +175,7 @@ class ComputeRecord(StageRecord):
         super().__init__("compute", label)
         self.steps: Mapping[str, tuple[int, float]] = {}
         self.launches = 0
+        self.notes: tuple[str, ...] = ()
         self.log: LaunchLog | None = None
         self._traffic: Mapping[str, tuple[int, int, int]] = {}
         self._recent: StepsHistory | None = None
@@ -187,6 +189,7 @@ class ComputeRecord(StageRecord):
         """Note what the executor has done; called between its calls, never during one."""
         self.steps = executor.step_seconds()
         self.launches = executor.launches
+        self.notes = executor.notes
         self._traffic = executor.step_traffic()
         if self._recent is not None:
             self._recent.note(self.steps, self._traffic)
@@ -324,6 +327,11 @@ class RunRecord:
     def launches(self) -> int:
         """Kernels launched."""
         return sum(each.compute.launches for each in tuple(self.passes))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done otherwise than planned."""
+        return tuple(dict.fromkeys(note for each in tuple(self.passes) for note in each.compute.notes))
 
     @property
     def bytes_read(self) -> int:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 
 from flowcompute.metrics import Checkpoints, Metrics, Progress, Skipped
 from flowcompute.observe.observers import Observers
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.policies import policies
-from flowcompute.planner.rooflines import rooflines
 from flowcompute.runtime.chosen import Chosen
 from flowcompute.runtime.record import RunRecord
-from flowcompute.strategy import Strategy, Tuning, load_limits
+from flowcompute.strategy import Strategy, Tuning
 
 
 class Watched(ABC):
@@ -53,15 +51,19 @@ class Watched(ABC):
 
     @property
     def tuning(self) -> Tuning:
-        """What was tried to find the strategy, what came of it, and how near regions came to what the device can do."""
+        """What was tried to find the strategy, and what came of it."""
         self._check_usable("ask a run for its trials")
-        done = rooflines(self.plan, self._record.metrics({}), load_limits(self.plan.backend.traits.kind))
-        return replace(self._chosen.tuning, rooflines=done)
+        return self._chosen.tuning
 
     @property
     def checkpoints(self) -> Checkpoints:
         """How many checkpoints it has taken, and what they have cost."""
         return self._watched().kept
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What it does otherwise than planned, in words: smaller batches where its device has no room for them."""
+        return self._watched().notes
 
     @property
     def bottleneck(self) -> str | None:

@@ -1,0 +1,88 @@
+"""A driver that fails on demand: out of memory, or lost from some call on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+from unittest import mock
+
+from flowcompute.gpu._cl import cl
+
+FULL, RESOURCES, LOST, REFUSED = -4, -5, -36, -54
+"""MEM_OBJECT_ALLOCATION_FAILURE, OUT_OF_RESOURCES, INVALID_COMMAND_QUEUE, INVALID_WORK_GROUP_SIZE."""
+
+_CALLS = ("Buffer", "enqueue_nd_range_kernel", "enqueue_copy", "enqueue_map_buffer")
+
+
+def driver_error(code: int, routine: str) -> cl.Error:
+    """What pyopencl raises."""
+    kind = {FULL: cl.MemoryError, RESOURCES: cl.RuntimeError}.get(code, cl.LogicError)
+    return kind(cl._cl._ErrorRecord(msg="", code=code, routine=routine))
+
+
+class FaultyDriver:
+    """While it is entered, pyopencl's allocations, launches, copies and waits are counted, and some fail.
+
+    Args:
+        fail_at: which call fails, from 0; None for none.
+        code: the OpenCL error it fails with.
+        lost: whether everything fails from there on, until a new context is made.
+        most_bytes: the largest buffer that there is room for.
+
+    Attributes:
+        calls: the calls so far, the failed ones included.
+    """
+
+    def __init__(
+        self, fail_at: int | None = None, code: int = FULL, *, lost: bool = False, most_bytes: int | None = None
+    ) -> None:
+        self.calls: list[str] = []
+        self._fail_at, self._code, self._most_bytes = fail_at, code, most_bytes
+        self._lost = lost
+        self._broken = False
+        self._patches: list[Any] = []
+
+    def __enter__(self) -> Self:
+        for name in _CALLS:
+            self._patch(cl, name, getattr(cl, name))
+        self._patch(cl.CommandQueue, "finish", cl.CommandQueue.finish)
+        self._patch(cl.Event, "wait", cl.Event.wait)
+        make = cl.Context
+
+        def context(*arguments: Any, **options: Any) -> Any:
+            self._broken = False
+            return make(*arguments, **options)
+
+        self._patches.append(mock.patch.object(cl, "Context", context))
+        for patch in self._patches:
+            patch.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for patch in reversed(self._patches):
+            patch.stop()
+
+    def _patch(self, owner: Any, name: str, real: Callable[..., Any]) -> None:
+        def call(*arguments: Any, **options: Any) -> Any:
+            self._step(name, arguments)
+            return real(*arguments, **options)
+
+        self._patches.append(mock.patch.object(owner, name, call))
+
+    def _step(self, name: str, arguments: tuple[Any, ...]) -> None:
+        index = len(self.calls)
+        self.calls.append(name)
+        if self._broken:
+            raise driver_error(LOST, name)
+        if name == "Buffer" and self._most_bytes is not None and _size(arguments) > self._most_bytes:
+            raise driver_error(FULL, name)
+        if index == self._fail_at:
+            self._broken = self._lost
+            raise driver_error(self._code, name)
+
+
+def _size(arguments: tuple[Any, ...]) -> int:
+    return arguments[2] if len(arguments) > 2 else 0

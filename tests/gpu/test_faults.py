@@ -1,0 +1,191 @@
+"""A device that runs out of memory, refuses, or is lost, at every call of its driver."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+import warnings
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.elements import Element
+from flowcompute.gpu.device import Device
+from flowcompute.runtime.starting import start
+from tests.gpu.faulty_driver import FULL, LOST, REFUSED, RESOURCES, FaultyDriver
+from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
+
+DATA = np.random.default_rng(7).standard_normal((3000, 8), dtype=np.float32)
+MEMORY = 1 << 20
+
+
+def some_of_everything() -> tuple[Element, ...]:
+    """A scan, a softmax, folds of columns and on the host, windows, a selection, runs, a host function."""
+    x = fc.source(DATA)
+    y = fc.nn.softmax(x)
+    picked = x[x[:, 0] > 0][:, 1]
+    windows = fc.window(x[:, 0] * 2, size=5).mean(axis=1)
+    shifted = fc.host(lambda a: a - 1, y[:, 0], shape=(), dtype="f4")
+    return (fc.cumulative_sum(x, axis=0) - y, y.sum(axis=0), windows, picked, fc.cut(picked, 7, tail="drop"), shifted)
+
+
+def two_kernels(path: Path) -> tuple[Element, ...]:
+    """Two kernels that depend on each other, a scan and a fold, and a file."""
+    x = fc.source(DATA[:300])
+    return (x.sum(axis=0), (fc.cumulative_sum(x, axis=0) * 2) >> fc.save(path), fc.nn.softmax(x))
+
+
+def same(left: object, right: object) -> bool:
+    return np.asarray(left).tobytes() == np.asarray(right).tobytes()
+
+
+def assert_nothing_is_left(folder: Path) -> None:
+    assert not [one.name for one in threading.enumerate() if one.name.startswith("flowcompute-")]
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("most_bytes", [60_000, 2_000])
+def test_slices_change_no_bit(most_bytes: int) -> None:
+    expected = resolve_on_gpu(*some_of_everything(), memory=MEMORY)
+    with FaultyDriver(most_bytes=most_bytes), pytest.warns(fc.DeviceWarning, match="no room on .* records of "):
+        run = start(plan_for_gpu(*some_of_everything(), memory=MEMORY), progress=False).wait()
+    assert [same(*pair) for pair in zip(run.values, expected, strict=True)] == [True] * len(expected)
+    assert any("from there on" in note for note in run.notes)
+
+
+def test_a_limit_of_all_buffers_together_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = resolve_on_gpu(*some_of_everything(), memory=MEMORY)
+    device = gpu_shaped().device
+    plan = plan_for_gpu(*some_of_everything(), memory=MEMORY)
+    monkeypatch.setattr(device, "traits", dataclasses.replace(device.traits, memory_bytes=60_000))
+    with pytest.warns(fc.DeviceWarning, match="the limit is 60000 bytes"):
+        run = start(plan, progress=False).wait()
+    assert [same(*pair) for pair in zip(run.values, expected, strict=True)] == [True] * len(expected)
+
+
+def test_blocks_that_a_kernel_reduces_are_the_floor() -> None:
+    total = fc.source(DATA[:, 0].copy()).sum()
+    with (
+        FaultyDriver(most_bytes=1000),
+        pytest.warns(fc.DeviceWarning),
+        pytest.raises(fc.DeviceFullError) as caught,
+    ):
+        resolve_on_gpu(total, memory=MEMORY)
+    error = caught.value
+    assert (error.element, error.records) == ("sum", (0, 1024))
+    assert error.expected == "room for 1024 records at a time"
+    assert "MEM_OBJECT_ALLOCATION_FAILURE" in str(error)
+    assert "device=" in str(error)
+
+
+def run_two_kernels(path: Path) -> fc.Run:
+    plan = plan_for_gpu(*two_kernels(path), memory=MEMORY, strategy=fc.Strategy(batch_bytes=5_000))
+    assert plan.batch_items < 300
+    return start(plan, progress=False).wait()
+
+
+@pytest.mark.parametrize("code", [FULL, RESOURCES])
+def test_every_call_may_find_no_room_once(tmp_path: Path, code: int) -> None:
+    path = tmp_path / "y.npy"
+    with FaultyDriver() as sound:
+        expected = run_two_kernels(path).values[::2]
+    written = path.read_bytes()
+    for k, call in enumerate(sound.calls):
+        path.unlink()
+        with FaultyDriver(k, code), warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            run = run_two_kernels(path)
+        assert [same(*pair) for pair in zip(run.values[::2], expected, strict=True)] == [True, True], k
+        assert path.read_bytes() == written, k
+        # An allocation is tried again, when what waits for its next user has been given back.
+        assert len(told) == len(run.notes) == (call != "Buffer"), k
+
+
+def test_every_call_may_lose_the_device(tmp_path: Path) -> None:
+    path = tmp_path / "y.npy"
+    with FaultyDriver() as sound:
+        run_two_kernels(path)
+    path.unlink()
+    for k in range(len(sound.calls)):
+        # Kept, since a new context means to compile again.
+        with (
+            mock.patch.object(Device, "give_up") as given_up,
+            FaultyDriver(k, LOST, lost=True),
+            pytest.raises(fc.DeviceError, match="failed") as caught,
+        ):
+            run_two_kernels(path)
+        error = caught.value
+        assert error.element is not None, k
+        assert error.site is not None, k
+        assert error.records in ((0, 156), (156, 300)), k
+        assert error.site.file == __file__
+        assert "checkpoint=" in str(error)
+        assert given_up.called, k
+        assert_nothing_is_left(tmp_path)
+
+
+def test_the_next_run_starts_the_device_anew(tmp_path: Path) -> None:
+    device, doubled = gpu_shaped().device, fc.source(DATA) * 2
+    with FaultyDriver() as sound:
+        resolve_on_gpu(doubled)
+    for call in ("Buffer", "enqueue_nd_range_kernel"):
+        context = device.context
+        with FaultyDriver(sound.calls.index(call), LOST, lost=True), pytest.raises(fc.DeviceError):
+            resolve_on_gpu(doubled)
+        assert device.is_given_up(context)
+        device.give_up(context)
+        assert device.programs == {}
+        assert np.array_equal(resolve_on_gpu(doubled)[0], DATA * 2)
+
+
+def test_a_poisoned_context_that_claims_to_be_full_is_lost(tmp_path: Path) -> None:
+    """As NVIDIA's after a kernel that went astray."""
+    with FaultyDriver() as sound:
+        run_two_kernels(tmp_path / "y.npy")
+    with (
+        mock.patch.object(Device, "give_up"),
+        FaultyDriver(sound.calls.index("finish"), RESOURCES, lost=True),
+        pytest.raises(fc.DeviceError, match="OUT_OF_RESOURCES") as caught,
+    ):
+        run_two_kernels(tmp_path / "y.npy")
+    assert type(caught.value) is fc.DeviceError
+
+
+def test_a_launch_that_is_refused_is_the_kernels_error(tmp_path: Path) -> None:
+    context = gpu_shaped().device.context
+    with FaultyDriver() as sound:
+        run_two_kernels(tmp_path / "y.npy")
+    launch = sound.calls.index("enqueue_nd_range_kernel")
+    with FaultyDriver(launch, REFUSED), pytest.raises(fc.KernelError, match="refuses a launch") as caught:
+        run_two_kernels(tmp_path / "y.npy")
+    assert caught.value.records is not None
+    assert not gpu_shaped().device.is_given_up(context)
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy"])
+def test_a_job_goes_on_from_its_checkpoint(tmp_path: Path, device: str) -> None:
+    """On the device started anew, or on another one."""
+    data = np.arange(40_000).reshape(5000, 8)
+
+    def job() -> tuple[Element, ...]:
+        x = fc.source(data)
+        return ((x * 3) >> fc.save(tmp_path / "y.npy"), x.sum(axis=0))
+
+    options = {"checkpoint": tmp_path / "kept", "checkpoint_every": 0, "memory": MEMORY, "progress": False}
+    small = fc.Strategy(batch_bytes=64 << 10)
+    with FaultyDriver() as sound:
+        fc.plan(*job(), memory=MEMORY)
+        expected = fc.resolve(*job(), memory=MEMORY, device="cpu", strategy=small)
+    written = (tmp_path / "y.npy").read_bytes()
+    (tmp_path / "y.npy").unlink()
+    with FaultyDriver(len(sound.calls) // 2, LOST, lost=True), pytest.raises(fc.DeviceError):
+        fc.resolve(*job(), device="cpu", strategy=small, **options)
+    assert " of 5,000 items" in str(fc.thaw(tmp_path / "kept"))
+    with pytest.warns(fc.CheckpointWarning, match="goes on on") if device == "numpy" else contextlib.nullcontext():
+        run = fc.run(*job(), device=device, **options)
+    assert run.values[1].tolist() == expected[1].tolist()
+    assert (tmp_path / "y.npy").read_bytes() == written
