@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from flowcompute.checkpoint import CheckpointFolder
+from flowcompute.checkpoint import CheckpointFolder, absolute_path
 from flowcompute.checkpoint.rebuild import rebuild_job
 from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
@@ -28,7 +28,11 @@ def thaw(path: str | os.PathLike[str], *, bind: Mapping[str, object] | None = No
     Raises:
         CheckpointError: if there is no checkpoint that can be used.
     """
-    return Frozen(os.path.abspath(path), dict(bind or {}))
+    if not isinstance(bind, Mapping | None):
+        raise CheckpointError(
+            "bind= is given by the names of elements", got=type(bind).__name__, hint='as bind={"name": function}'
+        )
+    return Frozen(absolute_path(path), dict(bind or {}))
 
 
 class Frozen:
@@ -62,7 +66,10 @@ class Frozen:
             return rebuild_job(self._job["graph"], folder.get_blob, self._bind)
 
     def start(self, **options: Any) -> Run:
-        """Go on in the background; gives the running `Run`. Options as for `fc.start`, but for `precision`.
+        """Go on in the background; gives the running `Run`.
+
+        Args:
+            options: as for `fc.start`, but for `checkpoint` and `precision`, which are kept.
 
         Raises:
             CheckpointError: if the job cannot go on.
@@ -72,8 +79,7 @@ class Frozen:
             raise CheckpointError(
                 "a flow was frozen, which has no data of its own", hint="with frozen.flow() as flow: ..."
             )
-        if "checkpoint" in options or "precision" in options:
-            raise CheckpointError("a frozen job keeps its checkpoint and its precision", hint="leave these options out")
+        _refuse(options, "checkpoint", "precision")
         return start(*self.elements(), checkpoint=self.path, precision=self._job["precision"], **options)
 
     def run(self, **options: Any) -> Run:
@@ -86,13 +92,17 @@ class Frozen:
         return values[0] if len(values) == 1 else values
 
     def flow(self, **options: Any) -> FlowOpener:
-        """Open the frozen flow again, by `with` or `async with`; options as for `fc.open_flow`, but for `mode`.
+        """Open the frozen flow again, by `with` or `async with`.
+
+        Args:
+            options: as for `fc.open_flow`, but for `checkpoint`, `precision` and `mode`, which are kept.
 
         Raises:
             CheckpointError: if a run was frozen, or it cannot go on.
         """
         if self._job["flow"] is None:
             raise CheckpointError("a run was frozen, not a flow", hint="call .resolve()")
+        _refuse(options, "checkpoint", "precision", "mode")
         return open_flow(
             *self.elements(),
             mode=self._job["flow"],
@@ -113,6 +123,14 @@ class Frozen:
 
     def __repr__(self) -> str:
         return f"<Frozen {self}>"
+
+
+def _refuse(options: Mapping[str, Any], *kept: str) -> None:
+    """Refuse options that the checkpoint says."""
+    if given := [name for name in kept if name in options]:
+        raise CheckpointError(
+            f"a frozen job keeps its {' and its '.join(given)}", hint=f"leave {' and '.join(given)} out"
+        )
 
 
 def _progress(kept: Mapping[str, Any], *, done: bool) -> Progress:

@@ -60,7 +60,7 @@ class CheckpointFolder:
         Raises:
             CheckpointError: if there is one, if it is being made by another process, or if the disk refuses.
         """
-        path = _absolute(path)
+        path = absolute_path(path)
         folder = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.building")
         _require_absent(path, files)
         with naming("create", folder):
@@ -85,7 +85,7 @@ class CheckpointFolder:
         Raises:
             CheckpointError: if there is none, if another process has it (which is named), or if the disk refuses.
         """
-        path = _absolute(path)
+        path = absolute_path(path)
         _require_checkpoint(path, files)
         return cls(path, path, files, take(files, path, path), None)
 
@@ -96,14 +96,14 @@ class CheckpointFolder:
         Raises:
             CheckpointError: if there is none.
         """
-        path = _absolute(path)
+        path = absolute_path(path)
         _require_checkpoint(path, files)
         return cls(path, path, files, None, None)
 
     @staticmethod
     def exists(path: str | os.PathLike[str], files: Files = FILES) -> bool:
         """Whether something is at this path. An empty folder counts as nothing: a checkpoint never is one."""
-        path = _absolute(path)
+        path = absolute_path(path)
         with naming("look at", path):
             try:
                 return bool(files.list_folder(path))
@@ -375,7 +375,12 @@ class CheckpointFolder:
             raise ValueError("the checkpoint was opened by peek: nothing can be written")
 
 
-def _absolute(path: str | os.PathLike[str]) -> str:
+def absolute_path(path: str | os.PathLike[str]) -> str:
+    """Where a checkpoint is meant to be.
+
+    Raises:
+        CheckpointError: if no folder can have this path.
+    """
     try:
         return os.path.abspath(path_text(path))
     except ValueError as error:

@@ -25,6 +25,7 @@ from flowcompute.cli.running import (
     add_observe,
     add_progress,
     add_run_options,
+    measured,
     observe_options,
     print_results,
 )
@@ -33,6 +34,7 @@ from flowcompute.demo import run_demo, summary
 from flowcompute.elements import Source
 from flowcompute.errors import CheckpointWarning, DestinationError, FlowError
 from flowcompute.files import FILES, explain
+from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device import describe_devices, select_device
 
 FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
@@ -101,6 +103,9 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(act=_demo)
 
     devices = commands.add_parser("devices", help="what can compute on this machine")
+    devices.add_argument(
+        "--measure", action="store_true", help="also measure what each can do at most, and keep that for rooflines"
+    )
     devices.set_defaults(act=_devices)
 
     inspect = commands.add_parser("inspect", help="what a file holds, or what a job is made of")
@@ -169,7 +174,7 @@ def _demo(options: argparse.Namespace) -> None:
     console.print(summary(report))
 
 
-def _devices(_options: argparse.Namespace) -> None:
+def _devices(options: argparse.Namespace) -> None:
     rows = describe_devices()
     table = Table(box=None, pad_edge=False)
     for heading in ("device=", "name", "what it is", "memory", "units", "float64", "driver"):
@@ -184,6 +189,8 @@ def _devices(_options: argparse.Namespace) -> None:
     console.print(table)
     # Without a device this raises, and says what to install.
     console.print(Text(f"\n{select_device('auto', needs_float64=False).traits.reason}"))
+    for row in rows if options.measure else ():
+        console.print(Text(f"{row.spec}: {measured(OpenCLBackend.select(row.spec, False), again=True)}"))
 
 
 def _inspect(options: argparse.Namespace) -> None:

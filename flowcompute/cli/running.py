@@ -6,8 +6,10 @@ import argparse
 import sys
 from typing import Any
 
+from flowcompute.planner.backend import Backend
 from flowcompute.runtime.cadence import Every
 from flowcompute.runtime.run import Run
+from flowcompute.strategy import Limits, default_memory_bytes, load_limits, save_limits
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +59,17 @@ def add_observe(parser: argparse.ArgumentParser) -> None:
 def observe_options(options: argparse.Namespace) -> dict[str, Any]:
     """What `add_observe` was told, as options of a run."""
     return {name: getattr(options, name) for name in ("metrics", "metrics_port", "metrics_log", "trace")}
+
+
+def measured(backend: Backend, *, again: bool = False) -> Limits | None:
+    """What a device can do at most: as it is kept, or measured (`again`: in any case) and kept."""
+    known = load_limits(backend.traits.kind)
+    if known is not None and not again:
+        return known
+    limits = backend.measure(default_memory_bytes())
+    if limits is not None:
+        save_limits(backend.traits.kind, limits)
+    return limits
 
 
 def print_results(run: Run) -> None:

@@ -8,12 +8,14 @@ import numpy as np
 
 from flowcompute.gpu.device import Device, select_device
 from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.gpu.limits import host_bytes, measure_limits
 from flowcompute.gpu.programs import build
 from flowcompute.gpu.render import render
 from flowcompute.planner.backend import Backend, Executor
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.steps import RegionStep
+from flowcompute.strategy.roofline import Limits
 
 
 class OpenCLBackend(Backend):
@@ -38,6 +40,11 @@ class OpenCLBackend(Backend):
         for step in plan.steps:
             if isinstance(step, RegionStep) and step.kernel is not None:
                 build(self.device, render(step.kernel), ())
+
+    def measure(self, room_bytes: int) -> Limits | None:
+        """What the device can do at most; see `Backend.measure`."""
+        needed = host_bytes(self.device)
+        return measure_limits(self.device) if needed <= room_bytes else None
 
     def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass."""

@@ -408,8 +408,9 @@ class OpenCLExecutor(StepExecutor):
             return
         with self._faults.told():
             memory.close()
-        if time.monotonic() - self._opened_s > LONG_RUN_S:
-            # Compiled once more for keeping, which would be felt after a short run; those are kept at exit.
+        if self.tuner is None and time.monotonic() - self._opened_s > LONG_RUN_S:
+            # Compiled once more for keeping, which would be felt after a short run, or for all that was tried.
+            # Those are kept at exit.
             save_new_programs()
 
 

@@ -77,6 +77,12 @@ _COPY = """static inline void fc_copy_{size}(__local void *to, const __global vo
 _FORMATS = {FLOAT16: ("f16", "k16"), BFLOAT16: ("bf16", "k16"), FLOAT32: ("tf32", "k8")}
 
 
+def multiply_helper(dtype: np.dtype) -> tuple[str, str]:
+    """Name and text of the function that multiplies fragments of a dtype and adds."""
+    kind, depth = _FORMATS[dtype]
+    return f"fc_multiply_{kind}", _MULTIPLY.format(name=kind, depth=depth)
+
+
 def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
     """The call that loads a fragment, or multiplies two."""
     match expr:
@@ -86,9 +92,8 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
             helpers.setdefault(name, _FRAGMENT.format(suffix=suffix, trans=".trans" if transposed else ""))
             return f"{name}({_place(array, index, dtype)})"
         case FragmentMultiply(a, b, part, c, dtype):
-            kind, depth = _FORMATS[dtype]
-            name = f"fc_multiply_{kind}"
-            helpers.setdefault(name, _MULTIPLY.format(name=kind, depth=depth))
+            name, text = multiply_helper(dtype)
+            helpers.setdefault(name, text)
             return f"{name}({a.name}, {b.name}.{'hi' if part else 'lo'}, {c.name})"
         case Words(array, indices):
             words = (f"((__local uint *){array})[{index}]" for index in indices)

@@ -20,6 +20,8 @@ _KINDS = {
     "waiting for output": _OUT,
 }
 
+_ROOFS = (("#444", "solid"), ("#444", "dash"), ("#444", "dot"), ("#444", "dashdot"))
+
 _OUTCOMES = {
     "kept": _DEVICE,
     "within the noise": "#8fa6c1",
@@ -27,6 +29,9 @@ _OUTCOMES = {
     "not better": "#c9d3df",
     "failed": "#b02a37",
 }
+
+_LOWEST = -105.0
+"""Percent below which a candidate's bar is cut off: how much slower than twice as slow it is tells nobody anything."""
 
 _LAYOUT: Figure = {
     "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#222"},
@@ -175,11 +180,58 @@ def throughput(rows: Mapping[str, Mapping[str, Any]]) -> Figure | None:
     return {"data": [bar], "layout": _LAYOUT | layout}
 
 
+def roofline(done: Sequence[Mapping[str, Any]], limits: Mapping[str, Any] | None) -> Figure | None:
+    """Operations a second by operations a byte of each region, under what the device can do; None without limits."""
+    seen = [one for one in done if one["operations"] and one["bytes"] and one["seconds"]]
+    if not seen or limits is None:
+        return None
+    intensities = [one["operations"] / one["bytes"] for one in seen]
+    rates = {unit: limits["operations_per_s"].get(unit) for unit in sorted({one["unit"] for one in seen})}
+    # As far as the roofs' ridges and a little beyond, so that their shape is seen.
+    ridges = [rate / limits["bytes_per_s"] for rate in rates.values() if rate]
+    low, high = min(*intensities, *ridges) / 4, max(*intensities, *ridges) * 4
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": f"limit ({unit})",
+            "line": {"color": colour, "width": 2, "dash": dash},
+            "x": [low, rate / limits["bytes_per_s"], high],
+            "y": [low * limits["bytes_per_s"], rate, rate],
+            "hovertemplate": f"%{{y:.3s}}op/s at %{{x:.3g}} operations a byte<extra>limit ({unit})</extra>",
+        }
+        for (unit, rate), (colour, dash) in zip(rates.items(), _ROOFS, strict=False)
+        if rate
+    ]
+    data.append(
+        {
+            "type": "scatter",
+            "mode": "markers+text",
+            "name": "regions",
+            "marker": {"color": _DEVICE, "size": 11},
+            "x": intensities,
+            "y": [one["operations"] / one["seconds"] for one in seen],
+            "text": [one["region"] for one in seen],
+            "textposition": "bottom center",
+            "hovertemplate": "%{text}: %{y:.3s}op/s at %{x:.3g} operations a byte<extra></extra>",
+        }
+    )
+    axis = {"type": "log", "gridcolor": "#e6e6e6", "exponentformat": "SI", "dtick": 1}
+    layout = {
+        "xaxis": axis | {"title": {"text": "operations for each byte of streams"}, "exponentformat": "power"},
+        "yaxis": axis | {"title": {"text": "operations a second"}, "automargin": True},
+        "height": 420,
+    }
+    return {"data": data, "layout": _LAYOUT | layout}
+
+
 def trials(tried: Sequence[Mapping[str, Any]]) -> Figure | None:
     """What each candidate of the tuner gained or lost; None where nothing was tried."""
     if not tried:
         return None
     names = [f"{one['where']}  {one['knobs']}" for one in tried]
+    gains = [100 * one["gain"] for one in tried]
+    lowest, highest = min(*gains, -5.0), max(*gains, 5.0)
     data = [
         {
             "type": "bar",
@@ -200,7 +252,12 @@ def trials(tried: Sequence[Mapping[str, Any]]) -> Figure | None:
     ]
     layout = {
         "barmode": "overlay",
-        "xaxis": {"title": {"text": "time saved, % of the default's"}, "gridcolor": "#e6e6e6", "zerolinecolor": "#888"},
+        "xaxis": {
+            "title": {"text": "time saved, % of the default's"},
+            "gridcolor": "#e6e6e6",
+            "zerolinecolor": "#888",
+            "range": [max(1.1 * lowest, _LOWEST), 1.1 * highest],
+        },
         "yaxis": {
             "categoryorder": "array",
             "categoryarray": names[::-1],

@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from flowcompute.errors import DestinationError, SourceError
 from flowcompute.files import FILES, explain
 from flowcompute.observe._plotly import plotly_script
-from flowcompute.observe.figures import Figure, stages, throughput, timeline, trials
+from flowcompute.observe.figures import Figure, roofline, stages, throughput, timeline, trials
+from flowcompute.strategy.roofline import Roofline, scaled
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fafaf8; margin: 0 auto; max-width: 1180px;
@@ -71,7 +72,7 @@ def write_report(trace: str | os.PathLike[str], target: str | os.PathLike[str]) 
         DestinationError: if the page cannot be written.
         RunError: without plotly.
     """
-    page = report(_read(os.fspath(trace)), os.path.basename(trace))
+    page = page_of(_read(os.fspath(trace)), os.path.basename(trace), plotly_script())
     try:
         FILES.atomic_write_bytes(os.path.abspath(target), page.encode())
     except OSError as error:
@@ -94,12 +95,13 @@ def _read(path: str) -> dict[str, Any]:
     return dict(trace)
 
 
-def report(trace: Mapping[str, Any], name: str) -> str:
+def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
     """The page.
 
     Args:
         trace: its content.
         name: what to call it.
+        script: plotly.js.
     """
     about = trace["otherData"]
     run, rows = about["run"], about["run"]["stages"]
@@ -116,12 +118,18 @@ def report(trace: Mapping[str, Any], name: str) -> str:
     picture = base64.b64encode(about["svg"].encode()).decode()
     body.append("<h2>Graph</h2><p>A frame is a kernel. The redder, the larger its share of the work.</p>")
     body.append(f'<div class="graph"><img alt="the graph" src="data:image/svg+xml;base64,{picture}"></div>')
-    speed = throughput(rows)
+    speed, roofs = throughput(rows), about["tuning"]["rooflines"]
     if speed is not None:
         figures["speed"] = speed
         body += _section(
             "speed", "Kernels", "Bytes of streams by the seconds that launches took by the device's clock."
         )
+    roof = roofline(roofs, about["limits"])
+    if roof is not None:
+        figures["roofline"] = roof
+        body += _section("roofline", "Roofline", "How near each region came to what the device was measured to do.")
+    if roofs:
+        body.append(f'<div class="figure">{_roofs(roofs)}</div>')
     tried = trials(about["tuning"]["tried"])
     body.append(f"<h2>Strategy</h2><pre>{escape(about['strategy'])}</pre>")
     if tried is not None:
@@ -129,7 +137,7 @@ def report(trace: Mapping[str, Any], name: str) -> str:
         body += _section("trials", "Trials", "What other knobs would have saved, measured in turns with the default.")
     # A closing tag in somebody's name must not end the script.
     data = json.dumps(figures).replace("<", "\\u003c")
-    return _PAGE.format(title=escape(name), style=_STYLE, script=plotly_script(), body="\n".join(body), figures=data)
+    return _PAGE.format(title=escape(name), style=_STYLE, script=script, body="\n".join(body), figures=data)
 
 
 def _section(name: str, title: str, text: str) -> list[str]:
@@ -159,6 +167,18 @@ def _table(rows: Mapping[str, Mapping[str, Any]], bottleneck: str | None) -> str
         mark = ' class="waited"' if name == bottleneck else ""
         lines.append(f"<tr><td{mark}>{escape(name)}</td>{cells}</tr>")
     return f"<table><tr><th>stage</th>{head}</tr>{''.join(lines)}</table>"
+
+
+def _roofs(roofs: Sequence[Mapping[str, Any]]) -> str:
+    titles = ("region", "bytes/s", "operations/s", "operations a byte", "unit", "of the limit", "bound by")
+    lines = ["".join(f"<th>{title}</th>" for title in titles)]
+    for one in (Roofline(**each) for each in roofs):
+        share = "" if one.share is None else f"{one.share:.0%}"
+        seconds = max(one.seconds, 1e-12)
+        rates = (scaled(one.bytes / seconds, "B/s"), scaled(one.operations / seconds, "op/s"))
+        cells = (one.region, *rates, f"{one.intensity:.3g}", one.unit, share, one.bound or "")
+        lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
+    return f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
 
 
 def _cell(number: float, form: str) -> str:

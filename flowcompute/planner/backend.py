@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from flowcompute.elements.tally import Tally
+from flowcompute.strategy.roofline import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,6 +182,14 @@ class Backend(ABC):
         Raises:
             KernelError: if a kernel does not compile.
         """
+
+    def measure(self, room_bytes: int) -> Limits | None:  # noqa: ARG002 - most have no limits to measure
+        """What the device can do at most, measured now; None where there is no device, or no room on the host.
+
+        Raises:
+            KernelError: if the device does not do what it is asked for.
+        """
+        return None
 
     @abstractmethod
     def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:

@@ -30,6 +30,7 @@ from flowcompute.planner.scan_order import Carry, Scan
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.planner.storage import view_array
 from flowcompute.planner.try_inlet import find_attempts, seconds_of
+from flowcompute.planner.work import bytes_of_record
 
 
 class StepExecutor(Executor):
@@ -61,7 +62,9 @@ class StepExecutor(Executor):
         steps = (*self.one_pass.before, *self.one_pass.steps, *self.one_pass.after)
         self._seconds: dict[str, list[float]] = {step.name: [0, 0.0] for step in steps}
         self._records = {step.name: 0 for clock in self.one_pass.clocks for step in clock.steps}
-        self._record_bytes = {step.name: self._bytes_of_record(step) for step in steps if step.name in self._records}
+        self._record_bytes = {
+            step.name: bytes_of_record(plan.graph, step) for step in steps if step.name in self._records
+        }
 
     # -- for subclasses -----------------------------------------------------------------------
 
@@ -266,21 +269,6 @@ class StepExecutor(Executor):
         """Records, bytes read and bytes made by step; resident operands are not counted, nor what folds hold."""
         bytes_ = self._record_bytes
         return {name: (n, n * bytes_[name][0], n * bytes_[name][1]) for name, n in self._records.items()}
-
-    def _bytes_of_record(self, step: Step) -> tuple[int, int]:
-        inputs = step.region.inputs if isinstance(step, RegionStep) else step.node.inputs
-        outputs = step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
-        made = sum(self.nodes[i].spec.item_bytes for i in outputs if self.nodes[i].spec.is_stream)
-        read: dict[int, int] = {}
-        for node in (self.nodes[i] for i in inputs if self.nodes[i].spec.is_stream):
-            size, base = node.spec.item_bytes, node
-            while base.kind in (Kind.VIEW, Kind.WINDOW):
-                # Windows overlap: each brings the records of one step.
-                size = size * base.attrs["step"] // base.attrs["size"] if base.kind is Kind.WINDOW else size
-                base = self.nodes[base.inputs[0]]
-            read[base.id] = read.get(base.id, 0) + size
-        # Views of one value lie in the same memory.
-        return sum(min(size, self.nodes[i].spec.item_bytes) for i, size in read.items()), made
 
     def close(self) -> None:
         """Drop the arrays of this pass; resident values belong to the run."""

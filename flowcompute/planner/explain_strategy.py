@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import candidates
-from flowcompute.planner.region import Region
 from flowcompute.planner.steps import RegionStep
+from flowcompute.planner.work import work_of
+from flowcompute.strategy import Limits, Roofline, load_limits
+from flowcompute.strategy.roofline import scaled
 
 if TYPE_CHECKING:
     from flowcompute.planner.plan import Plan
@@ -16,13 +18,16 @@ if TYPE_CHECKING:
 def explain_strategy(plan: Plan) -> str:
     """The knobs of the run and of each kernel, with what was tried of each and what came of it."""
     origin = {"defaults": "defaults", "stored": "stored by an earlier run", "tuned": "found by this run"}
+    limits = load_limits(plan.backend.traits.kind)
     lines = [f"strategy on {plan.backend.traits.name}: {origin[plan.tuning.origin]}"]
     lines.append(f"run: batch of {plan.batch_items} records, depth {plan.depth}, {_origin_of_run(plan)}")
     lines += _tried(plan, "run")
     for step in plan.steps:
         if isinstance(step, RegionStep) and step.kernel is not None:
-            lines += _kernel(plan, step.region, step.kernel)
+            lines += _kernel(plan, step, step.kernel, limits)
     lines += [str(reason) for reason in plan.reasons if reason.kind == "knob"]
+    if limits is None and plan.kernels:
+        lines.append(f"what {plan.backend.traits.name} can do was not measured: flowcompute devices --measure")
     lines += plan.tuning.notes
     return "\n".join(lines)
 
@@ -35,27 +40,31 @@ def _origin_of_run(plan: Plan) -> str:
     return told or "all by default"
 
 
-def _kernel(plan: Plan, region: Region, kernel: Kernel) -> list[str]:
-    head = f"kernel {kernel.name} ({kernel.region}, {kernel.family}{_traffic(plan, region)}): "
-    knobs = kernel.knobs.plain()
+def _kernel(plan: Plan, step: RegionStep, kernel: Kernel, limits: Limits | None) -> list[str]:
+    head = f"kernel {kernel.name} ({kernel.region}, {kernel.family}): "
+    knobs, work = kernel.knobs.plain(), _work(plan, step, limits)
     if not knobs:
-        return [f"{head}has no knobs"]
+        return [f"{head}has no knobs", *work]
     pinned = plan.pinned.of_kernel(kernel.name)
     texts = []
     for name, values in candidates(kernel.family, plan.backend.traits).items():
         others = ", ".join(str(value) for value in values if value != knobs[name])
         yours = " (yours)" if getattr(pinned, name) == knobs[name] else ""
         texts.append(f"{name}={knobs[name]}{yours} of {others or 'no other'}")
-    return [head + "; ".join(texts), *_tried(plan, kernel.name)]
+    return [head + "; ".join(texts), *_tried(plan, kernel.name), *work]
 
 
-def _traffic(plan: Plan, region: Region) -> str:
-    """What passes between a kernel and memory for each record: the least that it can take."""
-    if not region.stream:
-        return ""
-    specs = [[plan.graph.nodes[i].spec for i in side] for side in (region.inputs, region.outputs)]
-    takes, gives = (sum(spec.item_bytes for spec in side if spec.is_stream) for side in specs)
-    return f", takes {takes} and gives {gives} bytes a record"
+def _work(plan: Plan, step: RegionStep, limits: Limits | None) -> list[str]:
+    """What a kernel does for each record at least, how fast that can be, and how fast it was when it was tuned."""
+    if not step.region.stream:
+        return []
+    work = work_of(plan.graph, step)
+    least = Roofline(step.name, work.bytes, work.operations, work.unit, 0.0).under(limits)
+    text = f"  takes {work.bytes_in} and gives {work.bytes_out} bytes a record, with {work.operations:,.0f} operations"
+    text += f" ({work.unit})"
+    if least.least_s:
+        text += f": at most {scaled(1 / least.least_s, 'records/s')}, as {least.bound} allows"
+    return [text, *(f"  when tuned, {one}" for one in plan.tuning.rooflines if one.region == step.name)]
 
 
 def _tried(plan: Plan, where: str) -> list[str]:

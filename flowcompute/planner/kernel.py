@@ -418,6 +418,7 @@ class Kernel:
         tile: rows that one work-group (or work-item of a CPU) takes together, and how many work-groups span
             the columns of a matrix product.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
+        tensor: whether tensor cores multiply its matrices as they are.
         family: which knobs it has; see `planner.knob_table`.
         knobs: what they were set to, all of its family.
     """
@@ -434,6 +435,7 @@ class Kernel:
     lanes: int = 1
     tile: tuple[int, int] = (1, 1)
     contract: bool = False
+    tensor: bool = False
     family: Family = "fixed"
     knobs: KernelKnobs = field(default_factory=KernelKnobs)
     notes: dict[str, Any] = field(default_factory=dict, compare=False)

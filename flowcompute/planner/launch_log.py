@@ -28,6 +28,7 @@ class StepLaunches:
         launches: kernels launched.
         timed: of these, the ones timed on the device.
         device_s: seconds of the timed ones on the device.
+        first_s: of these, the seconds of the very first.
         compile_s: seconds of building the program, or of finding it.
     """
 
@@ -35,12 +36,18 @@ class StepLaunches:
         self.launches = 0
         self.timed = 0
         self.device_s = 0.0
+        self.first_s = 0.0
         self.compile_s = 0.0
 
     @property
     def estimate_s(self) -> float:
-        """Seconds of all launches on the device, as far as the timed ones tell."""
-        return self.device_s * self.launches / self.timed if self.timed else 0.0
+        """Seconds of all launches on the device, as far as the timed ones tell.
+
+        The first launch is taken for one like the others, since on some drivers it also makes machine code.
+        """
+        if self.timed < 2:
+            return self.device_s * self.launches
+        return (self.device_s - self.first_s) * self.launches / (self.timed - 1)
 
 
 class LaunchLog:
@@ -76,6 +83,8 @@ class LaunchLog:
         numbers.launches += 1
         if device_s is None:
             return
+        if not numbers.timed:
+            numbers.first_s = device_s
         numbers.timed += 1
         numbers.device_s += device_s
         self.kept.add(Launch(step, ended_s, device_s))

@@ -123,6 +123,7 @@ class _Lowering:
             work_group=self.shape.group,
             units=one.units // one.queries * self.blocks,
             lanes=LANES,
+            tensor=self.exact,
         )
 
     # -- a block of queries -------------------------------------------------------------------------------

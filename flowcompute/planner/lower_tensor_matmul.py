@@ -166,6 +166,7 @@ class _Lowering:
             units=one.units,
             lanes=LANES,
             tile=(tile.rows, place.across),
+            tensor=self.exact,
         )
 
     # -- operands into local memory ---------------------------------------------------------------------

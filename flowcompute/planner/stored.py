@@ -75,7 +75,8 @@ def chosen_plan(make: Callable[[Strategy], Plan], pinned: Strategy, *, stored: b
     notes = (f"knobs of {', '.join(kernels)} are those of equal kernels in other jobs",) if job is None else ()
     tried = () if job is None else job.tuning.tried
     gain = 0.0 if job is None else job.tuning.gain
-    return replace(again, pinned=pinned, tuning=Tuning("stored", 0, 0.0, gain, tried, notes))
+    roofs = () if job is None else job.tuning.rooflines
+    return replace(again, pinned=pinned, tuning=Tuning("stored", 0, 0.0, gain, tried, notes, roofs))
 
 
 def keep(plan: Plan, strategy: Strategy, stored_as: Stored, default: Plan) -> None:
@@ -87,7 +88,7 @@ def keep(plan: Plan, strategy: Strategy, stored_as: Stored, default: Plan) -> No
         if name in before and knobs != before[name].knobs:
             tried = tuple(trial for trial in stored_as.tuning.tried if trial.where == name)
             gain = max([trial.gain for trial in tried if trial.outcome == "kept"], default=0.0)
-            tuning = replace(stored_as.tuning, tried=tried, trials=len(tried), gain=gain, notes=())
+            tuning = replace(stored_as.tuning, tried=tried, trials=len(tried), gain=gain, rooflines=(), notes=())
             about = f"{before[name].family}: {before[name].region}"
             own = Strategy(**knobs.plain())
             store.save(Stored(kernel_key(plan, before[name]), about, own, tuning, stored_as.when))

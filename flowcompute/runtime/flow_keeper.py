@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 
 from flowcompute.checkpoint import CheckpointFolder
-from flowcompute.errors import CheckpointError
-from flowcompute.files import FILES, shown
+from flowcompute.files import FILES
 from flowcompute.runtime.flow_core import FlowCore
-from flowcompute.runtime.stored_job import check_alike, check_job, create_folder, sound_state
+from flowcompute.runtime.stored_job import check_alike, check_job, create_folder, freezing_path, sound_state
 
 
 class FlowKeeper:
@@ -16,7 +15,7 @@ class FlowKeeper:
 
     Args:
         core: the flow.
-        path: of its checkpoint; None for none so far.
+        path: of its checkpoint, absolute; None for none so far.
     """
 
     def __init__(self, core: FlowCore, path: str | None) -> None:
@@ -46,16 +45,7 @@ class FlowKeeper:
 
     def freeze(self, path: str | os.PathLike[str] | None) -> str:
         """Commit what the flow holds now; see `Flow.freeze`."""
-        target = self._path if path is None else os.path.abspath(os.fspath(path))
-        if target is None:
-            raise CheckpointError("the flow has no checkpoint of its own", hint="say where: flow.freeze(path)")
-        if self._path is not None and target != self._path:
-            raise CheckpointError(
-                "the flow keeps its checkpoint elsewhere",
-                expected=shown(self._path),
-                got=shown(target),
-                hint="flow.freeze() without a path",
-            )
+        target = freezing_path(self._path, path, "flow")
         state = self._core.snapshot()
         created = self._folder is None
         if self._folder is None:

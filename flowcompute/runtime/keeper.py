@@ -19,8 +19,7 @@ from flowcompute.elements import Constant
 from flowcompute.elements.destination import Writer
 from flowcompute.elements.keeping import Place, SideFile, State
 from flowcompute.elements.letters import DeadLetters
-from flowcompute.errors import CheckpointError
-from flowcompute.files import FILES, shown
+from flowcompute.files import FILES
 from flowcompute.planner.plan import Plan, SinkStage
 from flowcompute.runtime.barrier import Barrier
 from flowcompute.runtime.cadence import Cadence
@@ -29,6 +28,7 @@ from flowcompute.runtime.record import RunRecord
 from flowcompute.runtime.stored_job import (
     check_job,
     create_folder,
+    freezing_path,
     refuse_overwriting,
     refuse_unreadable,
     sound_state,
@@ -45,7 +45,7 @@ class Request:
     """What was asked of a run's keeper, from any thread.
 
     Attributes:
-        path: of the checkpoint; None for none so far.
+        path: of the checkpoint, absolute; None for none so far.
         freeze: whether the run is to end after the next one.
     """
 
@@ -59,22 +59,12 @@ class Request:
         Raises:
             CheckpointError: if there is no such place, or the job cannot be frozen.
         """
-        if path is None:
-            if self.path is None:
-                raise CheckpointError("the run has no checkpoint of its own", hint="say where: run.freeze(path)")
-            return self.path
-        target = os.path.abspath(os.fspath(path))
-        if self.path is not None and target != os.path.abspath(self.path):
-            raise CheckpointError(
-                "the run keeps its checkpoint elsewhere",
-                expected=shown(self.path),
-                got=shown(target),
-                hint="run.freeze() without a path",
-            )
-        if self.path is None and CheckpointFolder.exists(target, FILES):
-            raise CheckpointError(f"{shown(target)} is there already", hint="choose another path, or remove it")
+        target = freezing_path(self.path, path, "run")
         refuse_unreadable(plan)
         refuse_overwriting(plan)
+        if self.path is None:
+            # Who asks is told at once where there can be none, and the run goes on.
+            CheckpointFolder.create(target, FILES).close()
         self.path = target
         return target
 

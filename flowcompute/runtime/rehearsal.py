@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from flowcompute.elements.op import Kind
 from flowcompute.errors import FlowError
+from flowcompute.metrics import NodeMetrics
 from flowcompute.planner.plan import Pass, Plan, SinkStage
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.policies import policies
@@ -39,12 +40,16 @@ class Rehearsals:
     Args:
         plan: the job, as it is run by default.
         cancelled: whether to stop.
+
+    Attributes:
+        rows: what the stages did in the first one.
     """
 
     def __init__(self, plan: Plan, cancelled: Callable[[], bool]) -> None:
         self._plan = plan
         self._cancelled = cancelled
         self._items: int | None = None
+        self.rows: Mapping[str, NodeMetrics] = {}
 
     def seconds(self, strategy: Strategy) -> float:
         """Seconds for a record; the first call settles how many records all of them take.
@@ -89,6 +94,7 @@ class Rehearsals:
         except FlowError:
             if not reached:
                 raise
+        self.rows = self.rows or run.metrics
         return reached[0] if reached else (run.progress.items, time.perf_counter() - began)
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.checkpoint import CheckpointFolder
+from flowcompute.checkpoint import CheckpointFolder, absolute_path
 from flowcompute.checkpoint.describe import describe_job
 from flowcompute.checkpoint.difference import check_sources, differences
 from flowcompute.checkpoint.values import blob_of
 from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, PlanError
-from flowcompute.files import Files, path_text, shown
+from flowcompute.files import Files, shown
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.shaping import Shaping
@@ -121,9 +121,35 @@ def checkpoint_path(path: object) -> str:
         PlanError: if it is no path.
     """
     try:
-        return os.path.abspath(path_text(path))  # type: ignore[arg-type]
-    except ValueError:
+        return absolute_path(path)  # type: ignore[arg-type]
+    except CheckpointError:
         raise PlanError("checkpoint= is the path of a folder", element="checkpoint", got=repr(path)) from None
+
+
+def freezing_path(own: str | None, path: str | os.PathLike[str] | None, what: str) -> str:
+    """Where a run or a flow that is to be frozen now puts its checkpoint.
+
+    Args:
+        own: where it keeps one already; None for nowhere.
+        path: as asked for; None for there.
+        what: "run" or "flow".
+
+    Raises:
+        CheckpointError: if that is nowhere, or elsewhere, or no path.
+    """
+    if path is None:
+        if own is None:
+            raise CheckpointError(f"the {what} has no checkpoint of its own", hint=f"say where: {what}.freeze(path)")
+        return own
+    target = absolute_path(path)
+    if own is not None and target != own:
+        raise CheckpointError(
+            f"the {what} keeps its checkpoint elsewhere",
+            expected=shown(own),
+            got=shown(target),
+            hint=f"{what}.freeze() without a path",
+        )
+    return target
 
 
 def stored_shaping(path: str, files: Files) -> Shaping | None:

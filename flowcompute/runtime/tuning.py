@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from flowcompute.errors import DeviceError, DeviceFullError, FlowError, PlanError
+from flowcompute.metrics import NodeMetrics
 from flowcompute.planner.backend import Backend, Executor
 from flowcompute.planner.chosen import complete_strategy, variant
 from flowcompute.planner.kernel import Kernel
@@ -23,11 +24,12 @@ from flowcompute.planner.knob_table import candidates
 from flowcompute.planner.memory import DEFAULT_BATCH_BYTES
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
+from flowcompute.planner.rooflines import rooflines
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.stored import job_key, keep
 from flowcompute.runtime.rehearsal import Rehearsals, why_not_rehearsed
 from flowcompute.sources.stored import StoredSource
-from flowcompute.strategy import KernelKnobs, Stored, Strategy, Trial, Tuning
+from flowcompute.strategy import KernelKnobs, Limits, Stored, Strategy, Trial, Tuning, load_limits, save_limits
 from flowcompute.strategy.search import Candidate, Climb, Search, Space
 
 Tune = bool | Literal["quick", "full"]
@@ -249,11 +251,14 @@ class Tuner:
         self.plan = replace(plan, backend=TunedBackend(plan.backend, self.trials))
         """The plan to be run: it tries kernels on the way."""
 
-    def finish(self, cancelled: Callable[[], bool]) -> tuple[Strategy, Tuning]:
+    def finish(
+        self, cancelled: Callable[[], bool], rows: Mapping[str, NodeMetrics] | None = None
+    ) -> tuple[Strategy, Tuning]:
         """Try what is left to be tried after the end of the job, and keep what is best.
 
         Args:
             cancelled: whether to stop.
+            rows: what the stages of the run did, if it ran.
 
         Returns:
             The strategy for the next run, complete, and how it was found.
@@ -261,6 +266,7 @@ class Tuner:
         self._budget.end()
         why_not = why_not_rehearsed(self._plan)
         run = self._run_search()
+        rehearsed: Mapping[str, NodeMetrics] = {}
         if why_not is not None:
             self._notes.append(f"nothing was tried after the end: {why_not}")
         else:
@@ -268,9 +274,21 @@ class Tuner:
             if self._tune is not True:
                 self._rehearse_kernels(rehearsals)
             self._try_run(run, rehearsals, cancelled)
+            rehearsed = rehearsals.rows
         found = self._strategy(run)
-        tuning = self._tuning(run)
+        tuning = replace(self._tuning(run), rooflines=rooflines(self._plan, rows or rehearsed, self._limits(cancelled)))
         return found, self._keep(found, tuning, cancelled)
+
+    def _limits(self, cancelled: Callable[[], bool]) -> Limits | None:
+        """What the device can do at most; measured where that was never done, and there is time and room for it."""
+        backend = self._plan.backend
+        known = load_limits(backend.traits.kind)
+        if known is not None or self._tune is True or cancelled():
+            return known
+        limits = backend.measure(self._plan.config.memory_bytes)
+        if limits is not None:
+            save_limits(backend.traits.kind, limits)
+        return limits
 
     # -- knobs of kernels ---------------------------------------------------------------------------------
 

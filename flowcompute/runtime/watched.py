@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 
 from flowcompute.metrics import Checkpoints, Metrics, Progress, Skipped
 from flowcompute.observe.observers import Observers
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.policies import policies
+from flowcompute.planner.rooflines import rooflines
 from flowcompute.runtime.chosen import Chosen
 from flowcompute.runtime.record import RunRecord
-from flowcompute.strategy import Strategy, Tuning
+from flowcompute.strategy import Strategy, Tuning, load_limits
 
 
 class Watched(ABC):
@@ -51,9 +53,10 @@ class Watched(ABC):
 
     @property
     def tuning(self) -> Tuning:
-        """What was tried to find the strategy, and what came of it."""
+        """What was tried to find the strategy, what came of it, and how near regions came to what the device can do."""
         self._check_usable("ask a run for its trials")
-        return self._chosen.tuning
+        done = rooflines(self.plan, self._record.metrics({}), load_limits(self.plan.backend.traits.kind))
+        return replace(self._chosen.tuning, rooflines=done)
 
     @property
     def checkpoints(self) -> Checkpoints:

@@ -2,6 +2,7 @@
 
 from flowcompute.strategy.config import Config, Precision, default_memory_bytes, parse_bytes
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
+from flowcompute.strategy.roofline import Limits, Roofline, load_limits, save_limits
 from flowcompute.strategy.store import Key, Stored, StrategyStore, export_strategies, read_exported
 from flowcompute.strategy.strategy import Strategy
 from flowcompute.strategy.trial import Trial, Tuning
@@ -11,7 +12,9 @@ __all__ = [
     "Config",
     "KernelKnobs",
     "Key",
+    "Limits",
     "Precision",
+    "Roofline",
     "Stored",
     "Strategy",
     "StrategyStore",
@@ -19,6 +22,8 @@ __all__ = [
     "Tuning",
     "default_memory_bytes",
     "export_strategies",
+    "load_limits",
     "parse_bytes",
     "read_exported",
+    "save_limits",
 ]

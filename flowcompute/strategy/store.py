@@ -1,8 +1,7 @@
 """Where tuned strategies are kept between runs: one readable file for each job or kernel, device and size.
 
-Processes may read and write at any moment: a file appears whole under its name or not at all, and
-of two processes that tuned the same thing the later one is believed. Nothing here ever fails a
-run: what cannot be read counts as missing, what cannot be written is not kept, and both are logged.
+Processes may read and write at any moment (`kept.py`), and of two that tuned the same thing the later
+one is believed. Nothing here ever fails a run.
 """
 
 from __future__ import annotations
@@ -12,14 +11,13 @@ import hashlib
 import json
 import logging
 import os
-import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from flowcompute.cache_folder import cache_folder, distrust, private_folder
+from flowcompute.cache_folder import cache_folder, private_folder
 from flowcompute.errors import PlanError
+from flowcompute.strategy.kept import TEMPORARY, read_kept, write_kept
 from flowcompute.strategy.strategy import Strategy
 from flowcompute.strategy.trial import Tuning
 from flowcompute.version import __version__
@@ -28,7 +26,6 @@ FORMAT = 1
 LIMIT_FILES = 4096
 """Strategies that are kept; the longest unused go first."""
 
-_LIMIT_BYTES = 1 << 20
 _LOG = logging.getLogger(__name__)
 _TOLD: set[str] = set()
 
@@ -157,23 +154,10 @@ class StrategyStore:
 
     def save(self, stored: Stored) -> bool:
         """Keep a strategy in place of what was kept for its key; gives whether it is kept."""
-        if self.folder is None:
+        if self.folder is None or not write_kept(self.folder, stored.key.file_name, stored.plain()):
             return False
-        temporary = None
-        try:
-            handle, temporary = tempfile.mkstemp(prefix="new-", dir=self.folder)
-            with open(handle, "w", encoding="utf-8") as file:
-                json.dump(stored.plain(), file, indent=1, sort_keys=True)
-            os.replace(temporary, os.path.join(self.folder, stored.key.file_name))
-            temporary = None
+        with contextlib.suppress(OSError):
             self._trim()
-        except OSError as error:
-            _LOG.info("a strategy is not kept: %s", error)
-            return False
-        finally:
-            if temporary is not None:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
         return True
 
     def every(self) -> list[Stored]:
@@ -191,7 +175,7 @@ class StrategyStore:
         for path in self._paths(temporaries=True):
             try:
                 os.unlink(path)
-                count += not os.path.basename(path).startswith("new-")
+                count += not os.path.basename(path).startswith(TEMPORARY)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -201,22 +185,15 @@ class StrategyStore:
     def _paths(self, *, temporaries: bool = False) -> Iterator[str]:
         if self.folder is None:
             return
-        prefixes = ("job-", "kernel-", "new-") if temporaries else ("job-", "kernel-")
+        prefixes = ("job-", "kernel-", TEMPORARY) if temporaries else ("job-", "kernel-")
         with os.scandir(self.folder) as entries:
             yield from sorted(entry.path for entry in entries if entry.name.startswith(prefixes))
 
     def _read(self, path: str) -> Stored | None:
+        data = read_kept(path)
         try:
-            with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), encoding="utf-8") as file:
-                problem = distrust(os.fstat(file.fileno()), stat.S_IFREG)
-                if problem:
-                    _LOG.info("%s is not used: it %s", path, problem)
-                    return None
-                text = file.read(_LIMIT_BYTES)
-            return Stored.from_plain(json.loads(text))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, PlanError) as error:
+            return None if data is None else Stored.from_plain(data)
+        except (ValueError, PlanError) as error:
             _LOG.info("%s is not used: %s", path, error)
             return None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from flowcompute.errors import PlanError
+from flowcompute.strategy.roofline import Roofline
 
 Outcome = Literal["kept", "not better", "within the noise", "not confirmed", "failed"]
 
@@ -49,6 +50,8 @@ class Tuning:
         gain: the share of the default's time that the kept strategy saves: the most of what single trials gave.
         tried: the candidates, in the order in which they were measured.
         notes: what else there is to say.
+        rooflines: how near each region came to what the device can do: in this run, in a plan in the run that found
+            what is stored.
     """
 
     origin: Literal["defaults", "stored", "tuned"] = "defaults"
@@ -57,10 +60,12 @@ class Tuning:
     gain: float = 0.0
     tried: tuple[Trial, ...] = ()
     notes: tuple[str, ...] = ()
+    rooflines: tuple[Roofline, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """As plain data."""
-        return {**dataclasses.asdict(self), "tried": [dataclasses.asdict(one) for one in self.tried]}
+        tried, roofs = ([dataclasses.asdict(one) for one in own] for own in (self.tried, self.rooflines))
+        return {**dataclasses.asdict(self), "tried": tried, "rooflines": roofs}
 
     @classmethod
     def from_plain(cls, data: object) -> Tuning:
@@ -73,7 +78,8 @@ class Tuning:
             if not isinstance(data, Mapping):
                 raise TypeError("no mapping")
             tried = tuple(Trial(**one) for one in data["tried"])
-            made = cls(**{**data, "tried": tried, "notes": tuple(data["notes"])})
+            roofs = tuple(Roofline(**one) for one in data["rooflines"])
+            made = cls(**{**data, "tried": tried, "rooflines": roofs, "notes": tuple(data["notes"])})
             str(made)
         except (KeyError, TypeError, ValueError) as error:
             raise PlanError("this is no record of trials", element="strategies", got=repr(data)[:80]) from error
@@ -82,8 +88,8 @@ class Tuning:
     def __str__(self) -> str:
         if self.origin != "tuned":
             found = "as stored by an earlier run" if self.origin == "stored" else "defaults, nothing was tried"
-            return "\n".join([f"strategy: {found}", *self.notes])
+            return "\n".join([f"strategy: {found}", *map(str, self.rooflines), *self.notes])
         head = f"{self.trials} candidates in {self.seconds:.2f} s; kept: "
         kept = [one for one in self.tried if one.outcome == "kept"]
         head += "; ".join(f"{one.where} {one.knobs} ({100 * one.gain:+.1f} %)" for one in kept) or "the default"
-        return "\n".join([head, *map(str, self.tried), *self.notes])
+        return "\n".join([head, *map(str, self.tried), *map(str, self.rooflines), *self.notes])

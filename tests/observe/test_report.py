@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 import shutil
 import subprocess
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -35,6 +37,9 @@ def page(trace, monkeypatch):
     monkeypatch.setattr(report, "plotly_script", lambda: "/* plotly.js */")
     write_report(trace, trace.with_suffix(".html"))
     return trace.with_suffix(".html").read_text()
+
+
+EXP_COST = fc.tanh.op.cost
 
 
 def figures(page: str) -> dict:
@@ -98,7 +103,66 @@ def test_the_command_runs_a_job_and_writes_its_page(tmp_path, monkeypatch, capsy
     assert "report_job-job" in (tmp_path / "report_job-job.html").read_text()
 
 
-@pytest.mark.skipif(CHROMIUM is None or _plotly._problem is not None, reason="needs Chromium and plotly")
+class Tags(HTMLParser):
+    """What a page is made of, refusing tags that are closed in another order than they were opened."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+TRIED = [
+    {"where": "run", "knobs": "depth=4", "gain": -3.5, "noise": None, "pairs": 1, "outcome": "not better"},
+    {"where": "k0", "knobs": "unroll=2", "gain": 0.25, "noise": 0.02, "pairs": 9, "outcome": "kept"},
+]
+
+
+def test_every_figure_is_whole_and_has_its_place(trace):
+    content = json.loads(trace.read_text())
+    about = content["otherData"]
+    region = about["tuning"]["rooflines"][0]
+    assert (region["region"], region["operations"]) == ("sum", 1_000 * 4 * (EXP_COST + 1))
+    about["tuning"]["tried"] = TRIED
+    about["limits"] = {"bytes_per_s": 1e9, "operations_per_s": {"float32": 1e11}, "when": 1}
+    about["run"]["stages"]["sum"]["device_s"] = 0.5
+    page = report.page_of(content, "t.json", "")
+    tags, drawn = Tags(page), figures(page)
+    assert tags.open == []
+    assert sorted(tags.ids) == sorted(drawn) == ["roofline", "speed", "stages", "timeline", "trials"]
+    for figure in drawn.values():
+        for part in figure["data"]:
+            assert part["type"] in ("bar", "scatter")
+            assert len(part["x"]) == len(part["y"]) > 0
+            assert all(isinstance(number, int | float) and math.isfinite(number) for number in part["x"])
+        assert figure["layout"]["xaxis"]["title"]["text"]
+    limit, regions = drawn["roofline"]["data"]
+    assert limit["y"][1:] == [1e11, 1e11]
+    assert limit["y"][0] == pytest.approx(limit["x"][0] * 1e9)
+    assert regions["text"] == ["sum"]
+    assert regions["x"] == [pytest.approx(4 * (EXP_COST + 1) / 20)]
+    # What takes four times as long does not squeeze the others to nothing.
+    assert drawn["trials"]["layout"]["xaxis"]["range"][0] >= -110
+    assert "<td>float32</td>" in page
+
+
+def missing() -> str | None:
+    """Why no browser draws the page here."""
+    if CHROMIUM is None:
+        return "there is no chromium, chromium-browser or google-chrome on the PATH"
+    return None if _plotly._problem is None else f"plotly is not installed: {_plotly._problem}"
+
+
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
 def test_a_browser_draws_it(trace):
     target = trace.with_suffix(".html")
     write_report(trace, target)

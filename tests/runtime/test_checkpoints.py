@@ -319,8 +319,24 @@ def test_a_freeze_needs_a_place(x: fc.Element, tmp_path: Path) -> None:
         (tmp_path / "there" / "file").touch()
         with pytest.raises(CheckpointError, match="there already"):
             run.freeze(tmp_path / "there")
+        with pytest.raises(CheckpointError, match=r"cannot create .*nowhere(.|\n)*check the path"):
+            run.freeze(tmp_path / "nowhere" / "ckpt")
+        with pytest.raises(CheckpointError, match="int is no path"):
+            run.freeze(5)  # type: ignore[arg-type]
         go.set()
         np.testing.assert_array_equal(run.wait().value, DATA * 2)
+
+
+@pytest.mark.parametrize("path", [5, None, "", b"x", "a\0b", ["x"]])
+def test_what_is_thawed_is_a_path(path: Any) -> None:
+    with pytest.raises(CheckpointError, match=r"is no path(.|\n)*give the path of a folder"):
+        fc.thaw(path)
+
+
+@pytest.mark.parametrize("bind", [5, "x", ["x"]])
+def test_what_is_bound_has_names(bind: Any, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"bind=(.|\n)*as bind="):
+        fc.thaw(tmp_path, bind=bind)
 
 
 def edited(body: dict[str, Any], draw: random.Random) -> dict[str, Any]:

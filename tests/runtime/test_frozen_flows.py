@@ -103,6 +103,8 @@ def test_what_cannot_be_frozen_or_thawed(tmp_path: Path) -> None:
         flow.freeze(tmp_path / "a")
         with pytest.raises(CheckpointError, match="keeps its checkpoint elsewhere"):
             flow.freeze(tmp_path / "b")
+        with pytest.raises(CheckpointError, match="no path"):
+            flow.freeze(b"a")  # type: ignore[arg-type]
         with (
             pytest.raises(CheckpointError, match=r"in use|owned|process"),
             x.sum(axis=0).flow(device="numpy", checkpoint=tmp_path / "a"),
@@ -120,3 +122,6 @@ def test_what_cannot_be_frozen_or_thawed(tmp_path: Path) -> None:
         pass
     with pytest.raises(CheckpointError, match=r"frozen.flow\(\)"):
         fc.thaw(tmp_path / "a").resolve()
+    for kept in ({"mode": "reset"}, {"precision": "fast"}, {"checkpoint": "b"}):
+        with pytest.raises(CheckpointError, match=f"keeps its {next(iter(kept))}"):
+            fc.thaw(tmp_path / "a").flow(**kept)

@@ -10,6 +10,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.cli import main
 from flowcompute.errors import KernelError, PlanError
+from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device import select_device
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.stored import job_key
@@ -17,18 +18,20 @@ from flowcompute.runtime import tuning as room
 from flowcompute.runtime.rehearsal import Rehearsals
 from flowcompute.runtime.starting import start
 from flowcompute.runtime.tuning import Budget, KernelTrials, Tuner
-from flowcompute.strategy import KernelKnobs, Stored, StrategyStore
+from flowcompute.strategy import KernelKnobs, Limits, Stored, StrategyStore, load_limits
 from flowcompute.strategy.search import RandomSearch
 from tests.gpu.shapes import plan_for_gpu
 
+LIMITS = Limits(1e9, {"float32": 1e9}, 1)
 DATA = np.random.default_rng(1).standard_normal((3000, 40), dtype=np.float32)
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """An empty store. The driver starts before, as what it keeps must outlive the test."""
+    """An empty store, and a device that is measured at once. The driver starts before: what it keeps outlives the test."""
     select_device("cpu", needs_float64=False)
     monkeypatch.setenv("FLOWCOMPUTE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(OpenCLBackend, "measure", lambda *_: LIMITS)
 
 
 def job():
@@ -173,6 +176,10 @@ def test_what_is_found_is_kept_and_used_without_trials(device):
     assert best.knobs in explained
     if device == "cpu":
         assert "takes 160 and gives " in explained
+        assert load_limits(again.plan.backend.traits.kind) == LIMITS
+        first, *_ = again.plan.tuning.rooflines
+        assert first.bytes_s == pytest.approx(len(DATA) * 160 / LIMITS.bytes_per_s, rel=0.05)
+        assert f"when tuned, {first}" in explained
         assert again.plan.passes[0].kernels[0].knobs.unroll == 2
         assert "unroll=2 of 1, 4, 8" in explained
         assert "+50.0 %" in explained

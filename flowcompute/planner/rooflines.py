@@ -1,0 +1,32 @@
+"""How near each region of a run came to what its device can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flowcompute.metrics import NodeMetrics
+from flowcompute.planner.plan import Plan
+from flowcompute.planner.steps import RegionStep
+from flowcompute.planner.work import work_of
+from flowcompute.strategy.roofline import Limits, Roofline
+
+
+def rooflines(plan: Plan, rows: Mapping[str, NodeMetrics], limits: Limits | None) -> tuple[Roofline, ...]:
+    """A roofline for each region that has worked on batches, in the order of the plan.
+
+    Args:
+        plan: what ran.
+        rows: what its stages did, by name.
+        limits: of its device.
+    """
+    found = {}
+    for step in (step for one in plan.passes for step in one.steps if isinstance(step, RegionStep)):
+        row, work = rows.get(step.name), work_of(plan.graph, step)
+        if row is None or not row.items or not (work.bytes or work.operations):
+            continue
+        # Where nobody measures on the device, what the host saw of it has to do.
+        seconds = row.device_s or row.busy_s
+        bytes_ = float(row.bytes_in + row.bytes_out)
+        done = Roofline(step.name, bytes_, work.operations * row.items, work.unit, seconds)
+        found[step.name] = done.under(limits)
+    return tuple(found.values())

@@ -1,0 +1,158 @@
+"""How near a region comes to what its device can do: the roofline model, as plain records.
+
+S. Williams, A. Waterman and D. Patterson, "Roofline: an insightful visual performance model for
+multicore architectures" (2009): work takes at least as long as its bytes take through memory, and at
+least as long as its operations take in the arithmetic units.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from flowcompute.cache_folder import cache_folder, private_folder
+from flowcompute.errors import PlanError
+from flowcompute.strategy.kept import read_kept, write_kept
+from flowcompute.version import __version__
+
+Unit = Literal["float32", "float64", "integer", "tensor"]
+"""What computes: the vector units, by what they compute with, or tensor cores."""
+
+_FOLDER = "devices"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a device can do at most, as measured on it.
+
+    Attributes:
+        bytes_per_s: read and written together, by a kernel that copies memory.
+        operations_per_s: by unit, a multiplication with an addition as two; what a device lacks is missing.
+        when: seconds since 1970 at which that was measured.
+    """
+
+    bytes_per_s: float
+    operations_per_s: Mapping[Unit, float]
+    when: int
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**dataclasses.asdict(self), "operations_per_s": dict(self.operations_per_s)}
+
+    @classmethod
+    def from_plain(cls, data: object) -> Limits:
+        """The limits that `plain` gave.
+
+        Raises:
+            PlanError: if it is something else.
+        """
+        try:
+            if not isinstance(data, Mapping):
+                raise TypeError("no mapping")
+            rates = {unit: float(data["operations_per_s"][unit]) for unit in data["operations_per_s"]}
+            limits = cls(float(data["bytes_per_s"]), rates, int(data["when"]))
+            if not set(rates) <= set(get_args(Unit)) or not all(
+                one > 0 for one in (limits.bytes_per_s, *rates.values())
+            ):
+                raise ValueError("no rates")
+        except (KeyError, TypeError, ValueError) as error:
+            raise PlanError("these are no limits of a device", element="devices", got=repr(data)[:80]) from error
+        return limits
+
+    def __str__(self) -> str:
+        rates = ", ".join(f"{scaled(rate, 'op/s')} ({unit})" for unit, rate in self.operations_per_s.items())
+        return f"{scaled(self.bytes_per_s, 'B/s')} through memory; {rates}"
+
+
+def load_limits(kind: str) -> Limits | None:
+    """What was measured on a device of this kind (`Traits.kind`); None where nothing was."""
+    data = read_kept(os.path.join(cache_folder(), _FOLDER, _file_name(kind)))
+    try:
+        return Limits.from_plain(data["limits"]) if isinstance(data, Mapping) and data.get("kind") == kind else None
+    except (KeyError, PlanError):
+        return None
+
+
+def save_limits(kind: str, limits: Limits) -> bool:
+    """Keep what was measured; gives whether it is kept."""
+    folder, _ = private_folder(_FOLDER)
+    return folder is not None and write_kept(folder, _file_name(kind), {"kind": kind, "limits": limits.plain()})
+
+
+def _file_name(kind: str) -> str:
+    text = f"{kind}\0{__version__}"
+    return f"{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}.json"
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """What a region has done, and what its device could have done in that time.
+
+    Attributes:
+        region: its name.
+        bytes: of streams, read from memory and written to it.
+        operations: of arithmetic; a multiplication or addition is one, other functions are what they cost.
+        unit: what computes most of them.
+        seconds: that its kernel took on the device; on the host where no device says so.
+        bytes_s, operations_s: seconds that the bytes, and the operations, take at least; None where the
+            device's limits were not measured.
+    """
+
+    region: str
+    bytes: float
+    operations: float
+    unit: Unit
+    seconds: float
+    bytes_s: float | None = None
+    operations_s: float | None = None
+
+    def under(self, limits: Limits | None) -> Roofline:
+        """The same by the limits of a device."""
+        if limits is None:
+            return replace(self, bytes_s=None, operations_s=None)
+        rate = limits.operations_per_s.get(self.unit)
+        operations_s = None if rate is None else self.operations / rate
+        return replace(self, bytes_s=self.bytes / limits.bytes_per_s, operations_s=operations_s)
+
+    @property
+    def least_s(self) -> float | None:
+        """Seconds that it takes at least."""
+        known = [one for one in (self.bytes_s, self.operations_s) if one is not None]
+        return max(known, default=None)
+
+    @property
+    def bound(self) -> str | None:
+        """What it cannot be faster than: "memory" or "arithmetic"."""
+        if self.bytes_s is None:
+            return None
+        return "memory" if self.operations_s is None or self.bytes_s >= self.operations_s else "arithmetic"
+
+    @property
+    def share(self) -> float | None:
+        """The least seconds by those that it took: 1 is as fast as the device can be."""
+        least_s = self.least_s
+        return None if least_s is None or not self.seconds else least_s / self.seconds
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte."""
+        return self.operations / self.bytes if self.bytes else 0.0
+
+    def __str__(self) -> str:
+        seconds = max(self.seconds, 1e-12)
+        rates = f"{scaled(self.bytes / seconds, 'B/s')}, {scaled(self.operations / seconds, 'op/s')}"
+        text = f"{self.region}: {rates}, {self.intensity:.3g} operations a byte ({self.unit})"
+        return text if self.share is None else f"{text}, {self.share:.0%} of what {self.bound} allows"
+
+
+def scaled(number: float, unit: str) -> str:
+    """A number with a decimal prefix: `scaled(2.5e9, "B/s")` is "2.5 GB/s"."""
+    for prefix in ("", "k", "M", "G", "T"):
+        if abs(number) < 1000 or prefix == "T":
+            return f"{number:.3g} {prefix}{unit}"
+        number /= 1000
+    raise AssertionError
