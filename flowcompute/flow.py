@@ -31,7 +31,6 @@ from flowcompute.planner.stored import chosen_plan
 from flowcompute.planner.views import move_views
 from flowcompute.reference import NumpyBackend
 from flowcompute.runtime.cadence import Cadence, Every
-from flowcompute.runtime.flow_core import Mode
 from flowcompute.runtime.flows import FlowOpener
 from flowcompute.runtime.keeper import Request
 from flowcompute.runtime.rehearsal import why_not_rehearsed
@@ -42,7 +41,7 @@ from flowcompute.runtime.tuning import Tune, Tuner, check_tune
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
 from flowcompute.spec import FLOAT64
-from flowcompute.strategy import Config, Precision, Strategy, Tuning, default_memory_bytes, parse_bytes
+from flowcompute.strategy import Config, Mode, Precision, Strategy, Tuning, default_memory_bytes, parse_bytes
 
 
 def plan(

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowcompute.checkpoint import CheckpointFolder, absolute_path
+from flowcompute.checkpoint.kept import KeptJob, read_progress
 from flowcompute.checkpoint.rebuild import rebuild_job
 from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
 from flowcompute.flow import open_flow, start
-from flowcompute.metrics import Progress
 from flowcompute.runtime.flows import FlowOpener
 from flowcompute.runtime.run import Run
 
@@ -51,10 +51,10 @@ class Frozen:
         self._bind = bind
         with CheckpointFolder.peek(path) as folder:
             generation = folder.look()
-            self._job = folder.job()
-        body, self.number, self.created = generation.body, generation.number, generation.created
-        self.done = bool(body["done"])
-        self.progress = _progress(body["progress"], done=self.done)
+            self._job = KeptJob.read(folder.job())
+        self.number, self.created = generation.number, generation.created
+        self.progress = read_progress(generation.body)
+        self.done = self.progress.done
 
     def elements(self) -> list[Element]:
         """The job's roots, made anew from the checkpoint.
@@ -63,7 +63,7 @@ class Frozen:
             CheckpointError: if something has to be bound, or a source is not what it was.
         """
         with CheckpointFolder.peek(self.path) as folder:
-            return rebuild_job(self._job["graph"], folder.get_blob, self._bind)
+            return rebuild_job(self._job.graph, folder.get_blob, self._bind)
 
     def start(self, **options: Any) -> Run:
         """Go on in the background; gives the running `Run`.
@@ -75,12 +75,12 @@ class Frozen:
             CheckpointError: if the job cannot go on.
             FlowError: as `fc.start`.
         """
-        if self._job["flow"] is not None:
+        if self._job.flow is not None:
             raise CheckpointError(
                 "a flow was frozen, which has no data of its own", hint="with frozen.flow() as flow: ..."
             )
         _refuse(options, "checkpoint", "precision")
-        return start(*self.elements(), checkpoint=self.path, precision=self._job["precision"], **options)
+        return start(*self.elements(), checkpoint=self.path, precision=self._job.precision, **options)
 
     def run(self, **options: Any) -> Run:
         """Go on to the end; gives the finished `Run`."""
@@ -100,13 +100,13 @@ class Frozen:
         Raises:
             CheckpointError: if a run was frozen, or it cannot go on.
         """
-        if self._job["flow"] is None:
+        if self._job.flow is None:
             raise CheckpointError("a run was frozen, not a flow", hint="call .resolve()")
         _refuse(options, "checkpoint", "precision", "mode")
         return open_flow(
             *self.elements(),
-            mode=self._job["flow"],
-            precision=self._job["precision"],
+            mode=self._job.flow,
+            precision=self._job.precision,
             checkpoint=self.path,
             **options,
         )
@@ -131,13 +131,3 @@ def _refuse(options: Mapping[str, Any], *kept: str) -> None:
         raise CheckpointError(
             f"a frozen job keeps its {' and its '.join(given)}", hint=f"leave {' and '.join(given)} out"
         )
-
-
-def _progress(kept: Mapping[str, Any], *, done: bool) -> Progress:
-    return Progress(
-        items=int(kept["items"]),
-        total_items=None if kept["total_items"] is None else int(kept["total_items"]),
-        bytes_read=int(kept["bytes_read"]),
-        seconds=float(kept["seconds"]),
-        done=done,
-    )

@@ -10,6 +10,7 @@ from typing import Any
 from flowcompute.checkpoint import CheckpointFolder
 from flowcompute.checkpoint.difference import check_sources
 from flowcompute.checkpoint.drafts import check_drafts
+from flowcompute.checkpoint.kept import KeptJob
 from flowcompute.checkpoint.words import JobWords
 from flowcompute.files import shown
 from flowcompute.thawing import thaw
@@ -50,9 +51,9 @@ def _verify(options: argparse.Namespace) -> int:
         problems = folder.verify()
         if not problems:
             newest = folder.look()
-            job = folder.job()
-            problems += check_sources(job["graph"])
-            problems += check_drafts(newest.body, job["token"], JobWords.read(job["graph"]).targets())
+            job = KeptJob.read(folder.job())
+            problems += check_sources(job.graph)
+            problems += check_drafts(newest.body, job.token, JobWords.read(job.graph).targets())
     for problem in problems:
         print(problem)
     if problems:
@@ -64,13 +65,13 @@ def _verify(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> None:
     frozen = thaw(options.path)
     with CheckpointFolder.peek(options.path) as folder:
-        job = folder.job()
-    words = JobWords.read(job["graph"])
+        job = KeptJob.read(folder.job())
+    words = JobWords.read(job.graph)
     done = frozen.progress
     share = "" if done.fraction is None or frozen.done else f" ({100 * done.fraction:.1f} %)"
     print(f"{shown(options.path)}: {frozen.state}{share}, {done.bytes_read:,} bytes read")
     print(f"  generation {frozen.number} of {_when(frozen.created)}")
-    print(f"  precision {job['precision']}, reductions in order {job['order']}, made on {job['kind']}")
+    print(f"  precision {job.precision}, reductions in order {job.order}, made on {job.kind}")
     _print_part("reads", words.sources())
     _print_part("computes", words.graph().splitlines())
     _print_part("writes", words.destinations())
@@ -78,7 +79,7 @@ def _show(options: argparse.Namespace) -> None:
     _print_part("needs to be given again", (f"{name}: {what}" for name, what in bound.items()))
     given = ", ".join(f"{name!r}: ..." for name in bound)
     thawed = f"fc.thaw({options.path!r}{f', bind={{{given}}}' if bound else ''})"
-    if job["flow"] is not None:
+    if job.flow is not None:
         print(f"goes on with {thawed}.flow()")
     else:
         print(f"goes on with {f'{thawed}.resolve()' if bound else f'flowcompute resume {shown(options.path)}'}")

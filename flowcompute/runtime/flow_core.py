@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ from flowcompute.planner.clockwork import DRAIN
 from flowcompute.planner.plan import Plan, SourceStage
 from flowcompute.planner.policies import find_dead_letters, policies
 from flowcompute.sources.feed import FeedSource
+from flowcompute.strategy import Mode
 
-Mode = Literal["reset", "cumulative"]
 Result = Any
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from flowcompute.checkpoint import CheckpointFolder
+from flowcompute.checkpoint.kept import KeptJob
 from flowcompute.files import FILES
 from flowcompute.runtime.flow_core import FlowCore
 from flowcompute.runtime.stored_job import check_alike, check_job, create_folder, freezing_path, sound_state
@@ -34,7 +35,7 @@ class FlowKeeper:
         folder = CheckpointFolder.open(self._path, FILES)
         try:
             body = folder.newest().body
-            check_job(folder.job(), self._core.plan, self._path, self._core.mode)
+            check_job(KeptJob.read(folder.job()), self._core.plan, self._path, self._core.mode)
             with sound_state(self._path):
                 check_alike(self._core.snapshot()["executor"], body["flow"]["executor"])
                 self._core.restore(body["flow"])

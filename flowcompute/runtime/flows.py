@@ -15,9 +15,10 @@ import trio
 from flowcompute.errors import PlanError, RunError
 from flowcompute.metrics import Skipped
 from flowcompute.planner.plan import Clock, Plan
-from flowcompute.runtime.flow_core import FlowCore, Mode, Result
+from flowcompute.runtime.flow_core import FlowCore, Result
 from flowcompute.runtime.flow_keeper import FlowKeeper
 from flowcompute.sources.feed import FeedSource
+from flowcompute.strategy import Mode
 
 _WAITING = 2
 """Results that may wait in a trio flow before `send` waits for somebody to receive."""

@@ -15,6 +15,7 @@ import numpy as np
 import trio
 
 from flowcompute.checkpoint import CheckpointFolder
+from flowcompute.checkpoint.kept import KeptJob, read_progress
 from flowcompute.elements import Constant
 from flowcompute.elements.destination import Writer
 from flowcompute.elements.keeping import Place, SideFile, State
@@ -151,14 +152,10 @@ class Keeper:
             return None
         self._folder = CheckpointFolder.open(path, FILES)
         generation = self._folder.newest()
-        job = self._folder.job()
+        job, body = KeptJob.read(self._folder.job()), generation.body
         check_job(job, self._plan, path)
-        body: dict[str, Any] = generation.body
-        with self.sound_state():
-            self._token, self._published = job["token"], True
-            self.epoch = generation.number
-            before = body["progress"]
-            self._record.resume(int(before["items"]), int(before["bytes_read"]), float(before["seconds"]))
+        self._token, self._published, self.epoch = job.token, True, generation.number
+        self._record.resume(read_progress(body))
         return body
 
     def sound_state(self) -> AbstractContextManager[None]:

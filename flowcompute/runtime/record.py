@@ -308,9 +308,9 @@ class RunRecord:
         executor.log = LaunchLog(keep.spans)
         one.compute.keep(StepsHistory(keep, lambda: self.seconds), executor.log)
 
-    def resume(self, items: int, bytes_read: int, seconds: float) -> None:
+    def resume(self, before: Progress) -> None:
         """Count on from what earlier runs of the job have done, so that pace and time left are those of the job."""
-        self._earlier_items, self._earlier_bytes, self._earlier_s = items, bytes_read, seconds
+        self._earlier_items, self._earlier_bytes, self._earlier_s = before.items, before.bytes_read, before.seconds
 
     def end(self, *, complete: bool) -> None:
         """Stop the clock; a complete run knows how many items there were."""

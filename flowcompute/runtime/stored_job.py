@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from flowcompute.checkpoint import CheckpointFolder, absolute_path
 from flowcompute.checkpoint.describe import describe_job
 from flowcompute.checkpoint.difference import check_sources, differences
+from flowcompute.checkpoint.kept import KeptJob
 from flowcompute.checkpoint.values import blob_of
 from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, PlanError
 from flowcompute.files import Files, shown
@@ -23,6 +24,7 @@ from flowcompute.planner.shaping import Shaping
 from flowcompute.sinks.stored import StoredSink
 from flowcompute.sources.several import SeveralSource
 from flowcompute.sources.stored import StoredSource
+from flowcompute.strategy import Mode
 
 _BELOW = "\n" + " " * 12
 """What brings the next line of an error below the one before."""
@@ -161,11 +163,10 @@ def stored_shaping(path: str, files: Files) -> Shaping | None:
     if not CheckpointFolder.exists(path, files):
         return None
     with CheckpointFolder.peek(path, files) as folder:
-        job = folder.job()
-    return Shaping(bool(job["float64"]), bool(job["fused"]), job["piece_bytes"])
+        return KeptJob.read(folder.job()).shaping
 
 
-def create_folder(path: str, files: Files, plan: Plan, flow: str | None = None) -> tuple[CheckpointFolder, str]:
+def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None) -> tuple[CheckpointFolder, str]:
     """A new checkpoint for a plan, and the token that names its drafts.
 
     Args:
@@ -181,45 +182,35 @@ def create_folder(path: str, files: Files, plan: Plan, flow: str | None = None) 
     try:
         # Drafts are named after the checkpoint's path: the next attempt finds those of one that was killed early.
         token = hashlib.sha256(os.path.abspath(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        folder.set_job(
-            {
-                "token": token,
-                "graph": describe_job(plan.asked, folder.put_blob),
-                "order": ORDER_VERSION,
-                "kind": plan.backend.traits.kind,
-                "precision": plan.config.precision,
-                "float64": plan.shaping.float64,
-                "fused": plan.shaping.fused,
-                "piece_bytes": plan.shaping.piece_bytes,
-                "flow": flow,
-            }
-        )
+        graph, traits = describe_job(plan.asked, folder.put_blob), plan.backend.traits
+        job = KeptJob(token, graph, ORDER_VERSION, traits.kind, plan.config.precision, plan.shaping, flow)
+        folder.set_job(job.plain())
     except BaseException:
         folder.close()
         raise
     return folder, token
 
 
-def check_job(job: Mapping[str, Any], plan: Plan, path: str, flow: str | None = None) -> None:
+def check_job(job: KeptJob, plan: Plan, path: str, flow: Mode | None = None) -> None:
     """Refuse a checkpoint of another job, of changed sources, or of another order of reductions.
 
     Raises:
         CheckpointError: with one line for each difference.
     """
     now = describe_job(plan.asked, lambda array: blob_of(array)[0])
-    found = differences(job["graph"], now)
-    if job["precision"] != plan.config.precision:
-        found.append(f"precision was {job['precision']!r} and is {plan.config.precision!r}")
-    if job["order"] != ORDER_VERSION:
-        found.append(f"the order of reductions was version {job['order']} and is version {ORDER_VERSION}")
-    if job["flow"] != flow:
-        modes = [f"a flow in {mode!r} mode" if mode else "a run" for mode in (job["flow"], flow)]
+    found = differences(job.graph, now)
+    if job.precision != plan.config.precision:
+        found.append(f"precision was {job.precision!r} and is {plan.config.precision!r}")
+    if job.order != ORDER_VERSION:
+        found.append(f"the order of reductions was version {job.order} and is version {ORDER_VERSION}")
+    if job.flow != flow:
+        modes = [f"a flow in {mode!r} mode" if mode else "a run" for mode in (job.flow, flow)]
         found.append(f"it was {modes[0]} and is {modes[1]}")
-    changed = check_sources(job["graph"])
+    changed = check_sources(job.graph)
     found += changed
     if found:
         # As it was it can go on only where data and order of reductions are what they were.
-        thawed = "" if changed or job["order"] != ORDER_VERSION else "go on with the job as it was by fc.thaw, "
+        thawed = "" if changed or job.order != ORDER_VERSION else "go on with the job as it was by fc.thaw, "
         raise CheckpointError(
             f"the checkpoint {shown(path)} belongs to a job that is not this one any more",
             expected="the job as it was frozen, on the same data",
@@ -227,9 +218,9 @@ def check_job(job: Mapping[str, Any], plan: Plan, path: str, flow: str | None = 
             hint=f"undo the change, {thawed}or begin anew with another checkpoint=",
         )
     kind = plan.backend.traits.kind
-    if job["kind"] != kind:
+    if job.kind != kind:
         warnings.warn(
-            f"the checkpoint {shown(path)} was made on {job['kind']} and goes on on {kind}: results are those of "
+            f"the checkpoint {shown(path)} was made on {job.kind} and goes on on {kind}: results are those of "
             "either within the stated error bounds, not to the last bit",
             CheckpointWarning,
             stacklevel=2,

@@ -1,6 +1,6 @@
 """Strategy (what may be tuned) and Config (what the user fixes)."""
 
-from flowcompute.strategy.config import Config, Precision, default_memory_bytes, parse_bytes
+from flowcompute.strategy.config import Config, Mode, Precision, default_memory_bytes, parse_bytes
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
 from flowcompute.strategy.roofline import Limits, Roofline, load_limits, save_limits
 from flowcompute.strategy.store import Key, Stored, StrategyStore, export_strategies, read_exported
@@ -13,6 +13,7 @@ __all__ = [
     "KernelKnobs",
     "Key",
     "Limits",
+    "Mode",
     "Precision",
     "Roofline",
     "Stored",

@@ -16,6 +16,9 @@ _UNITS |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
 Precision = Literal["exact", "fast", "tf32x3"]
 """How numbers are computed; see `fc.plan`."""
 
+Mode = Literal["reset", "cumulative"]
+"""What the folds of a flow answer for; see `fc.open_flow`."""
+
 
 @dataclass(frozen=True)
 class Config:
