@@ -22,6 +22,7 @@ from flowcompute.folders import Folders
 _HINTS = {
     errno.ENOENT: "check the path",
     errno.ENOTDIR: "check the path: a part of it is no folder",
+    errno.EISDIR: "a folder has this name: remove it, or choose another name",
     errno.EACCES: "check who owns the file and its folder, and their permissions",
     errno.EPERM: "check who owns the file and its folder, and their permissions",
     errno.EROFS: "choose a folder on a file system that can be written to",

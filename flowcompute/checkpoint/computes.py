@@ -107,7 +107,10 @@ def _rebuild_opencl(fields: Fields, node: Node, _: Rebuilding) -> Element:
     digest, entry = fields.text("text"), fields.text("entry")
     made = opencl(node.bound, *node.inputs, dtype=node.spec.dtype, name=node.given)
     if made.attrs["source"] != digest or made.op.name != entry:
-        refuse(f"what is bound to {node.name!r} is not the OpenCL text that the job was begun with")
+        refuse(
+            f"what is bound to {node.name!r} is not the OpenCL text that the job was begun with",
+            hint="bind the very text, blanks and comments included",
+        )
     if any(one is not other for one, other in zip(made.inputs, node.inputs, strict=True)):
         refuse("operands do not line up")
     return made

@@ -16,12 +16,14 @@ from flowcompute.checkpoint.part import Node, Part, Rebuilding
 from flowcompute.checkpoint.tags import TAGS
 from flowcompute.elements.destination import Destination
 from flowcompute.elements.element import Element
-from flowcompute.errors import CheckpointError, FlowError, Site
+from flowcompute.errors import CheckpointError, FlowError, Site, SourceError
 from flowcompute.graph.graph import build_graph
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.spec import Spec, Stream
 
 MOST_NODES = 1 << 20
+
+_DAMAGED = "put sources back as they were; else restore the checkpoint from a copy, or remove it to begin anew"
 
 
 def rebuild_job(
@@ -130,7 +132,9 @@ class _Draft:
             if made.spec != self.spec:
                 refuse("its dtype, shape or length is another now", expected=str(self.spec), got=str(made.spec))
         except FlowError as error:
-            hint = error.hint if isinstance(error, CheckpointError) else None
+            # Hints of other errors speak to who composes, which nobody does now.
+            own = error.hint if isinstance(error, CheckpointError | SourceError) else None
+            hint = own or (f"bind={{{self.name!r}: ...}} takes its {self.bind}" if self.bind else _DAMAGED)
             raise CheckpointError(
                 error.message, element=self.name, site=self.site, expected=error.expected, got=error.got, hint=hint
             ) from error

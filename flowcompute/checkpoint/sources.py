@@ -111,6 +111,7 @@ def _rebuild_array(fields: Fields, node: Node, rebuilding: Rebuilding) -> np.nda
             f"what is bound to {node.name!r} is not the array that the job was begun with",
             expected=str(node.spec),
             got=f"{array.dtype.name}{array.shape}, of other numbers" if array.shape == shape else str(array.shape),
+            hint=f"bind={{{node.name!r}: array}} with the very numbers, in any layout",
         )
     return array
 

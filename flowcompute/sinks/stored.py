@@ -117,10 +117,10 @@ class StoredWriter(Writer):
         self._bytes = 0
         self._is_sealed = False
         self._draft: Draft | None = None
+        self._refuse_special(sink.files)
         if state is not None:
             self._go_on(sink, state)
             return
-        self._refuse_special(sink.files)
         folder = os.path.dirname(self._target)
         with self._errors(f"create a file in the folder {shown(folder)} for"):
             self._draft = Draft(sink.files, self._target, durable=sink.durable, token=token)

@@ -133,6 +133,7 @@ def test_what_is_bound_is_checked(folder: Path, name: str, value: object, words:
     with pytest.raises(fc.CheckpointError, match=words) as caught:
         rebuild_job(data, store.get, {**bind, name: value})
     assert "job.py" in str(caught.value)
+    assert "do        bind" in str(caught.value)
 
 
 def test_a_function_of_another_name_takes_the_name_of_the_one_before() -> None:

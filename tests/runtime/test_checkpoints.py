@@ -268,6 +268,26 @@ def test_a_changed_source_is_refused_until_it_is_what_it_was(x: fc.Element, tmp_
     np.testing.assert_array_equal(fc.thaw(path).resolve(device="numpy", progress=False), DATA * 2)
 
 
+def test_a_source_that_is_gone_is_told_with_what_to_do(x: fc.Element, tmp_path: Path) -> None:
+    path = tmp_path / "ckpt"
+    assert frozen_after([x * 2], 2, path, device="numpy", checkpoint=path)
+    (tmp_path / "x.npy").unlink()
+    with pytest.raises(CheckpointError, match=r"open: cannot open .*x\.npy(.|\n)*made at(.|\n)*do +check the path"):
+        fc.thaw(path).resolve(device="numpy", progress=False)
+
+
+def test_a_folder_in_the_way_of_a_result_is_told_before_the_job_goes_on(x: fc.Element, tmp_path: Path) -> None:
+    path, target, done = tmp_path / "ckpt", tmp_path / "y.npy", []
+    job = x * 2 >> fc.save(target)
+    assert frozen_after([job], 2, path, device="numpy", checkpoint=path)
+    target.mkdir()
+    with pytest.raises(fc.DestinationError, match=r"y\.npy is a folder"):
+        job.resolve(device="numpy", progress=False, checkpoint=path, on_batch=done.append)
+    assert not done
+    target.rmdir()
+    assert job.resolve(device="numpy", progress=False, checkpoint=path) == str(target)
+
+
 def test_a_checkpoint_has_one_owner(x: fc.Element, tmp_path: Path) -> None:
     path, go = tmp_path / "ckpt", threading.Event()
     with fc.start(x * 2, device="numpy", progress=False, checkpoint=path, on_batch=lambda _: go.wait(20)) as run:
