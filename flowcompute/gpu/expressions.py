@@ -25,7 +25,7 @@ from flowcompute.gpu.types import (
 )
 from flowcompute.planner import kernel as ir
 from flowcompute.planner.kernel import Var, register_dtype
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT64, INT64, is_float
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT64, is_float
 
 
 class Expressions:
@@ -319,13 +319,14 @@ class Expressions:
             better = f"({better} | (({b_name} != {b_name}) & ({a_name} == {a_name})))"
             same = f"({same} | (({a_name} != {a_name}) & ({b_name} != {b_name})))"
         earlier = f"({k.name} < {i.name})"
-        wanted = INT64.itemsize if expr.part == 1 else size
+        wanted = i.dtype.itemsize if expr.part == 1 else size
         if var.lanes > 1:
             kind = mask_type(wanted, var.lanes)
             better, same = (text if wanted == size else f"convert_{kind}({text})" for text in (better, same))
-            earlier = earlier if wanted == INT64.itemsize else f"convert_{kind}({earlier})"
+            earlier = earlier if wanted == i.dtype.itemsize else f"convert_{kind}({earlier})"
         yes, no = (k.name, i.name) if expr.part == 1 else (b_name, a_name)
-        return f"(({better} | ({same} & {earlier})) ? {yes} : {no})"
+        chosen = better if expr.ordered else f"({better} | ({same} & {earlier}))"
+        return f"({chosen} ? {yes} : {no})"
 
     def _multiply_add(self, a: Var, b: Var, c: Var) -> str:
         names = type_names(c.dtype, c.lanes)

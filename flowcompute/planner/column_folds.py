@@ -28,7 +28,7 @@ from flowcompute.planner.kernel import (
     register_dtype,
 )
 from flowcompute.planner.lower_flat import units_loop
-from flowcompute.planner.lower_reduce import Parts, Reduction, moved
+from flowcompute.planner.reduction import Parts, Reduction, moved
 from flowcompute.planner.region import Access, Layout
 from flowcompute.planner.row_shape import RowShape
 from flowcompute.planner.row_walk import ColumnPoint, RowWalk

@@ -5,7 +5,8 @@ from __future__ import annotations
 from flowcompute.planner.canonical import BLOCK, LANES, merge_dtype
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import Array, Barrier, Convert, For, If, Item, Number, Put, Splat, Var
-from flowcompute.planner.lower_reduce import Merging, Parts, Reduction
+from flowcompute.planner.lower_reduce import Merging
+from flowcompute.planner.reduction import Parts, Reduction
 from flowcompute.planner.teams import WARP, Team, team_size
 
 

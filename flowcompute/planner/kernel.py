@@ -174,12 +174,16 @@ class Below:
 
 @dataclass(frozen=True, slots=True)
 class Combine:
-    """One part of a step of a reduction: `left` and then `right` (tuples of accumulator parts)."""
+    """One part of a step of a reduction: `left` and then `right` (tuples of accumulator parts).
+
+    `ordered`: of argmin and argmax, where every index on the right is larger.
+    """
 
     op: str
     left: tuple[Var, ...]
     right: tuple[Var, ...]
     part: int
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

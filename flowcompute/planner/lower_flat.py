@@ -13,7 +13,8 @@ from flowcompute.planner.emit import Arguments, Point, Scope, loaded
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, register_dtype
 from flowcompute.planner.knob_table import Family, KernelStyle, written_turns
-from flowcompute.planner.lower_reduce import Parts, Reduction, VectorBlocks, index_operand, moved
+from flowcompute.planner.lower_reduce import VectorBlocks
+from flowcompute.planner.reduction import Parts, Reduction, moved
 from flowcompute.planner.region import Access, Region
 from flowcompute.planner.storage import is_dense, storage
 from flowcompute.planner.teams import Slot, Team, team_size
@@ -177,15 +178,13 @@ class FlatLowering:
             if self.cpu and fold == self.region.folds[0]:
                 self._points(point)
             values = tuple(point.value(key) for key in reads)
-            if spec.op in ("argmin", "argmax"):
-                return values[0], index_operand(scope, f"first + {column}")
             if spec.op == "var":
                 shift = scope.find(_shift(fold))
                 assert shift is not None
                 return moved(scope, values[0], shift)
             return values
 
-        return Reduction(f"f{fold}", spec.op, accumulators(spec), operands)
+        return Reduction(f"f{fold}", spec.op, accumulators(spec), operands, "first + ")
 
     def _fold_body(self) -> list[Stmt]:
         """Each work-item (CPU) or work-group (GPU) reduces one block of records at a time."""

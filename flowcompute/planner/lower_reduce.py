@@ -1,99 +1,36 @@
-"""Reductions in kernels, in the canonical order of `planner.canonical`."""
+"""Reductions by one work-item of a CPU, in the canonical order of `planner.canonical`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-import numpy as np
-
-from flowcompute.elements.arithmetic import multiply, subtract
-from flowcompute.planner.canonical import BLOCK, LANES, identity, merge_dtype, row_lanes
+from flowcompute.planner.canonical import BLOCK, LANES, merge_dtype, row_lanes
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
-    Apply,
     Array,
     Assign,
-    Below,
     Combine,
     Convert,
+    Expr,
     For,
     Generate,
     Half,
     If,
-    Integer,
     Item,
     Let,
-    MultiplyAdd,
     Number,
     Put,
-    Select,
     SetInteger,
     Splat,
     Var,
     While,
 )
-from flowcompute.spec import BOOL, INT64
-
-Parts = tuple[Var, ...]
+from flowcompute.planner.lower_arg import FirstBest
+from flowcompute.planner.reduction import Parts, Reduction
+from flowcompute.spec import BOOL, is_float
 
 UNROLLED_STATEMENTS = 640
 """Blocks of up to so many statements are written out; longer ones loop over arrays."""
-
-
-@dataclass(frozen=True)
-class Reduction:
-    """One reduction among those that share a loop.
-
-    Attributes:
-        name: prefix of its arrays and variables.
-        op: name of the reduction ("var" sums its parts).
-        dtypes: dtypes of the accumulator parts.
-        operands: gives the operands in a scope at column `column` of which only `count` exist;
-            two for a dot product, (value, index) for argmin and argmax.
-    """
-
-    name: str
-    op: str
-    dtypes: tuple[np.dtype, ...]
-    operands: Callable[[Scope, str, str | None], Parts]
-
-    def identity(self, part: int) -> object:
-        """The number that changes nothing."""
-        if self.op in ("argmin", "argmax") and part == 1:
-            return int(np.iinfo(np.int64).max)
-        value = identity(self.op, self.dtypes[part])
-        return value.item() if isinstance(value, np.generic) else value
-
-    def start(self, scope: Scope, lanes: int) -> Parts:
-        """Declare accumulators that hold the identity."""
-        return tuple(
-            scope.let(Number(self.identity(part)), dtype, lanes, dtype.itemsize)
-            for part, dtype in enumerate(self.dtypes)
-        )
-
-    def step(self, scope: Scope, total: Parts, column: str, count: str | None) -> None:
-        """`total` and then the operands at `column`, in place."""
-        operands = self.operands(scope, column, count)
-        after = self.combined(scope, total, operands, fused=True)
-        if count is not None:
-            mask = scope.let(Below(count), BOOL, total[0].lanes, self.dtypes[0].itemsize)
-            after = tuple(
-                scope.let(Select(mask, new, old), old.dtype, old.lanes, old.mask_bytes)
-                for new, old in zip(after, total, strict=True)
-            )
-        for old, new in zip(total, after, strict=True):
-            scope.add(Assign(old, Splat(new)))
-
-    def combined(self, scope: Scope, left: Parts, right: Parts, fused: bool = False) -> Parts:
-        """A step as new values; `fused` when `right` is the two operands of a dot product."""
-        if self.op == "vecdot" and fused:
-            return (scope.let(MultiplyAdd(right[0], right[1], left[0]), left[0].dtype, left[0].lanes),)
-        op = "sum" if self.op in ("vecdot", "var", "mean") else self.op
-        return tuple(
-            scope.let(Combine(op, left, right, part), old.dtype, old.lanes, old.mask_bytes)
-            for part, old in enumerate(left)
-        )
+LANE_BY_LANE = 10
+"""Statements that what processors do for each lane by itself is worth."""
 
 
 class VectorBlocks:
@@ -110,6 +47,8 @@ class VectorBlocks:
         scope = self.scope
         if length == 0:
             return [self._empty(scope, reduction) for reduction in self.reductions]
+        if length >= self.lanes and self._only_find():
+            return FirstBest(scope, self.reductions, self.lanes, "0").known(length)
         if length <= BLOCK:
             return self.block(scope, "0", length, row_lanes(length))
         merged = Merging(scope, self.reductions)
@@ -129,6 +68,8 @@ class VectorBlocks:
     def block(self, scope: Scope, base: str, length: int, lanes: int) -> list[Parts]:
         """Reduce `length` columns from `base` in `lanes` lanes; `length` is known now."""
         width = self.lanes
+        if length >= width and self._only_find():
+            return FirstBest(scope, self.reductions, width, base).known(length)
         if lanes < width:
             totals = [reduction.start(scope, width) for reduction in self.reductions]
             self._short(scope, totals, base, length, lanes)
@@ -151,6 +92,9 @@ class VectorBlocks:
             self._amend(scope, str(full), column, str(rest))
         return self._over_groups(scope, groups)
 
+    def _only_find(self) -> bool:
+        return all(reduction.finds for reduction in self.reductions)
+
     def _short(self, scope: Scope, totals: list[Parts], base: str, length: int, lanes: int) -> None:
         """Fewer canonical lanes than a vector has: their two steps at once, where that does not round differently."""
         dots = [reduction.op == "vecdot" and length > lanes for reduction in self.reductions]
@@ -167,14 +111,14 @@ class VectorBlocks:
                 reduction.step(scope, total, base, None if length == self.lanes else str(length))
 
     def _position_statements(self, base: str) -> int:
-        """Statements that one vector takes, found by emitting one into nowhere; generated numbers count as many."""
+        """Statements that one vector takes, found by emitting one into nowhere; some count as many."""
         scope = self.scope.inner(self.lanes)
         for reduction in self.reductions:
             reduction.combined(
-                scope, reduction.start(scope, self.lanes), reduction.operands(scope, base, None), fused=True
+                scope, reduction.start(scope, self.lanes), reduction.given(scope, base, None), fused=True
             )
         lets = [one.expr for one in scope.statements if isinstance(one, Let)]
-        return len(scope.statements) + sum(expr.op.cost for expr in lets if isinstance(expr, Generate))
+        return len(scope.statements) + sum(map(_weight, lets))
 
     def _unrolled(self, scope: Scope, base: str, length: int, lanes: int, group: int, apart: int) -> list[Parts]:
         """The tree over groups `group`, `group + apart`, ..., depth first, so that few vectors live at a time."""
@@ -192,7 +136,7 @@ class VectorBlocks:
             column = inner.integer(f"{base} + {first}")
             there = length - first
             if totals is None and there >= self.lanes and all(r.op != "vecdot" for r in self.reductions):
-                totals = [reduction.operands(inner, column, None) for reduction in self.reductions]
+                totals = [reduction.given(inner, column, None) for reduction in self.reductions]
             else:
                 if totals is None:
                     totals = [reduction.start(inner, self.lanes) for reduction in self.reductions]
@@ -205,6 +149,8 @@ class VectorBlocks:
     def dynamic_block(self, scope: Scope, base: str, length: str) -> list[Parts]:
         """Reduce the last, shorter block, whose length is only known when running."""
         width = self.lanes
+        if self._only_find():
+            return FirstBest(scope, self.reductions, width, base).dynamic(length)
         groups = LANES // width
         self._declare(scope, groups)
         group = f"g{next(scope.names)}"
@@ -291,6 +237,20 @@ class VectorBlocks:
         return results
 
 
+def _weight(expr: Expr) -> int:
+    """Statements beyond one that an expression is worth to a compiler."""
+    if isinstance(expr, Generate):
+        return expr.op.cost
+    if isinstance(expr, Convert) and {expr.source.itemsize, expr.target.itemsize} & {8} and _changes_kind(expr):
+        return LANE_BY_LANE
+    return LANE_BY_LANE if isinstance(expr, Combine) and expr.op in ("argmin", "argmax") else 0
+
+
+def _changes_kind(cast: Convert) -> bool:
+    """Whether floats become integers, or integers floats: of 64 bits that is done lane by lane before AVX-512."""
+    return is_float(cast.source) != is_float(cast.target) and BOOL not in (cast.source, cast.target)
+
+
 class Merging:
     """Blocks of one row merged in the aligned binary tree by a counter, floats in float64."""
 
@@ -356,15 +316,3 @@ class Merging:
             )
             for reduction, total in zip(self.reductions, totals, strict=True)
         ]
-
-
-def index_operand(scope: Scope, column: str) -> Var:
-    """The column's index in each lane."""
-    return scope.let(Integer(column, 1), INT64)
-
-
-def moved(scope: Scope, value: Var, shift: Var) -> Parts:
-    """The operands of a variance: the value from its block's shift, and its square."""
-    spread = shift if shift.lanes == value.lanes else scope.let(Splat(shift), shift.dtype, value.lanes)
-    gap = scope.let(Apply(subtract.op, (value, spread), value.dtype), value.dtype, value.lanes)
-    return gap, scope.let(Apply(multiply.op, (gap, gap), value.dtype), value.dtype, value.lanes)

@@ -33,8 +33,8 @@ from flowcompute.planner.kernel import (
     register_dtype,
 )
 from flowcompute.planner.knob_table import KernelStyle
-from flowcompute.planner.lower_reduce import Parts, Reduction
 from flowcompute.planner.lower_rows import ROW_LANES
+from flowcompute.planner.reduction import Parts, Reduction
 from flowcompute.planner.region import Access, Region
 from flowcompute.planner.row_shape import Place, RowShape
 from flowcompute.planner.row_walk import RowWalk
@@ -211,9 +211,8 @@ class _ShortRows:
         source = register_dtype(self.shape.graph.nodes[graph_node.inputs[0]].spec.dtype)
 
         def operands(scope: Scope, column: str, count: str | None) -> Parts:
-            del count
-            values = tuple(self.columns[int(column)].value(key) for key in reads)
-            return (values[0], scope.let(Integer(column), INT64)) if op in ("argmin", "argmax") else values
+            del scope, count
+            return tuple(self.columns[int(column)].value(key) for key in reads)
 
         return Reduction(f"n{node}", op, (source, INT64) if op in ("argmin", "argmax") else (source,), operands)
 
@@ -225,12 +224,17 @@ class _ShortRows:
         right = self._tree(reductions, lane + apart, 2 * apart)
         return [r.combined(self.scope, a, b) for r, a, b in zip(reductions, left, right, strict=True)]
 
+    def _given(self, reduction: Reduction, column: str) -> Parts:
+        """What a step takes; one column is that of all rows in a vector."""
+        operands = reduction.operands(self.scope, column, None)
+        return (*operands, self.scope.let(Integer(column), INT64)) if reduction.finds else operands
+
     def _lane(self, reduction: Reduction, lane: int, lanes: int) -> Parts:
         """The steps of one canonical lane, in order."""
-        first = reduction.operands(self.scope, str(lane), None)
+        first = self._given(reduction, str(lane))
         if reduction.op == "vecdot":
             first = reduction.combined(self.scope, reduction.start(self.scope, self.scope.lanes), first, fused=True)
         total = first
         for column in range(lane + lanes, self.shape.columns, lanes):
-            total = reduction.combined(self.scope, total, reduction.operands(self.scope, str(column), None), fused=True)
+            total = reduction.combined(self.scope, total, self._given(reduction, str(column)), fused=True)
         return total

@@ -14,7 +14,7 @@ from flowcompute.planner.emit import Arguments, Scope
 from flowcompute.planner.group_blocks import GroupBlocks
 from flowcompute.planner.kernel import For, If, Kernel, SetInteger, Stmt
 from flowcompute.planner.knob_table import KernelStyle
-from flowcompute.planner.lower_reduce import Parts, Reduction
+from flowcompute.planner.reduction import Parts, Reduction
 from flowcompute.planner.region import Region
 from flowcompute.planner.row_shape import RowShape
 from flowcompute.planner.row_walk import ColumnPoint, RowPoint, RowWalk

@@ -22,7 +22,8 @@ from flowcompute.planner.kernel import (
     Var,
     register_dtype,
 )
-from flowcompute.planner.lower_reduce import Parts, Reduction, VectorBlocks, index_operand
+from flowcompute.planner.lower_reduce import VectorBlocks
+from flowcompute.planner.reduction import Parts, Reduction
 from flowcompute.planner.region import Access
 from flowcompute.planner.row_shape import Place, RowShape
 from flowcompute.spec import INT64
@@ -227,8 +228,7 @@ class RowWalk:
 
         def operands(scope: Scope, column: str, count: str | None) -> Parts:
             point = ColumnPoint(self.row, scope, column, count, 2 * phase + 1)
-            values = tuple(point.value(key) for key in reads)
-            return (values[0], index_operand(scope, column)) if op in ("argmin", "argmax") else values
+            return tuple(point.value(key) for key in reads)
 
         dtypes = (source, INT64) if op in ("argmin", "argmax") else (source,)
         return Reduction(f"n{node}", op, dtypes, operands)

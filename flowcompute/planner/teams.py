@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from flowcompute.planner.canonical import LANES, row_lanes
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import Assign, Barrier, Below, Exchange, Select, Splat
-from flowcompute.planner.lower_reduce import Parts, Reduction
+from flowcompute.planner.reduction import Parts, Reduction
 from flowcompute.spec import BOOL
 
 WARP = 32
@@ -88,7 +88,7 @@ class Team:
         for slot in slots:
             for reduction, total in zip(reductions, totals, strict=True):
                 own = total[slot.lane]
-                operands = reduction.operands(slot.scope, slot.column, None)
+                operands = reduction.given(slot.scope, slot.column, None)
                 after = reduction.combined(slot.scope, own, operands, fused=True)
                 if slot.valid is not None:
                     mask = slot.scope.let(Below(slot.valid), BOOL, 1, reduction.dtypes[0].itemsize)

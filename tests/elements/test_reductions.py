@@ -134,6 +134,23 @@ def test_the_first_extreme_wins_and_nan_before_all(device: str) -> None:
         assert values[2] == most
 
 
+@pytest.mark.parametrize(("dtype", "length"), [("f4", 17), ("f4", 1124), ("f8", 67), ("f2", 70), ("i1", 64), ("?", 83)])
+def test_the_first_of_many_equal_ones_is_found_wherever_it_is(dtype: str, length: int) -> None:
+    rng = np.random.default_rng(length)
+    array = rng.integers(0, 2, (2 * length, length)).astype(dtype)
+    array[:length] = np.eye(length, dtype=bool)
+    array[length] = array[0, 0] * -np.inf if np.dtype(dtype).kind == "f" else 0
+    if np.dtype(dtype).kind == "f":
+        array[length + 1 :: 3, rng.integers(0, length, len(array[length + 1 :: 3]))] = np.nan
+    x = fc.source(array)
+    found = fc.resolve(x.argmax(axis=1), x.argmin(axis=1), device="cpu", progress=False)
+    np.testing.assert_array_equal(found[0], array.argmax(axis=1))
+    np.testing.assert_array_equal(found[1], array.argmin(axis=1))
+    for row in (array[length - 1], array[length], array[-1]):
+        both = np.concatenate([row, row[::-1]])
+        assert fc.source(both).argmax().resolve(device="cpu", progress=False) == both.argmax()
+
+
 VECTORS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((3,), (3,)),
     ((2, 3), (3,)),
