@@ -27,7 +27,7 @@ class Queued(Resident):
     def __init__(self, job: fc.Element, array: np.ndarray, device: str, launches: int) -> None:
         super().__init__(job, array, device)
         self.launches = launches
-        _, kernel, values, groups = self.call
+        kernel, values, groups = self.call
         self.compiled = self.executor._kernels[kernel.name]
         self.compiled.set_args(*values)
         self.sizes = (groups * kernel.work_group,), (kernel.work_group,)

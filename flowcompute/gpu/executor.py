@@ -14,12 +14,10 @@ from flowcompute.elements import Constant
 from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.op import Kind
-from flowcompute.gpu._cl import cl
 from flowcompute.gpu.carries import DeviceCarry, LastCarry, TileCarry
 from flowcompute.gpu.device import Device
-from flowcompute.gpu.faults import Faults
-from flowcompute.gpu.memory import Memory, memory_of
-from flowcompute.gpu.programs import build, save_new_programs
+from flowcompute.gpu.launcher import Launcher, LocalLauncher
+from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
 from flowcompute.planner.backend import KernelTuner
 from flowcompute.planner.executor import StepExecutor
@@ -56,8 +54,8 @@ class OpenCLExecutor(StepExecutor):
         self._kernels: dict[tuple[str, KernelKnobs], Any] = {}
         self._adopted: dict[str, Kernel] = {}
         self._memory: Memory | None = None
-        self._faults: Faults | None = None
-        self._written: list[cl.Buffer] = []
+        self._launcher: Launcher | None = None
+        self._written: list[Any] = []
         self._opened_s = 0.0
         self._partials: dict[tuple[int, int], np.ndarray] = {}
         self._carries: dict[tuple[int, int], np.ndarray] = {}
@@ -81,8 +79,8 @@ class OpenCLExecutor(StepExecutor):
 
     def open(self) -> None:
         """Build the kernels, then compute what does not depend on the stream."""
-        self._faults = Faults(self.device)
-        with self._faults.told():
+        self._launcher = LocalLauncher(self.device, self.plan.config.memory_bytes)
+        with self._launcher.told():
             for step in self._steps():
                 if isinstance(step, RegionStep) and step.kernel is not None:
                     began = time.perf_counter()
@@ -90,16 +88,14 @@ class OpenCLExecutor(StepExecutor):
                     if self.log is not None:
                         self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
-            self._memory = memory_of(self.device, self.plan.config.memory_bytes)
+            self._memory = self._launcher.memory
             super().open()
 
     def _compiled(self, kernel: Kernel) -> Any:
         key = (kernel.name, kernel.knobs)
         if key not in self._kernels:
-            compiled = cl.Kernel(build(self.device, render(kernel), ()), kernel.name)
-            # Typed once, scalars cost nothing to set; untyped ones 10 microseconds each.
-            compiled.set_scalar_arg_dtypes(_argument_types(kernel))
-            self._kernels[key] = compiled
+            assert self._launcher is not None
+            self._kernels[key] = self._launcher.build(render(kernel), kernel.name, _argument_types(kernel))
         return self._kernels[key]
 
     def _run_batch(
@@ -117,15 +113,15 @@ class OpenCLExecutor(StepExecutor):
 
     def _told(self, step: Step) -> AbstractContextManager[None]:
         """Errors name the step, and the user's line: that of a kernel of theirs, else of what the region ends in."""
-        assert self._faults is not None
+        assert self._launcher is not None
         nodes = [step.node] if isinstance(step, NodeStep) else [self.nodes[i] for i in step.region.nodes]
         own = [node for node in nodes if isinstance(node.op, UserOp | SourceOp)]
-        return self._faults.told(step.name, (own or nodes)[-1].element.site)
+        return self._launcher.told(step.name, (own or nodes)[-1].element.site)
 
     def snapshot(self) -> dict[str, Any]:
         """See `Executor.snapshot`; what scans carry is brought from the device."""
-        assert self._faults is not None
-        with self._faults.told():
+        assert self._launcher is not None
+        with self._launcher.told():
             return super().snapshot()
 
     def finish(self) -> dict[int, np.ndarray]:
@@ -221,19 +217,9 @@ class OpenCLExecutor(StepExecutor):
 
     def _launch(self, kernel: Kernel, values: list[Any], groups: int, *, timed: bool = False) -> float | None:
         """Launch and wait; gives the seconds on the device where these are asked for."""
+        assert self._launcher is not None
         compiled = self._compiled(kernel)
-        queue = self.device.timing_queue if timed else self.device.queue
-        compiled.set_args(*values)
-        size = (groups * kernel.work_group,)
-        if timed:
-            # No queue waits for another one: uploads may be under way in the first.
-            self.device.queue.finish()
-        event = cl.enqueue_nd_range_kernel(queue, compiled, size, (kernel.work_group,))
-        if timed:
-            event.wait()
-        assert self._memory is not None
-        self._memory.finish(self._written)
-        return (event.profile.end - event.profile.start) * 1e-9 if timed else None
+        return self._launcher.launch(compiled, values, groups, kernel.work_group, self._written, timed=timed)
 
     def _bring(self, value: int, array: np.ndarray) -> None:
         assert self._memory is not None
@@ -265,7 +251,7 @@ class OpenCLExecutor(StepExecutor):
             return self._memory.input(("base", value), self.bases[value], fresh=True)
         return self._memory.input(value, self.array(value), fresh=fresh)
 
-    def _output(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
+    def _output(self, key: Hashable, array: np.ndarray) -> Any:
         assert self._memory is not None
         buffer = self._memory.output(key, array)
         self._written.append(buffer)
@@ -396,7 +382,7 @@ class OpenCLExecutor(StepExecutor):
 
     def close(self) -> None:
         """Release buffers and kernels."""
-        memory, self._memory = self._memory, None
+        launcher, self._launcher, self._memory = self._launcher, None, None
         # On host devices a buffer keeps the array alive that it lies in.
         self._written = []
         self._kernels.clear()
@@ -404,14 +390,14 @@ class OpenCLExecutor(StepExecutor):
         self._carries.clear()
         self._padded.clear()
         super().close()
-        if memory is None or self._faults is None:
+        if launcher is None:
             return
-        with self._faults.told():
-            memory.close()
+        with launcher.told():
+            launcher.close()
         if self.tuner is None and time.monotonic() - self._opened_s > LONG_RUN_S:
             # Compiled once more for keeping, which would be felt after a short run, or for all that was tried.
             # Those are kept at exit.
-            save_new_programs()
+            launcher.keep_programs()
 
 
 def _argument_types(kernel: Kernel) -> list[np.dtype | None]:

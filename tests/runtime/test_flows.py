@@ -243,7 +243,7 @@ def test_nothing_is_planned_or_compiled_after_opening() -> None:
     x = feed()
     opener = fc.open_flow(fc.tanh(x).sum(axis=1), fc.window(x, 3).sum(axis=1), x.sum(axis=0) * 2, device="cpu")
     with (
-        mock.patch("flowcompute.gpu.executor.build", wraps=build) as built,
+        mock.patch("flowcompute.gpu.launcher.build", wraps=build) as built,
         mock.patch("flowcompute.flow.make_plan") as plan,
         opener as flow,
     ):
