@@ -22,7 +22,7 @@ from flowcompute.checkpoint.contents import Contents, Generation, GenerationStat
 from flowcompute.checkpoint.disk import FOLDER_MODE, naming, sync_folder
 from flowcompute.checkpoint.envelope import seal
 from flowcompute.checkpoint.head import Head, read_head, write_head
-from flowcompute.checkpoint.lock import LOCK, take
+from flowcompute.checkpoint.lock import LOCK, Lock, take
 from flowcompute.checkpoint.retention import Retention
 from flowcompute.checkpoint.side import SideFile
 from flowcompute.checkpoint.values import Blob, DamagedError, SideMark, blob_of, side_name
@@ -39,7 +39,7 @@ class CheckpointFolder:
         path: where it is, or will be once it is published; absolute.
     """
 
-    def __init__(self, path: str, folder: str, files: Files, lock: int | None, token: str | None) -> None:
+    def __init__(self, path: str, folder: str, files: Files, lock: Lock | None, token: str | None) -> None:
         self.path = path
         self._files = files
         self._contents = Contents(files, folder)
@@ -341,14 +341,14 @@ class CheckpointFolder:
                 for one in self._sides.values():
                     stack.callback(one.close)
 
-    def _unlock(self, lock: int) -> None:
-        if not self._published:
+    def _unlock(self, lock: Lock) -> None:
+        if not self._published and lock.held:
             # What is left is taken over by whoever creates this checkpoint next.
             with contextlib.suppress(OSError, CheckpointError):
                 self._contents.remove([*self._contents.names(), LOCK])
                 self._files.remove_folder(self._folder)
         with naming("close", self.path):
-            self._files.close(lock)
+            lock.release()
 
     def _sync_sides(self, marks: Iterable[SideMark]) -> None:
         for mark in marks:
@@ -373,6 +373,11 @@ class CheckpointFolder:
         self._require_open()
         if self._lock is None:
             raise ValueError("the checkpoint was opened by peek: nothing can be written")
+        if not self._lock.held:
+            raise CheckpointError(
+                f"{shown(self.path)} belongs to the process that this one was forked from",
+                hint='use it there, or start processes with multiprocessing.get_context("spawn")',
+            )
 
 
 def absolute_path(path: str | os.PathLike[str]) -> str:

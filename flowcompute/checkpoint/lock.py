@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import weakref
 
 from flowcompute.checkpoint.disk import FILE_MODE, naming
 from flowcompute.errors import CheckpointError
@@ -12,8 +14,46 @@ LOCK = "LOCK"
 _PID_BYTES = 20
 
 
-def take(files: Files, folder: str, path: str) -> int:
-    """Lock a checkpoint's folder; returns the descriptor that holds the lock until it is closed.
+class Lock:
+    """A lock that this process holds, and none that is forked off it. Made by `take`."""
+
+    def __init__(self, files: Files, handle: int) -> None:
+        self._files = files
+        self._handle: int | None = handle
+        _held.add(self)
+
+    @property
+    def held(self) -> bool:
+        """Whether it is held; never in a process that was forked off."""
+        return self._handle is not None
+
+    def release(self) -> None:
+        """Give it back; harmless where it is not held.
+
+        Raises:
+            OSError: as the system does.
+        """
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._files.close(handle)
+
+
+_held: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    # A child has the descriptors of its parent, and may live on when that is killed.
+    for lock in tuple(_held):
+        with contextlib.suppress(OSError):
+            lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
+def take(files: Files, folder: str, path: str) -> Lock:
+    """Lock a checkpoint's folder.
 
     Args:
         files: the file layer.
@@ -42,7 +82,7 @@ def take(files: Files, folder: str, path: str) -> int:
         except BaseException:
             files.close(handle)
             raise
-    return handle
+    return Lock(files, handle)
 
 
 def _owner(files: Files, handle: int) -> str:

@@ -63,6 +63,38 @@ def test_a_checkpoint_has_one_owner(path: str) -> None:
     assert Path(path, "LOCK").read_text() == f"{os.getpid()}\n"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_that_was_forked_off_does_not_own_it(tmp_path: Path) -> None:
+    path = tmp_path / "job"
+    folder = CheckpointFolder.create(path)
+    folder.commit({})
+    folder.publish()
+    hold, let_go = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 0
+        try:
+            os.close(let_go)
+            with pytest.raises(CheckpointError, match="spawn"):
+                folder.commit({})
+            folder.close()
+            os.read(hold, 1)  # the parent goes on, and may be killed
+            code = 1
+        finally:
+            os._exit(code)
+    try:
+        with pytest.raises(CheckpointError, match="in use"):
+            CheckpointFolder.open(path)
+        folder.close()
+        CheckpointFolder.open(path).close()
+    finally:
+        os.close(let_go)
+        os.close(hold)
+        ended = os.waitpid(child, 0)[1]
+    assert os.waitstatus_to_exitcode(ended) == 1
+
+
 def test_who_comes_second_while_a_checkpoint_is_published_owns_nothing(path: str) -> None:
     first = CheckpointFolder.create(path)
     first.commit({})
