@@ -12,6 +12,7 @@ import trio
 
 import flowcompute as fc
 from flowcompute.gpu._cl import cl
+from flowcompute.gpu.division import division
 from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.gpu.programs import build
 from flowcompute.gpu.render import render
@@ -51,7 +52,7 @@ class RawLoop:
         self._input = cl.Buffer(device.context, flags.READ_ONLY, items * NUMBERS * 4)
         self._output = cl.Buffer(device.context, flags.WRITE_ONLY, items * 4)
         self._result = np.empty(items, np.float32)
-        count, chunk, groups = executor._division(kernel, items, 0)
+        count, chunk, groups = division(executor.plan, executor.device.traits, kernel, items, 0)
         self._kernel.set_args(self._input, self._output, count, chunk, 0, 0, 0)
         self._size, self._group = (groups * kernel.work_group,), (kernel.work_group,)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-NodeKind = Literal["source", "region", "destination"]
+NodeKind = Literal["source", "region", "transfer", "destination"]
 
 
 class BatchMetrics(NamedTuple):
@@ -52,7 +52,7 @@ class NodeMetrics:
 
     Attributes:
         name: the stage's name in the plan.
-        kind: what it is. Host functions count as regions.
+        kind: what it is. Host functions count as regions; a transfer is between host and device.
         items: records that passed.
         batches: batches that passed.
         bytes_in, bytes_out: bytes of streams taken and given.

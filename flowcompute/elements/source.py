@@ -82,8 +82,12 @@ class Source(Element):
     rereadable: bool = True
     seekable: bool = True
 
-    def must_read(self) -> str | None:
-        """Why the source cannot be mapped, in words; None where it can, or where the question does not arise."""
+    def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
+        """Why records are copied into buffers, in words; None where they are seen where they lie, or are made.
+
+        Args:
+            mapped: whether files may be mapped.
+        """
         return None
 
     @property

@@ -12,7 +12,6 @@ from flowcompute.errors import DeviceFullError
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.faults import ROOM, SMALLER
-from flowcompute.gpu.staging import Staging
 
 SMALLEST_BYTES = 256
 """The smallest piece of device memory; also what stands for an array without items, which OpenCL cannot have."""
@@ -50,7 +49,7 @@ class HostBuffers:
             if self._nothing is None:
                 self._nothing = cl.Buffer(self._device.context, cl.mem_flags.READ_WRITE, SMALLEST_BYTES)
             return self._nothing
-        return cl.Buffer(self._device.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=_bytes(array))
+        return cl.Buffer(self._device.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=as_bytes(array))
 
     def finish(self, outputs: Sequence[cl.Buffer]) -> None:
         """Wait for all kernels so far; then what they wrote to `outputs` can be read in the arrays.
@@ -68,7 +67,7 @@ class HostBuffers:
         queue.finish()
 
 
-def _bytes(array: np.ndarray) -> np.ndarray:
+def as_bytes(array: np.ndarray) -> np.ndarray:
     """The same memory as bytes: pyopencl takes no items of dtypes that NumPy itself does not know."""
     return array.reshape(-1).view(np.uint8)
 
@@ -87,7 +86,6 @@ class DeviceArena:
     Args:
         device: whose memory.
         limit_bytes: what may be allocated at a time; by default all that the device has.
-        staging: what large arrays go through; without it the driver copies them.
 
     Attributes:
         allocated_bytes: bytes allocated now, lent out or waiting.
@@ -95,9 +93,8 @@ class DeviceArena:
         peak_bytes: the most that was allocated at a time.
     """
 
-    def __init__(self, device: Device, limit_bytes: int | None = None, staging: Staging | None = None) -> None:
+    def __init__(self, device: Device, limit_bytes: int | None = None) -> None:
         self._device = device
-        self._staging = staging
         self._limit_bytes = device.traits.memory_bytes if limit_bytes is None else limit_bytes
         self._lock = threading.Lock()
         self._waiting: dict[int, list[cl.Buffer]] = defaultdict(list)
@@ -163,26 +160,8 @@ class DeviceArena:
         with self._lock:
             self._release_waiting()
 
-    def upload(self, array: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue | None = None) -> None:
-        """Copy a C-contiguous array to the start of a buffer, in the queue's order; it may change after return."""
-        assert array.flags.c_contiguous
-        if self._staging is not None and self._staging.takes(array.nbytes):
-            self._staging.upload(_bytes(array), buffer, queue or self._device.queue)
-        elif array.nbytes:
-            cl.enqueue_copy(queue or self._device.queue, buffer, _bytes(array), is_blocking=True)
-
-    def download(self, buffer: cl.Buffer, array: np.ndarray, queue: cl.CommandQueue | None = None) -> None:
-        """Fill a C-contiguous array from the start of a buffer, in the queue's order; complete on return."""
-        assert array.flags.c_contiguous
-        if self._staging is not None and self._staging.takes(array.nbytes):
-            self._staging.download(buffer, _bytes(array), queue or self._device.queue)
-        elif array.nbytes:
-            cl.enqueue_copy(queue or self._device.queue, _bytes(array), buffer, is_blocking=True)
-
     def close(self) -> None:
         """Release every buffer; harmless when called twice."""
-        if self._staging is not None:
-            self._staging.close()
         with self._lock:
             self._release_waiting()
             self._lent.clear()

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 from flowcompute.errors import DeviceError, PlanError, RunError
 from flowcompute.gpu._cl import INSTALL_HINT, cl
 from flowcompute.gpu.cache import drivers_confined
+from flowcompute.gpu.pinned import PinnedMemory
 from flowcompute.planner.backend import Traits
 
 _Made = TypeVar("_Made")
@@ -76,6 +77,21 @@ class Device:
     def queue(self) -> cl.CommandQueue:
         """The queue for kernels and copies (in order, without profiling)."""
         return self._once("queue", lambda: cl.CommandQueue(self.context, self.handle))
+
+    @property
+    def upload_queue(self) -> cl.CommandQueue:
+        """A queue for copies to the device that go on while kernels work; who uses it waits for what it needs."""
+        return self._once("upload_queue", lambda: cl.CommandQueue(self.context, self.handle))
+
+    @property
+    def download_queue(self) -> cl.CommandQueue:
+        """As `upload_queue`, for copies from the device."""
+        return self._once("download_queue", lambda: cl.CommandQueue(self.context, self.handle))
+
+    @property
+    def pinned(self) -> PinnedMemory:
+        """Pinned host memory of its context."""
+        return self._once("pinned", lambda: PinnedMemory(self.context, self.queue))
 
     @property
     def timing_queue(self) -> cl.CommandQueue:

@@ -10,38 +10,32 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.batch import Batch
 from flowcompute.elements import Constant
 from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.op import Kind
+from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.carries import DeviceCarry, LastCarry, TileCarry
 from flowcompute.gpu.device import Device
+from flowcompute.gpu.division import division
 from flowcompute.gpu.launcher import Launcher, LocalLauncher
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
 from flowcompute.planner.backend import KernelTuner
+from flowcompute.planner.clockwork import Made
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
-from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.scan import make_scan
 from flowcompute.planner.scan_order import Carry
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
+from flowcompute.planner.transfers import VECTOR_NUMBERS, Transfers, outputs_of
 from flowcompute.strategy import KernelKnobs
 
 LONG_RUN_S = 2.0
 """After runs of this length new programs are kept at once, so that a killed process has them too."""
-
-GROUPS_PER_UNIT = 16
-"""Work-items for each compute unit of a CPU, when there is so much work."""
-
-GPU_GROUPS_PER_UNIT = 64
-"""As many work-groups of a GPU: more than run at once, so that those that wait keep the memory busy."""
-
-
-SCAN_GROUPS_PER_UNIT = 4
-"""Work-groups that scan tiles at a time, for each compute unit of a GPU."""
 
 
 class OpenCLExecutor(StepExecutor):
@@ -50,7 +44,6 @@ class OpenCLExecutor(StepExecutor):
     def __init__(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], device: Device) -> None:
         super().__init__(plan, pass_index, resident)
         self.device = device
-        self.cpu = device.traits.code_shape == "cpu"
         self._kernels: dict[tuple[str, KernelKnobs], Any] = {}
         self._adopted: dict[str, Kernel] = {}
         self._memory: Memory | None = None
@@ -61,17 +54,13 @@ class OpenCLExecutor(StepExecutor):
         self._carries: dict[tuple[int, int], np.ndarray] = {}
         self._padded: dict[int, np.ndarray] = {}
         self._scalars: dict[int, Any] = {}
-        self._downloads = self._needed_on_host()
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
-
-    def _needed_on_host(self) -> set[int]:
-        """Values that destinations, host functions and host folds read."""
-        needed = {sink.value for sink in self.one_pass.sinks}
-        needed |= {i for clock in self.one_pass.clocks for entry in clock.entries for _, i in entry.inputs}
-        for step in self._steps():
-            if isinstance(step, NodeStep):
-                needed.update(step.node.inputs)
-        return needed | {i for step in self.one_pass.before for i in _made(step)}
+        self._transfers = Transfers.of(self.one_pass, by_hand=plan.config.by_hand)
+        if self._transfers.overlap and not device.traits.host_memory:
+            self.in_flight = plan.depth
+        self._arriving: dict[int, dict[int, np.ndarray]] = {}
+        self._leaving: dict[int, np.ndarray] | None = None
+        self._slot = 0
 
     def _steps(self) -> tuple[Step, ...]:
         one = self.one_pass
@@ -98,6 +87,53 @@ class OpenCLExecutor(StepExecutor):
             self._kernels[key] = self._launcher.build(render(kernel), kernel.name, _argument_types(kernel))
         return self._kernels[key]
 
+    def room(self, size_bytes: int) -> np.ndarray | None:
+        """Pinned memory, where batches are uploaded."""
+        assert self._memory is not None
+        return self._memory.room(size_bytes)
+
+    def upload(self, batch: Batch) -> int:
+        """Bring the sources that kernels read to the device; where there is no room, `process` brings what it can."""
+        assert self._memory is not None
+        if self.is_sliced:
+            return 0
+        slot = batch.seq % self.in_flight
+        try:
+            self._memory.expect(slot)
+            for i in self._transfers.ahead:
+                with self._told_of(i):
+                    self._memory.upload(i, batch.arrays[i], slot)
+        except DeviceFullError:
+            self._memory.drop(slot)
+            return 0
+        self._arriving[batch.seq] = {}
+        return sum(batch.arrays[i].nbytes for i in self._transfers.ahead)
+
+    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
+        """Compute a batch; of one that was uploaded, `download` is left."""
+        assert self._memory is not None
+        self._leaving, self._slot = self._arriving.get(batch.seq), batch.seq % self.in_flight
+        if self._leaving is not None and self.is_sliced:
+            self._arriving.pop(batch.seq)
+            self._memory.drop(self._slot)
+            self._leaving = None
+        if self._leaving is not None:
+            self._memory.begin(self._slot)
+        made = super().process(batch, outputs)
+        self._leaving = None
+        return made
+
+    def download(self, batch: Batch) -> int:
+        """Fetch what destinations take."""
+        assert self._memory is not None
+        arrays, slot = self._arriving.pop(batch.seq, {}), batch.seq % self.in_flight
+        for i, array in arrays.items():
+            with self._told_of(i):
+                self._memory.download(i, array, slot)
+        if self.is_sliced:
+            self._memory.drop(slot)
+        return sum(array.nbytes for array in arrays.values())
+
     def _run_batch(
         self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
     ) -> Mapping[int, np.ndarray]:
@@ -118,6 +154,11 @@ class OpenCLExecutor(StepExecutor):
         own = [node for node in nodes if isinstance(node.op, UserOp | SourceOp)]
         return self._launcher.told(step.name, (own or nodes)[-1].element.site)
 
+    def _told_of(self, value: int) -> AbstractContextManager[None]:
+        """Errors name the element of a value that crosses the bus."""
+        assert self._launcher is not None
+        return self._launcher.told(self.nodes[value].name, self.nodes[value].element.site)
+
     def snapshot(self) -> dict[str, Any]:
         """See `Executor.snapshot`; what scans carry is brought from the device."""
         assert self._launcher is not None
@@ -126,7 +167,7 @@ class OpenCLExecutor(StepExecutor):
 
     def finish(self) -> dict[int, np.ndarray]:
         """See `StepExecutor.finish`; what an earlier call made of the folds of a flow is made anew."""
-        computed = {*self.folds, *(i for step in self.one_pass.after for i in _made(step))}
+        computed = {*self.folds, *(i for step in self.one_pass.after for i in outputs_of(step))}
         if self._memory is not None:
             self._memory.forget(computed.union(("cyclic", i) for i in computed))
         for i in computed:
@@ -153,8 +194,12 @@ class OpenCLExecutor(StepExecutor):
             self._compute(step, outputs, items)
 
     def make_room(self) -> None:
-        """Give back the buffers of streams, and of what kernels make of them."""
+        """Give back the buffers of streams, and of what kernels make of them; nothing of the batch in hand is late."""
         assert self._memory is not None
+        if self._leaving is not None:
+            self._leaving.clear()
+            self._leaving = None
+            self._memory.drop(self._slot)
         parts: set[Hashable] = {(kind, *key) for kind in ("partial", "carry") for key in self._partials}
         self._memory.release(self._streamed | parts | {("base", i) for i in self._streamed})
 
@@ -173,7 +218,7 @@ class OpenCLExecutor(StepExecutor):
         carry = self._scans.get(region.anchor) if region.anchor is not None else None
         launch = carry.begin(blocks) if isinstance(carry, DeviceCarry) else 0
         values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
-        count, chunk, groups = self._division(kernel, items, blocks)
+        count, chunk, groups = division(self.plan, self.device.traits, kernel, items, blocks)
         chunk = launch or chunk
         if count:
             timed = self.log is not None and self.log.is_timed(step.name)
@@ -206,7 +251,7 @@ class OpenCLExecutor(StepExecutor):
             self._written = []
             with self._told(step):
                 values = [self._argument(argument, outputs, True) for argument in kernel.arguments]
-                count, chunk, groups = self._division(kernel, items, place[0])
+                count, chunk, groups = division(self.plan, self.device.traits, kernel, items, place[0])
                 began = time.perf_counter()
                 self._launch(kernel, [*values, count, chunk, *place], groups)
                 return time.perf_counter() - began
@@ -223,7 +268,9 @@ class OpenCLExecutor(StepExecutor):
 
     def _bring(self, value: int, array: np.ndarray) -> None:
         assert self._memory is not None
-        if value in self._downloads or value not in self._streamed:
+        if self._leaving is not None and value in self._transfers.late:
+            self._leaving[value] = array
+        elif value in self._transfers.on_host or value not in self._streamed:
             self._memory.fetch(value, array)
 
     # -- arguments --------------------------------------------------------------------------------
@@ -234,7 +281,7 @@ class OpenCLExecutor(StepExecutor):
         if argument.kind == "scalar":
             return self._scalar(value)
         if argument.kind == "output":
-            return self._output(value, outputs[value])
+            return self._output(value, outputs[value], late=self._leaving is not None and value in self._transfers.late)
         if argument.kind == "partial":
             return self._output(("partial", value, argument.part), self._partials[value, argument.part])
         if argument.kind in ("state", "words"):
@@ -251,9 +298,9 @@ class OpenCLExecutor(StepExecutor):
             return self._memory.input(("base", value), self.bases[value], fresh=True)
         return self._memory.input(value, self.array(value), fresh=fresh)
 
-    def _output(self, key: Hashable, array: np.ndarray) -> Any:
+    def _output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> Any:
         assert self._memory is not None
-        buffer = self._memory.output(key, array)
+        buffer = self._memory.output(key, array, late=late)
         self._written.append(buffer)
         return buffer
 
@@ -269,7 +316,7 @@ class OpenCLExecutor(StepExecutor):
         """A resident operand with one vector of itself behind it."""
         if value not in self._padded:
             flat = self.array(value).reshape(-1)
-            self._padded[value] = np.concatenate([flat, np.resize(flat, 16)])
+            self._padded[value] = np.concatenate([flat, np.resize(flat, VECTOR_NUMBERS)])
         return self._padded[value]
 
     # -- folds ------------------------------------------------------------------------------------
@@ -320,53 +367,6 @@ class OpenCLExecutor(StepExecutor):
             nothing = [np.empty((items, *spec.item), spec.dtype)] * spec.inputs
             self.push_later(step.name, partial(self.folds[fold].push_records, nothing))
 
-    # -- sizes ------------------------------------------------------------------------------------
-
-    def _division(self, kernel: Kernel, items: int, blocks: int) -> tuple[int, int, int]:
-        """How many numbers or rows there are, how many a work-item takes, and how many work-groups start."""
-        count = items * kernel.units
-        if kernel.work == "scan":
-            # They take tiles by ticket: as many as run at once are enough.
-            return items, 0, min(blocks, self.device.traits.units * (1 if self.cpu else SCAN_GROUPS_PER_UNIT))
-        if kernel.work == "walk":
-            sequences = count if kernel.notes["along"] == "items" else kernel.units
-            most = self.device.traits.units * (GROUPS_PER_UNIT if self.cpu else GPU_GROUPS_PER_UNIT)
-            return items, 0, max(1, min(-(-sequences // (kernel.lanes * kernel.work_group)), most))
-        if not self.cpu:
-            most = self.device.traits.units * GPU_GROUPS_PER_UNIT
-            lanes = (kernel.knobs.items_per_work_item or kernel.lanes) * kernel.work_group
-            tiles = -(-count // kernel.tile[0]) * kernel.tile[1]
-            work = {"flat": -(-count // lanes), "rows": tiles, "matmul": tiles}
-            groups = work.get(kernel.work, blocks)
-            return (items if kernel.work in ("records", "columns") else count), 0, max(1, min(groups, most))
-        if kernel.work in ("records", "columns"):
-            units = blocks * (self._tiles(kernel) if kernel.columns else 1)
-            # Neighbouring blocks to one work-item, but enough work-items for all compute units to end together.
-            chunk = max(1, units // (self.device.traits.units * GROUPS_PER_UNIT))
-            return items, chunk, -(-units // chunk)
-        chunk = self._chunk(kernel, count)
-        return count, chunk, max(1, -(-count // chunk))
-
-    def _tiles(self, kernel: Kernel) -> int:
-        fold = next(argument.value for argument in kernel.arguments if argument.kind == "partial")
-        return -(-self.plan.folds[fold].numbers // kernel.columns)
-
-    def _chunk(self, kernel: Kernel, count: int) -> int:
-        """Numbers or rows for one work-item: of products a fair share, else as the kernel's knobs say."""
-        if kernel.work == "matmul":
-            share, together = -(-count // (2 * self.device.traits.units)), kernel.tile[0]
-            return min(ROWS_PER_ITEM // together, -(-share // together)) * together
-        items = kernel.knobs.items_per_work_item or 1
-        if kernel.work == "flat":
-            return max(16, items // 16 * 16)
-        columns = max(1, self._row_numbers(kernel))
-        return max(1, items // columns)
-
-    def _row_numbers(self, kernel: Kernel) -> int:
-        regions = (step for step in self.plan.steps if isinstance(step, RegionStep) and step.kernel is not None)
-        numbers = next(one.region.numbers for one in regions if one.kernel and one.kernel.name == kernel.name)
-        return numbers // max(1, kernel.units)
-
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot, with the accumulators of unfinished blocks."""
         super().restore(state)
@@ -404,7 +404,3 @@ def _argument_types(kernel: Kernel) -> list[np.dtype | None]:
     """The dtype of each scalar parameter, None for pointers."""
     own = [register_dtype(argument.dtype) if argument.kind == "scalar" else None for argument in kernel.arguments]
     return [*own, *[np.dtype(np.int64)] * len(INTEGER_ARGUMENTS)]
-
-
-def _made(step: Any) -> tuple[int, ...]:
-    return step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)

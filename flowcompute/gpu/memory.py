@@ -10,20 +10,34 @@ import numpy as np
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.buffers import DeviceArena, HostBuffers
 from flowcompute.gpu.device import Device
-from flowcompute.gpu.staging import Staging
+from flowcompute.gpu.faults import ROOM
+from flowcompute.gpu.transfers import Transfers
 from flowcompute.planner.memory import staging_bytes
 
 
 class Memory(ABC):
-    """Gives kernels the buffers of arrays in host memory. Keys name values."""
+    """Gives kernels the buffers of arrays in host memory. Keys name values.
+
+    A batch is brought in (`upload`), worked on between `begin` and `forget`, and fetched
+    (`download`); on discrete devices neighbouring batches may be at each of the three at a time.
+    """
+
+    def expect(self, slot: int) -> None:  # noqa: B027 - in place elsewhere
+        """Values of a coming batch are about to be uploaded into a slot."""
+
+    def upload(self, key: Hashable, array: np.ndarray, slot: int) -> None:  # noqa: B027 - as above
+        """Bring a value of a coming batch to the device, into a buffer of a slot; complete on return."""
+
+    def begin(self, slot: int) -> None:  # noqa: B027 - as above
+        """Work on the batch that was uploaded into a slot."""
 
     @abstractmethod
     def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
         """A buffer with the content of `array`; `fresh` says that the array may be another one than last time."""
 
     @abstractmethod
-    def output(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
-        """A buffer that a kernel fills."""
+    def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> cl.Buffer:
+        """A buffer that a kernel fills; `late`: it is downloaded while later batches are worked on."""
 
     @abstractmethod
     def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
@@ -36,6 +50,17 @@ class Memory(ABC):
     @abstractmethod
     def fetch(self, key: Hashable, array: np.ndarray) -> None:
         """Make an output visible in its array."""
+
+    def download(self, key: Hashable, array: np.ndarray, slot: int) -> None:  # noqa: B027 - as above
+        """Make a late output of a slot visible in its array; `finish` has waited for its kernel."""
+
+    def drop(self, slot: int) -> None:  # noqa: B027 - as above
+        """Give the buffers of a slot back to the device."""
+
+    def room(self, size_bytes: int) -> np.ndarray | None:
+        """Host memory that is transferred fastest, until `close`; None where any is as good."""
+        del size_bytes
+        return None
 
     @abstractmethod
     def forget(self, keys: set[Hashable]) -> None:
@@ -72,9 +97,9 @@ class HostMemory(Memory):
             self._kept[key] = buffer
         return buffer
 
-    def output(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
+    def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> cl.Buffer:
         """The array itself."""
-        del key
+        del key, late
         return self._buffers.output(array)
 
     def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
@@ -103,37 +128,62 @@ class HostMemory(Memory):
 
 
 class DeviceMemory(Memory):
-    """Buffers on a discrete device, one for each value, kept for the next batch."""
+    """Buffers on a discrete device: one for each value, kept for the next batch.
+
+    Values that are uploaded ahead or downloaded late have one for each slot. Each direction has a
+    queue of its own, used by one thread at a time.
+    """
 
     def __init__(self, device: Device, budget_bytes: int) -> None:
         self._device = device
-        self._arena = DeviceArena(device, staging=Staging(device, staging_bytes(budget_bytes)))
+        self._arena = DeviceArena(device)
+        self._transfers = Transfers(device, staging_bytes(budget_bytes))
         self._buffers: dict[Hashable, cl.Buffer] = {}
-        self._current: set[Hashable] = set()
+        self._current: dict[Hashable, cl.Buffer] = {}
+        self._slots: dict[int, dict[Hashable, cl.Buffer]] = {}
+        self._uploaded: dict[int, dict[Hashable, cl.Buffer]] = {}
+        self._slot = 0
+        self._rooms: list[np.ndarray] = []
 
-    def _room(self, key: Hashable, size_bytes: int) -> cl.Buffer:
-        buffer = self._buffers.get(key)
+    def _buffer(self, key: Hashable, size_bytes: int, slot: int | None = None) -> cl.Buffer:
+        buffers = self._buffers if slot is None else self._slots.setdefault(slot, {})
+        buffer = buffers.get(key)
         if buffer is None or buffer.size < size_bytes:
             if buffer is not None:
-                self._arena.give(self._buffers.pop(key))
-            buffer = self._buffers[key] = self._arena.take(size_bytes)
+                self._arena.give(buffers.pop(key))
+            buffer = buffers[key] = self._arena.take(size_bytes)
         return buffer
+
+    def expect(self, slot: int) -> None:
+        """Nothing has come to a slot yet."""
+        self._uploaded[slot] = {}
+
+    def upload(self, key: Hashable, array: np.ndarray, slot: int) -> None:
+        """Copy a value to the device on a queue of its own."""
+        buffer = self._buffer(key, array.nbytes, slot)
+        self._transfers.upload(np.ascontiguousarray(array), buffer, self._device.upload_queue)
+        self._device.upload_queue.finish()
+        self._uploaded[slot][key] = buffer
+
+    def begin(self, slot: int) -> None:
+        """Find what was uploaded into a slot."""
+        self._slot = slot
+        self._current.update(self._uploaded.pop(slot))
 
     def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
         """Upload the array, unless the value is on the device already."""
         if key in self._current:
-            return self._buffers[key]
-        buffer = self._room(key, array.nbytes)
-        self._arena.upload(np.ascontiguousarray(array), buffer, self._device.queue)
+            return self._current[key]
+        buffer = self._buffer(key, array.nbytes)
+        self._transfers.upload(np.ascontiguousarray(array), buffer, self._device.queue)
         # What a batch has uploaded stays for its later kernels, until `forget`.
         if not fresh or isinstance(key, int):
-            self._current.add(key)
+            self._current[key] = buffer
         return buffer
 
-    def output(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
+    def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> cl.Buffer:
         """Room on the device; later kernels of this batch find the value there."""
-        buffer = self._room(key, array.nbytes)
-        self._current.add(key)
+        buffer = self._current[key] = self._buffer(key, array.nbytes, self._slot if late else None)
         return buffer
 
     def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
@@ -146,11 +196,35 @@ class DeviceMemory(Memory):
 
     def fetch(self, key: Hashable, array: np.ndarray) -> None:
         """Download the value."""
-        self._arena.download(self._buffers[key], array)
+        self._transfers.download(self._current[key], array, self._device.queue)
+
+    def download(self, key: Hashable, array: np.ndarray, slot: int) -> None:
+        """Copy from the device on a queue of its own; tried again where the driver had no room to do it."""
+        buffer = self._slots[slot][key]
+        try:
+            self._transfers.download(buffer, array, self._device.download_queue)
+        except cl.Error as error:
+            if error.code not in ROOM:
+                raise
+            self._arena.release_waiting()
+            self._transfers.download(buffer, array, self._device.download_queue)
+
+    def drop(self, slot: int) -> None:
+        """Give the buffers of a slot back to the device."""
+        self._uploaded.pop(slot, None)
+        for buffer in self._slots.pop(slot, {}).values():
+            self._arena.give(buffer)
+        self._arena.release_waiting()
+
+    def room(self, size_bytes: int) -> np.ndarray | None:
+        """Pinned memory."""
+        self._rooms.append(room := self._device.pinned.take(size_bytes))
+        return room
 
     def forget(self, keys: set[Hashable]) -> None:
         """Upload these anew when they are asked for again."""
-        self._current -= keys
+        for key in self._current.keys() & keys:
+            del self._current[key]
 
     def release(self, keys: set[Hashable]) -> None:
         """Give their buffers back to the device."""
@@ -161,6 +235,11 @@ class DeviceMemory(Memory):
 
     def close(self) -> None:
         """Release the buffers."""
+        self._transfers.close()
         self._arena.close()
         self._buffers.clear()
+        self._slots.clear()
         self._current.clear()
+        self._uploaded.clear()
+        while self._rooms:
+            self._device.pinned.give(self._rooms.pop())

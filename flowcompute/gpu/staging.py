@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.device import Device
-from flowcompute.planner.memory import MOST_STAGING_BYTES, PIECE_BYTES
+from flowcompute.planner.memory import PIECE_BYTES
 
 LEAST_BYTES = 2 << 20
 """Arrays below this go through the driver: handing them to threads would take longer."""
@@ -26,19 +25,8 @@ LEAST_BYTES = 2 << 20
 class _Slot:
     """One piece of pinned memory."""
 
-    def __init__(self, device: Device) -> None:
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
-        self.buffer = cl.Buffer(device.context, flags, PIECE_BYTES)
-        access = cl.map_flags.READ | cl.map_flags.WRITE
-        self.array, _ = cl.enqueue_map_buffer(
-            device.queue,
-            self.buffer,
-            access,  # type: ignore[arg-type]
-            0,
-            (PIECE_BYTES,),
-            np.dtype(np.uint8),
-            is_blocking=True,
-        )
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
         self.event: cl.Event | None = None
 
     def wait(self) -> None:
@@ -46,12 +34,6 @@ class _Slot:
         event, self.event = self.event, None
         if event is not None:
             event.wait()
-
-
-_free: weakref.WeakKeyDictionary[Device, list[_Slot]] = weakref.WeakKeyDictionary()
-"""Pieces that runs which are over have left: pinning memory takes longer than filling it."""
-
-_taking = threading.Lock()
 
 
 class Staging:
@@ -130,10 +112,8 @@ class Staging:
 
     def _ready(self) -> ThreadPoolExecutor:
         if self._pool is None:
-            with _taking:
-                left = _free.setdefault(self._device, [])
-                self._slots = [left.pop() for _ in range(min(self._count, len(left)))]
-            self._slots += [_Slot(self._device) for _ in range(self._count - len(self._slots))]
+            while len(self._slots) < self._count:
+                self._slots.append(_Slot(self._device.pinned.take(PIECE_BYTES)))
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="flowcompute-copy")
         return self._pool
 
@@ -145,7 +125,7 @@ class Staging:
         if pool is not None:
             pool.shutdown(wait=True)
         for slot in slots:
-            slot.wait()
-        with _taking:
-            left = _free.setdefault(self._device, [])
-            left += slots[: MOST_STAGING_BYTES // PIECE_BYTES - len(left)]
+            try:
+                slot.wait()
+            finally:
+                self._device.pinned.give(slot.array)

@@ -83,7 +83,15 @@ class Executor(ABC):
     Methods may block and are called from worker threads, one at a time, in this order:
     `open`; then, as `wants` says, `process` for each batch of a root clock in record order,
     `end` once for each root clock, and `drain`; `finish`; `close` (always).
+
+    Where `in_flight` is more than one, there is one root clock and its batches may overlap: `upload` for
+    each batch in record order before its `process`, `download` after it, each of the three in a
+    thread of its own. `download` of a batch comes before `upload` of the one `in_flight` later. State
+    changes in `process` only.
     """
+
+    in_flight: int = 1
+    """Batches that may be between the beginning of `upload` and the end of `download`; without both where it is 1."""
 
     launches: int = 0
     """Kernels launched so far (calls of NumPy regions on the reference backend)."""
@@ -107,6 +115,23 @@ class Executor(ABC):
         Raises:
             KernelError: if a kernel does not compile.
         """
+
+    def room(self, size_bytes: int) -> np.ndarray | None:
+        """Host memory for batches that is moved fastest, as bytes, until `close`; None where any is as good.
+
+        Raises:
+            RunError: if there is no more of it.
+        """
+        del size_bytes
+        return None
+
+    def upload(self, batch: Batch) -> int:
+        """Bring what a batch reads to where it is computed; gives the bytes."""
+        raise NotImplementedError
+
+    def download(self, batch: Batch) -> int:
+        """Bring what `process` has left to bring into its outputs; gives the bytes."""
+        raise NotImplementedError
 
     @abstractmethod
     def wants(self) -> int | None:

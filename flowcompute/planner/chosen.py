@@ -11,8 +11,8 @@ from flowcompute.planner.backend import Traits
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower import lower
-from flowcompute.planner.memory import DEFAULT_BATCH_BYTES
 from flowcompute.planner.reason import Reason
+from flowcompute.planner.run_knobs import with_defaults
 from flowcompute.planner.steps import RegionStep
 from flowcompute.sources.stored import StoredSource
 from flowcompute.strategy import KERNEL_KNOBS, KernelKnobs, Strategy
@@ -25,7 +25,8 @@ def not_applied(
     strategy: Strategy, kernels: Sequence[Kernel], sources: Sequence[Source], traits: Traits
 ) -> Iterator[Reason]:
     """A reason for each knob that is set and that no kernel has, or cannot do, or no source."""
-    if (strategy.reader_threads or 1) > 1 and not any(is_read_in_parts(source, strategy) for source in sources):
+    mapped = with_defaults(strategy, traits).input == "mapped"
+    if (strategy.reader_threads or 1) > 1 and not any(is_read_in_parts(source, mapped) for source in sources):
         yield Reason("knob", "reader_threads", "accepted, not applied: no file is read into buffers in its own order")
     names = {kernel.name for kernel in kernels}
     for knob in KERNEL_KNOBS:
@@ -43,11 +44,11 @@ def not_applied(
                     yield Reason("knob", f"{knob} of {name}", f"accepted, not applied: {why}")
 
 
-def is_read_in_parts(source: Source, strategy: Strategy) -> bool:
+def is_read_in_parts(source: Source, mapped: bool) -> bool:
     """Whether several threads can read a batch of a source together: of one file, in its own order."""
     if not isinstance(source, StoredSource) or source.layout.is_columns:
         return False
-    return strategy.input == "read" or source.must_read() is not None
+    return source.must_read(mapped=mapped) is not None
 
 
 def _why(knob: str, wanted: int, having: Sequence[Kernel], traits: Traits) -> str:
@@ -59,12 +60,12 @@ def _why(knob: str, wanted: int, having: Sequence[Kernel], traits: Traits) -> st
 
 def complete_strategy(plan: Plan) -> Strategy:
     """All knobs that a plan has, as they are: a plan made with it is the same plan."""
-    given = plan.strategy
+    settled = with_defaults(plan.strategy, plan.backend.traits)
     return Strategy(
-        batch_bytes=given.batch_bytes or DEFAULT_BATCH_BYTES[plan.backend.traits.code_shape],
+        batch_bytes=settled.batch_bytes,
         depth=plan.depth,
-        reader_threads=given.reader_threads or 1,
-        input=given.input or "mapped",
+        reader_threads=settled.reader_threads,
+        input=settled.input,
         kernels={kernel.name: kernel.knobs for one in plan.passes for kernel in one.kernels},
     )
 

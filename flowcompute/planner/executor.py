@@ -136,6 +136,11 @@ class StepExecutor(Executor):
 
     # -- batches --------------------------------------------------------------------------------
 
+    @property
+    def is_sliced(self) -> bool:
+        """Whether there was no room for a whole batch of some clock."""
+        return bool(self._most)
+
     def _run_slices(
         self, clock: Clock, start: int, items: int, arrays: Arrays, outputs: Mapping[int, np.ndarray]
     ) -> Iterator[Slice]:

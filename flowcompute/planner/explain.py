@@ -43,6 +43,7 @@ def describe_plan(plan: Plan) -> str:
     lines += [f"  {_bytes(size):>10}  {what}" for what, size in memory.items]
     if memory.device_bytes:
         lines.append(f"       and {_bytes(memory.device_bytes)} on the device")
+        lines += [f"  {_bytes(size):>10}  {what}" for what, size in memory.device_items]
     lines += [f"{reason}" for reason in plan.reasons]
     return "\n".join(lines)
 

@@ -74,6 +74,11 @@ class FoldSpec:
             return (self.dtype,) * (2 + self.inputs)
         return (self.dtype, INT64) if self.op in ("argmin", "argmax") else (self.dtype,)
 
+    def bytes_of_blocks(self) -> int:
+        """Bytes of block results for each record, rounded up."""
+        width = sum(dtype.itemsize for dtype in self.parts())
+        return -(-self.numbers * width // self.block)
+
     def make(self, start: int = 0) -> Fold:
         """The state of this fold over the records from `start` on."""
         return Fold(self, start)

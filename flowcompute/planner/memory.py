@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from flowcompute.elements import Constant
@@ -11,20 +11,21 @@ from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.accumulators import HostFold
 from flowcompute.planner.backend import Traits
+from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.inlets import base_item_bytes, extra_items, most_records
 from flowcompute.planner.plan import Clock, MemoryPlan, Pass, SinkStage
 from flowcompute.planner.reason import Reason
+from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES, with_defaults
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.storage import is_copied
+from flowcompute.planner.transfers import VECTOR_NUMBERS, Transfers, device_edges, device_residents
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
 
-DEFAULT_BATCH_BYTES = {"cpu": 8 << 20, "gpu": 64 << 20, "numpy": 1 << 20}
 IN_PLACE_BATCHES = 4
 """How many times the default batch may go by at a time where sources are read in place."""
 
-DEFAULT_DEPTH = 2
 REFERENCE_ITEMS = 1 << 20
 """Records of a root clock at which the rates of the other clocks are taken."""
 
@@ -43,20 +44,9 @@ _STAGING_SHARE = 8
 
 
 def staging_bytes(budget_bytes: int) -> int:
-    """Pinned memory of a discrete device within a host budget: whole pairs of pieces, none where there is little."""
-    pair = 2 * PIECE_BYTES
-    return min(MOST_STAGING_BYTES, budget_bytes // _STAGING_SHARE) // pair * pair
-
-
-@dataclass
-class _Edge:
-    """Buffers that grow with the batch."""
-
-    what: str
-    item_bytes: int
-    count: int
-    clock: int
-    extra_items: int
+    """Pinned memory of a discrete device within a host budget, none where there is little: pairs of pieces each way."""
+    pairs = 4 * PIECE_BYTES
+    return min(MOST_STAGING_BYTES, budget_bytes // _STAGING_SHARE) // pairs * pairs
 
 
 def plan_memory(
@@ -92,22 +82,24 @@ def plan_memory(
             got=f"memory={config.memory_bytes}; {what} alone takes {size} bytes",
             hint="raise memory=",
         )
-    for source in {source.value: source for one in passes for source in one.sources}.values():
-        why = "the strategy" if strategy.input == "read" else source.element.must_read()
-        if why is not None:
-            reasons.append(Reason("input", source.name, f"read into buffers: {why}"))
+    reasons += _read_into_buffers(passes, strategy, traits)
     sizers = [_PassSizer(graph, one, folds, config, strategy, traits) for one in passes]
     room = config.memory_bytes - fixed_bytes
-    depth = strategy.depth or DEFAULT_DEPTH
-    if depth > 1 and strategy.depth is None and any(sizer.least(depth) > room for sizer in sizers):
-        depth = 1
-        reasons.append(Reason("knob", "depth", "1: two batches on each edge do not fit the memory budget"))
+    depth = with_defaults(strategy, traits).depth or 1
+    if strategy.depth is None:
+        wished = depth
+        while depth > 1 and any(sizer.least(depth) > room for sizer in sizers):
+            depth -= 1
+        if depth < wished:
+            reasons.append(
+                Reason("knob", "depth", f"{depth}: {wished} batches on each edge do not fit the memory budget")
+            )
     sized = [sizer.choose(depth, room, fixed_bytes) for sizer in sizers]
     largest = max(sized, key=lambda one: one.size_bytes)
     items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)
-    device_bytes = 0 if traits.host_memory else host_bytes - staging_bytes(config.memory_bytes)
-    memory = MemoryPlan(config.memory_bytes, host_bytes, device_bytes, items)
+    device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
+    memory = MemoryPlan(config.memory_bytes, host_bytes, items, device)
     return memory, tuple(one.planned for one in sized), depth
 
 
@@ -115,6 +107,7 @@ def plan_memory(
 class _SizedPass:
     planned: Pass
     lines: tuple[tuple[str, int], ...]
+    device_lines: tuple[tuple[str, int], ...]
 
     @property
     def size_bytes(self) -> int:
@@ -139,12 +132,13 @@ class _PassSizer:
         self.config = config
         self.strategy = strategy
         self.traits = traits
+        self.mapped = with_defaults(strategy, traits).input == "mapped"
 
-    def edges(self, depth: int) -> list[_Edge]:
+    def edges(self, depth: int) -> list[Edge]:
         """Everything that grows with the batch."""
         found = []
         for clock in self.one.clocks:
-            found += _edges(self.graph, self.one, clock, self.folds, self.strategy, depth)
+            found += _edges(self.graph, self.one, clock, self.folds, self.mapped, depth)
         if self.config.resumable:
             # A checkpoint copies what waits.
             waiting = [one for one in found if one.what.endswith("(waiting)")]
@@ -163,13 +157,10 @@ class _PassSizer:
             rooms.append(-(-max(most, 1) // clock.granule) * clock.granule)
         return rooms
 
-    def lines(self, edges: list[_Edge], items: int) -> tuple[tuple[str, int], ...]:
+    def lines(self, edges: list[Edge], items: int) -> tuple[tuple[str, int], ...]:
         """What the edges take with these batches."""
         rooms = self.rooms(items)
-        return tuple(
-            (f"{edge.what} x {edge.count}", edge.item_bytes * edge.count * (rooms[edge.clock] + edge.extra_items))
-            for edge in edges
-        )
+        return tuple(edge.line(rooms) for edge in edges)
 
     def least(self, depth: int) -> int:
         """Bytes of the smallest batches."""
@@ -206,16 +197,24 @@ class _PassSizer:
                 low = middle
             else:
                 high = middle - 1
-        return self._sized(edges, low)
+        return self._sized(edges, low, depth)
 
-    def _sized(self, edges: list[_Edge], items: int) -> _SizedPass:
+    def _sized(self, edges: list[Edge], items: int, depth: int) -> _SizedPass:
         granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
         items = max(granule, items // granule * granule)
         rooms = self.rooms(items)
         clocks = tuple(replace(clock, batch_items=rooms[clock.id]) for clock in self.one.clocks)
-        return _SizedPass(replace(self.one, clocks=clocks), self.lines(edges, items))
+        return _SizedPass(replace(self.one, clocks=clocks), self.lines(edges, items), self._device_lines(depth, rooms))
 
-    def _wanted(self, edges: list[_Edge]) -> int:
+    def _device_lines(self, depth: int, rooms: list[int]) -> tuple[tuple[str, int], ...]:
+        """What lies on a discrete device."""
+        if self.traits.host_memory:
+            return ()
+        transfers = Transfers.of(self.one, by_hand=self.config.by_hand)
+        edges = device_edges(self.graph, self.one, self.folds, transfers, depth)
+        return (*device_residents(self.graph, self.one), *(edge.line(rooms) for edge in edges))
+
+    def _wanted(self, edges: list[Edge]) -> int:
         """Records that the knob asks for, or the default."""
         default = DEFAULT_BATCH_BYTES[self.traits.code_shape]
         bytes_ = self.strategy.batch_bytes or default
@@ -226,6 +225,17 @@ class _PassSizer:
         seen = max(sum(source.spec.item_bytes for source in self.one.sources), 1)
         in_place = min(IN_PLACE_BATCHES * bytes_, self.config.memory_bytes // 2) if bytes_ >= default else bytes_
         return min(wanted, in_place // seen)
+
+
+def _read_into_buffers(passes: tuple[Pass, ...], strategy: Strategy, traits: Traits) -> Iterator[Reason]:
+    """Which sources are, and why."""
+    mapped = with_defaults(strategy, traits).input == "mapped"
+    for source in {source.value: source for one in passes for source in one.sources}.values():
+        why = source.element.must_read()
+        if why is None and source.element.must_read(mapped=mapped) is not None:
+            why = "the strategy" if strategy.input else "a device of its own memory is fastest from pinned memory"
+        if why is not None:
+            yield Reason("input", source.name, f"read into buffers: {why}")
 
 
 def _results(one_pass: Pass, config: Config) -> list[tuple[str, int]]:
@@ -258,7 +268,7 @@ def _residents(
     for node in graph.nodes:
         spec = node.spec
         if isinstance(node.element, Constant) and spec.item_numbers > 1:
-            lines.append((node.name, spec.item_bytes + 16 * spec.dtype.itemsize))
+            lines.append((node.name, spec.item_bytes + VECTOR_NUMBERS * spec.dtype.itemsize))
     for step in (step for one in passes for step in (*one.before, *one.after)):
         values = step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
         lines += [(graph.nodes[i].name, graph.nodes[i].spec.item_bytes) for i in values]
@@ -272,12 +282,12 @@ def _residents(
 
 
 def _edges(
-    graph: Graph, one_pass: Pass, clock: Clock, folds: dict[int, FoldSpec], strategy: Strategy, depth: int
-) -> list[_Edge]:
-    def edge(what: str, item_bytes: int, count: int, extra_items: int = 0) -> _Edge:
-        return _Edge(what, item_bytes, count, clock.id, extra_items)
+    graph: Graph, one_pass: Pass, clock: Clock, folds: dict[int, FoldSpec], mapped: bool, depth: int
+) -> list[Edge]:
+    def edge(what: str, item_bytes: int, count: int, extra_items: int = 0) -> Edge:
+        return Edge(what, item_bytes, count, clock.id, extra_items)
 
-    read = [source for source in clock.sources if strategy.input == "read" or source.element.must_read() is not None]
+    read = [source for source in clock.sources if source.element.must_read(mapped=mapped) is not None]
     edges = [edge(f"{source.name} (read)", source.spec.item_bytes, depth) for source in read]
     for entry in clock.entries:
         # What waits for its partners, and what is put together of it.
@@ -299,7 +309,7 @@ def _edges(
                 edge(f"{graph.nodes[i].name} (between kernels)", graph.nodes[i].spec.item_bytes, 1) for i in inner
             ]
             for fold in step.region.folds:
-                edges.append(edge(f"{graph.nodes[fold].name} (blocks)", _partial_bytes(folds[fold]), 1))
+                edges.append(edge(f"{graph.nodes[fold].name} (blocks)", folds[fold].bytes_of_blocks(), 1))
         elif step.node.kind is Kind.VIEW:
             # Also what a destination takes is put together here first.
             if is_copied(graph, step.node.id):
@@ -307,9 +317,3 @@ def _edges(
         elif step.node.spec.is_stream and step.node.id not in takers:
             edges.append(edge(f"{step.name} (host)", step.node.spec.item_bytes, 1))
     return edges
-
-
-def _partial_bytes(spec: FoldSpec) -> int:
-    """Bytes of block results for each record, rounded up."""
-    width = sum(dtype.itemsize for dtype in spec.parts())
-    return -(-spec.numbers * width // spec.block)

@@ -153,14 +153,19 @@ class MemoryPlan:
     Attributes:
         budget_bytes: the user's (or default) host budget.
         host_bytes: what will be allocated on the host, at most.
-        device_bytes: what will be allocated on a discrete device (0 on host devices).
         items: (what, bytes) lines that add up to `host_bytes`.
+        device_items: the same of a discrete device, none on host devices.
     """
 
     budget_bytes: int
     host_bytes: int
-    device_bytes: int
     items: tuple[tuple[str, int], ...]
+    device_items: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def device_bytes(self) -> int:
+        """What will be allocated on a discrete device, as far as it is asked for."""
+        return sum(size for _, size in self.device_items)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ travels with the batch, and it returns when the last consumer is done.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import trio
@@ -17,10 +18,16 @@ ALIGNMENT = 128
 """Bytes; what OpenCL wants of host memory that it uses in place, and a pair of cache lines."""
 
 
-def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+Room = Callable[[int], np.ndarray | None]
+"""Gives so many bytes of memory that is better than any, or None; it stays its own."""
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype, room: Room) -> np.ndarray:
     """An uninitialised C-contiguous array whose first byte lies on a multiple of `ALIGNMENT`."""
     size = math.prod(shape) * dtype.itemsize
-    raw = np.empty(size + ALIGNMENT, np.uint8)
+    raw = room(size) if size else None
+    if raw is None:
+        raw = np.empty(size + ALIGNMENT, np.uint8)
     skip = -raw.ctypes.data % ALIGNMENT
     return raw[skip : skip + size].view(dtype).reshape(shape)
 
@@ -99,15 +106,29 @@ class Pool:
 
     Only used from the trio thread, by one borrower; its numbers may be read from any.
 
+    Args:
+        ledger: counts its bytes.
+        count, items, item_shape, dtype: of the buffers.
+        room: where their memory comes from.
+
     Attributes:
         count: as given.
         peak_bytes: the most that its buffers took.
     """
 
-    def __init__(self, ledger: Ledger, count: int, items: int, item_shape: tuple[int, ...], dtype: np.dtype) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        count: int,
+        items: int,
+        item_shape: tuple[int, ...],
+        dtype: np.dtype,
+        room: Room = lambda _: None,
+    ) -> None:
         self._ledger = ledger
         self._shape = (items, *item_shape)
         self._dtype = dtype
+        self._room = room
         self.count = count
         self.peak_bytes = 0
         self._made: list[Lease] = []
@@ -119,7 +140,7 @@ class Pool:
         if self._free:
             lease = self._free.pop()
         elif len(self._made) < self.count:
-            lease = Lease(self, aligned_empty(self._shape, self._dtype))
+            lease = Lease(self, aligned_empty(self._shape, self._dtype, self._room))
             self._made.append(lease)
             self._ledger.take(lease.array.nbytes)
             self.peak_bytes += lease.array.nbytes

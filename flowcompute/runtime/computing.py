@@ -19,7 +19,7 @@ from flowcompute.runtime.buffers import Lease, Pool
 from flowcompute.runtime.channel import Channel, Parcel
 from flowcompute.runtime.failure import attributed
 from flowcompute.runtime.keeper import Keeper
-from flowcompute.runtime.record import ComputeRecord, State
+from flowcompute.runtime.record import PassRecord, State
 from flowcompute.runtime.workers import Workers
 from flowcompute.runtime.writing import SinkTask
 
@@ -33,6 +33,37 @@ class Output(NamedTuple):
     sinks: Sequence[SinkTask]
 
 
+class Emission:
+    """What has been computed, until its destinations have it.
+
+    Attributes:
+        parcels: what is still to be sent, and where to.
+        placed: what was computed in destinations' own memory: destination, records, the first of these.
+    """
+
+    def __init__(self) -> None:
+        self.parcels: list[tuple[Channel, Parcel]] = []
+        self.placed: list[tuple[SinkTask, np.ndarray, int]] = []
+
+    def settle(self) -> None:
+        """Tell destinations what lies in their own memory; may block."""
+        for sink, array, start in self.placed:
+            sink.written_in_place(array, start)
+
+    async def send(self) -> None:
+        """Pass everything on, in order."""
+        while self.parcels:
+            channel, parcel = self.parcels[0]
+            await channel.send(parcel)
+            del self.parcels[0]
+
+    def release(self) -> None:
+        """Drop what was not sent."""
+        for _, parcel in self.parcels:
+            parcel.release()
+        self.parcels.clear()
+
+
 class ComputeTask:
     """Computes the batches of a pass in record order.
 
@@ -43,7 +74,7 @@ class ComputeTask:
 
     Args:
         executor: opened.
-        record: its live record.
+        record: of the pass.
         clocks: of the pass.
         channels: from the sources, by value.
         outputs: what is to be computed.
@@ -57,7 +88,7 @@ class ComputeTask:
     def __init__(
         self,
         executor: Executor,
-        record: ComputeRecord,
+        record: PassRecord,
         clocks: Sequence[Clock],
         channels: Mapping[int, Channel],
         outputs: Sequence[Output],
@@ -69,7 +100,7 @@ class ComputeTask:
         keeper: Keeper | None = None,
     ) -> None:
         self._executor = executor
-        self._record = record
+        self._record = record.compute
         self._clocks = clocks
         self._sources = channels
         self._outputs = outputs
@@ -86,37 +117,54 @@ class ComputeTask:
 
     async def run(self) -> None:
         """Compute until the sources end, then tell the destinations."""
-        seq = 0
-        while (wanted := self._executor.wants()) is not None:
-            if self._keeper is not None and self._keeper.is_due():
-                await self._cut(self._keeper)
-            if wanted == DRAIN:
-                derived = [clock for clock in self._clocks if not clock.is_root]
-                await self._emit({clock.id for clock in derived}, self._executor.drain)
-                continue
-            parcels: list[Parcel] = []
-            try:
-                start = self._starts[wanted]
-                stop = await self._receive(self._clocks[wanted], parcels, start)
-                if stop == start:
-                    await self._emit(self._reached[wanted] - {wanted}, partial(self._executor.end, wanted))
-                    continue
-                sources = self._clocks[wanted].sources
-                arrays = {stage.value: parcel.array for stage, parcel in zip(sources, parcels, strict=True)}
-                await self._compute(Batch(seq, start, stop, arrays, wanted), parcels)
-                self._starts[wanted] = stop
-            finally:
-                for parcel in parcels:
-                    parcel.release()
-            if self._throttle_s:
-                self._record.enter(State.PAUSED)
-                await trio.sleep(self._throttle_s)
-            seq += 1
+        await self._run_batches()
         for channel in self._sources.values():
             channel.abandon()
         for channel in self._channels:
             channel.finish()
         self._record.enter(State.DONE)
+
+    async def _run_batches(self) -> None:
+        seq = 0
+        while (wanted := self._executor.wants()) is not None:
+            if self._keeper is not None and self._keeper.is_due():
+                await self._cut(self._keeper)
+            if wanted == DRAIN:
+                await self._pass_on(await self._drained())
+                continue
+            parcels: list[Parcel] = []
+            try:
+                batch = await self._receive(wanted, seq, parcels)
+                if batch is None:
+                    await self._pass_on(await self._ended(wanted))
+                    continue
+                await self._pass_on(await self._compute(batch, parcels))
+                self._starts[wanted] = batch.stop
+            finally:
+                for parcel in parcels:
+                    parcel.release()
+            await self._pause()
+            seq += 1
+
+    async def _drained(self) -> Emission:
+        """Let derived clocks compute with what waits."""
+        derived = {clock.id for clock in self._clocks if not clock.is_root}
+        return await self._make(derived, self._executor.drain)
+
+    async def _ended(self, root: int) -> Emission:
+        """Tell the executor that a root clock has no more records."""
+        return await self._make(self._reached[root] - {root}, partial(self._executor.end, root))
+
+    async def _pass_on(self, emission: Emission) -> None:
+        try:
+            await emission.send()
+        finally:
+            emission.release()
+
+    async def _pause(self) -> None:
+        if self._throttle_s:
+            self._record.enter(State.PAUSED)
+            await trio.sleep(self._throttle_s)
 
     async def _cut(self, keeper: Keeper) -> None:
         """Send a barrier to the destinations: everything before it counts, and nothing behind it."""
@@ -132,10 +180,12 @@ class ComputeTask:
                 await sink.channel.send(barrier)
         await keeper.sent()
 
-    async def _receive(self, clock: Clock, parcels: list[Parcel], start: int) -> int:
-        """Take the next parcel of every source of a clock into `parcels`; returns where the batch ends."""
+    async def _receive(self, root: int, seq: int, parcels: list[Parcel]) -> Batch | None:
+        """The next batch of a root clock, None at its end; what it lies in is added to `parcels`."""
+        clock, start = self._clocks[root], self._starts[root]
         if not clock.sources:
-            return min(start + clock.batch_items, clock.length or 0)
+            stop = min(start + clock.batch_items, clock.length or 0)
+            return Batch(seq, start, stop, {}, root) if stop > start else None
         ends: list[int] = []
         for stage in clock.sources:
             parcel = await self._sources[stage.value].receive()
@@ -145,39 +195,38 @@ class ComputeTask:
             ends.append(start if parcel is None else parcel.stop)
         if min(ends) != max(ends):
             raise self._unequal(clock, start, ends)
-        return ends[0]
+        if ends[0] == start:
+            return None
+        arrays = {stage.value: parcel.array for stage, parcel in zip(clock.sources, parcels, strict=True)}
+        return Batch(seq, start, ends[0], arrays, root)
 
-    async def _compute(self, batch: Batch, parcels: list[Parcel]) -> None:
+    async def _compute(self, batch: Batch, parcels: list[Parcel], *, settled: bool = True) -> Emission:
+        """Compute a batch of a root clock; the parcels of its sources stay the caller's."""
         clock = self._clocks[batch.clock]
         if clock.id in self._choose:
             await self._choose_places(clock, batch)
+        emission = await self._make(
+            self._reached[clock.id], partial(self._executor.process, batch), batch, settled=settled
+        )
         sources = [stage.value for stage in clock.sources]
-        forwarded = [
-            (sink.channel, parcels[sources.index(output.value)].share())
-            for output in self._outputs
-            if output.value in self._forwarded and output.clock is clock
-            for sink in output.sinks
-        ]
-        try:
-            await self._emit(self._reached[clock.id], partial(self._executor.process, batch), batch)
-            while forwarded:
-                await forwarded[0][0].send(forwarded[0][1])
-                del forwarded[0]
-        finally:
-            for _, parcel in forwarded:
-                parcel.release()
+        for output in self._outputs:
+            if output.value in self._forwarded and output.clock is clock:
+                parcel = parcels[sources.index(output.value)]
+                emission.parcels += [(sink.channel, parcel.share()) for sink in output.sinks]
+        return emission
 
-    async def _emit(
+    async def _make(
         self,
         clocks: Collection[int],
         compute: Callable[[dict[int, np.ndarray]], Mapping[int, tuple[int, int]]],
         batch: Batch | None = None,
-    ) -> None:
-        """Compute with buffers for what these clocks may give, and send what they gave."""
+        *,
+        settled: bool = True,
+    ) -> Emission:
+        """Compute with buffers for what these clocks may give; `settled`: and tell destinations of their own memory."""
         outputs: dict[int, np.ndarray] = {}
-        unsent: list[tuple[Channel, Parcel]] = []
+        emission = Emission()
         leases: list[tuple[Output, Lease]] = []
-        placed = self._placed if batch is not None else {}
         try:
             for output in self._outputs:
                 if output.clock.id not in clocks or output.value in self._placed or output.value in self._forwarded:
@@ -186,35 +235,33 @@ class ComputeTask:
                 leases.append((output, lease))
                 own = batch is not None and output.clock.id == batch.clock
                 outputs[output.value] = lease.array[: batch.items] if own and batch is not None else lease.array
-            placed = {
-                value: sink
-                for value, sink in placed.items()
-                if batch is not None and value in self._clocks[batch.clock].values
-            }
-            for sink in placed.values():
-                assert batch is not None
-                sink.reserve(batch.items)
-            records = None if batch is None else (batch.start, batch.stop)
-            self._record.enter(State.BUSY, "computing", records)
-            made = await self._workers.call(self._work, batch, compute, outputs, placed)
+            placed = self._reserved(batch)
+            self._record.enter(State.BUSY, "computing", None if batch is None else (batch.start, batch.stop))
+            made = await self._workers.call(self._work, batch, compute, outputs, placed, emission, settled)
             while leases:
                 output, lease = leases[0]
                 start, stop = made.get(output.value, (0, 0))
                 if stop > start:
                     parcel = Parcel(start, stop, lease.array[: stop - start], lease)
                     lease.holders += len(output.sinks) - 1
-                    unsent.extend((sink.channel, parcel) for sink in output.sinks)
+                    emission.parcels += [(sink.channel, parcel) for sink in output.sinks]
                 else:
                     lease.release()
                 del leases[0]
-            while unsent:
-                await unsent[0][0].send(unsent[0][1])
-                del unsent[0]
+            return emission
         finally:
             for _, lease in leases:
                 lease.release()
-            for _, parcel in unsent:
-                parcel.release()
+
+    def _reserved(self, batch: Batch | None) -> Mapping[int, SinkTask]:
+        """Destinations whose own memory a batch fills, by value; what makes them grow is counted."""
+        if batch is None:
+            return {}
+        values = self._clocks[batch.clock].values
+        placed = {value: sink for value, sink in self._placed.items() if value in values}
+        for sink in placed.values():
+            sink.reserve(batch.items)
+        return placed
 
     async def _choose_places(self, clock: Clock, batch: Batch) -> None:
         """Find out how each output gets its memory; once, since a destination's records must come in order."""
@@ -244,6 +291,8 @@ class ComputeTask:
         compute: Callable[[dict[int, np.ndarray]], Mapping[int, tuple[int, int]]],
         outputs: dict[int, np.ndarray],
         placed: Mapping[int, SinkTask],
+        emission: Emission,
+        settled: bool,
     ) -> Mapping[int, tuple[int, int]]:
         """Everything that is done for a batch in the thread."""
         record = self._record
@@ -253,11 +302,12 @@ class ComputeTask:
             array = sink.place(*records)
             assert array is not None, "a destination that gives memory of its own gives it always"
             outputs[value] = array
+            emission.placed.append((sink, array, records[0]))
         with attributed(record.label, None, records):
             made = compute(outputs)
+        if settled:
+            emission.settle()
         if batch is not None:
-            for value, sink in placed.items():
-                sink.written_in_place(outputs[value], batch.start)
             record.passed(
                 batch.items,
                 sum(array.nbytes for array in batch.arrays.values()),

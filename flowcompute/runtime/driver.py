@@ -36,7 +36,7 @@ class Driver:
         self._plan = plan
         self._record = record
         self._conduct = conduct
-        self._workers = Workers(max(len(each.sources) + len(each.sinks) + 2 for each in plan.passes))
+        self._workers = Workers(max(len(each.sources) + len(each.sinks) + 4 for each in plan.passes))
         self._writers: OpenWriters = []
         self._resident: dict[int, np.ndarray] = {}
         self._letters = find_dead_letters(plan.graph)

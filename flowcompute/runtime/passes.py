@@ -18,11 +18,13 @@ from flowcompute.errors import CheckpointError, RunError
 from flowcompute.planner.demand import records_wanted
 from flowcompute.planner.plan import Plan, SinkStage
 from flowcompute.planner.policies import policies
+from flowcompute.planner.run_knobs import with_defaults
 from flowcompute.runtime.buffers import Pool
 from flowcompute.runtime.channel import Channel
 from flowcompute.runtime.computing import ComputeTask, Output
 from flowcompute.runtime.failure import attributed, first_failure
 from flowcompute.runtime.keeper import Keeper, Resume
+from flowcompute.runtime.overlapping import OverlappedTask
 from flowcompute.runtime.reading import SourceTask
 from flowcompute.runtime.record import ComputeRecord, PassRecord, RunRecord, StageRecord
 from flowcompute.runtime.record import State as Doing
@@ -105,18 +107,20 @@ class RunningPass:
             [StageRecord(stage.name) for stage in self._pass.sources],
             ComputeRecord(steps[0] if len(steps) == 1 else "compute"),
             [StageRecord(stage.name) for stage in self._pass.sinks],
+            (StageRecord("upload"), StageRecord("download")) if self._executor.in_flight > 1 else None,
         )
         record.begin_pass(self._record, self._executor)
 
     async def open(self) -> None:
         """Open sources, destinations and the executor, in this order: what fails soonest comes first."""
-        mapped = self._plan.strategy.input != "read"
+        knobs = with_defaults(self._plan.strategy, self._plan.backend.traits)
+        mapped = knobs.input == "mapped"
         for source in self._pass.sources:
             start = self._start_of(source.value)
             with attributed(source.name, source.element.site):
                 reader = await self._workers.call(partial(source.element.open, position=start, mapped=mapped))
             reader.element = source.name
-            reader.threads = self._plan.strategy.reader_threads or 1
+            reader.threads = knobs.reader_threads or 1
             self._readers.append(reader)
         for sink in self._pass.sinks:
             with attributed(sink.name, sink.element.site):
@@ -235,7 +239,7 @@ class RunningPass:
         sources: list[SourceTask] = []
         channels: dict[int, Channel] = {}
         for source, reader, live in zip(self._pass.sources, self._readers, record.sources, strict=True):
-            channel = channels[source.value] = self._channel(live, record.compute)
+            channel = channels[source.value] = self._channel(live, record.taker)
             clock = self._pass.clock_of(source.value)
             wanted = records_wanted(self._plan, self._index, clock)
             pool = self._pool(source.spec, clock.batch_items, source.spec.length)
@@ -257,14 +261,14 @@ class RunningPass:
         mine = self._writers[self._first_writer :]
         for position, ((sink, writer), live) in enumerate(zip(mine, record.sinks, strict=True), self._first_writer):
             if sink.spec.is_stream:
-                channel = self._channel(record.compute, live)
+                channel = self._channel(record.giver, live)
                 task = SinkTask(
                     sink, writer, live, channel, workers=self._workers, ledger=self._ledger, position=position
                 )
                 by_value.setdefault(sink.value, []).append(task)
-        compute = ComputeTask(
+        compute = (ComputeTask if record.transfers is None else OverlappedTask)(
             self._executor,
-            record.compute,
+            record,
             self._pass.clocks,
             channels,
             [self._output(value, tasks) for value, tasks in by_value.items()],
@@ -291,6 +295,6 @@ class RunningPass:
 
     def _pool(self, spec: Spec, items: int, length: int | None) -> Pool:
         items = items if length is None else min(items, length)
-        pool = Pool(self._ledger, self._plan.depth, items, spec.shape, spec.dtype)
+        pool = Pool(self._ledger, self._plan.depth, items, spec.shape, spec.dtype, self._executor.room)
         self._pools.append(pool)
         return pool

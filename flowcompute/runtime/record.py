@@ -221,31 +221,57 @@ class ComputeRecord(StageRecord):
 
 
 class PassRecord:
-    """The stages of one pass, in the order of the plan."""
+    """The stages of one pass, in the order of the plan.
 
-    def __init__(self, sources: list[StageRecord], compute: ComputeRecord, sinks: list[StageRecord]) -> None:
+    Attributes:
+        sources, compute, sinks: the live records.
+        transfers: of the two ends of the compute stage, where its batches overlap.
+        edges: the channels, with the buffers that go through them.
+    """
+
+    def __init__(
+        self,
+        sources: list[StageRecord],
+        compute: ComputeRecord,
+        sinks: list[StageRecord],
+        transfers: tuple[StageRecord, StageRecord] | None = None,
+    ) -> None:
         self.sources = sources
         self.compute = compute
         self.sinks = sinks
+        self.transfers = transfers
         self.edges: list[tuple[Channel, Pool]] = []
 
     @property
     def stages(self) -> list[StageRecord]:
         """All stages, upstream first."""
-        return [*self.sources, self.compute, *self.sinks]
+        uploads, downloads = ([], []) if self.transfers is None else ([self.taker], [self.giver])
+        return [*self.sources, *uploads, self.compute, *downloads, *self.sinks]
+
+    @property
+    def taker(self) -> StageRecord:
+        """Who takes what sources give."""
+        return self.compute if self.transfers is None else self.transfers[0]
+
+    @property
+    def giver(self) -> StageRecord:
+        """Who gives destinations what they take."""
+        return self.compute if self.transfers is None else self.transfers[1]
 
     def rows(self) -> list[NodeMetrics]:
-        """A row for each source, step and destination."""
-        return [
-            *(self._at_edges(record, record.row("source")) for record in self.sources),
-            *(self._at_edges(self.compute, row) for row in self.compute.step_rows()),
-            *(self._at_edges(record, record.row("destination")) for record in self.sinks),
-        ]
+        """A row for each source, step and destination, and for the transfers between them."""
+        rows = [self._at_edges(record, record, record.row("source")) for record in self.sources]
+        if self.transfers is not None:
+            rows.append(self.taker.row("transfer"))
+        rows += [self._at_edges(self.taker, self.giver, row) for row in self.compute.step_rows()]
+        if self.transfers is not None:
+            rows.append(self.giver.row("transfer"))
+        return rows + [self._at_edges(record, record, record.row("destination")) for record in self.sinks]
 
-    def _at_edges(self, record: StageRecord, row: NodeMetrics) -> NodeMetrics:
+    def _at_edges(self, taker: StageRecord, giver: StageRecord, row: NodeMetrics) -> NodeMetrics:
         """A row with what lies before its stage and what holds its output."""
-        pools = {id(pool): pool for channel, pool in self.edges if channel.producer is record}.values()
-        queued = sum(channel.queued for channel, _ in self.edges if channel.consumer is record)
+        pools = {id(pool): pool for channel, pool in self.edges if channel.producer is giver}.values()
+        queued = sum(channel.queued for channel, _ in self.edges if channel.consumer is taker)
         lent, peak_bytes = sum(pool.lent for pool in pools), sum(pool.peak_bytes for pool in pools)
         return replace(row, queued=queued, credits=lent, peak_bytes=peak_bytes)
 
@@ -272,6 +298,7 @@ class PassRecord:
         loads = {} if busiest is None else {busiest: self.compute.load_s}
         # What a source waits for lies outside of the run, and is its own affair.
         loads |= {record.name: sum(record.spent()[:2]) for record in self.sources}
+        loads |= {record.name: record.spent()[1] for record in self.transfers or ()}
         return loads | {record.name: record.spent()[1] for record in self.sinks}
 
 

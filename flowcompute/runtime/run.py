@@ -98,7 +98,7 @@ class Run(Watched):
         lengths = [each.length for each in plan.passes]
         total = None if None in lengths else sum(length for length in lengths if length is not None)
         observe = observe or Observe()
-        tracks = sum(len(each.sources) + len(each.sinks) + 2 for each in plan.passes)
+        tracks = sum(len(each.sources) + len(each.sinks) + 4 for each in plan.passes)
         keep = Keep(spans=observe.spans // tracks) if observe.metrics else None
         self._record = RunRecord(total, max(plan.memory.budget_bytes - plan.memory.host_bytes, 0), keep)
         about = partial(about_run, plan, self._chosen, self._record)

@@ -21,10 +21,10 @@ from flowcompute.planner.backend import Backend, Executor
 from flowcompute.planner.chosen import complete_strategy, variant
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import candidates
-from flowcompute.planner.memory import DEFAULT_BATCH_BYTES
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.rooflines import rooflines
+from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.stored import job_key, keep
 from flowcompute.runtime.rehearsal import Rehearsals, why_not_rehearsed

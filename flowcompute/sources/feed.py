@@ -50,7 +50,7 @@ class FeedSource(Source):
         """The function that made it."""
         return "feed"
 
-    def must_read(self) -> str | None:
+    def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
         """Why the records are copied into buffers: they are not, kernels see what is sent."""
         return None
 

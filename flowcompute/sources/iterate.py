@@ -120,7 +120,7 @@ class IterateSource(Source):
         """The function that made it."""
         return "iterate"
 
-    def must_read(self) -> str | None:
+    def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
         """Why the records are copied into buffers."""
         return "an iterable yields arrays of any size"
 

@@ -65,7 +65,7 @@ class MemorySource(Source):
         array = self.array
         return (id(array), array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str)
 
-    def must_read(self) -> str | None:
+    def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
         """Why the records are copied into buffers; None when they are used where they lie."""
         if not self.array.flags.c_contiguous:
             return "the array is not C-contiguous"

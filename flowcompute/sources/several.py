@@ -58,7 +58,7 @@ class SeveralSource(Source):
         """The identities of the files, in order."""
         return ("several", *(source.identity for source in self.sources))
 
-    def must_read(self) -> str | None:
+    def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
         """Why the records are copied into buffers."""
         return f"{len(self.sources)} files are read as one stream"
 

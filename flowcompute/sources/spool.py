@@ -20,7 +20,7 @@ class SpoolSource(Source):
         super().__init__(spec, name=name)
         self.freeze_fields(scratch=scratch)
 
-    def must_read(self) -> str | None:
+    def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
         """Why the records are copied into buffers."""
         return "what was kept in a temporary file"
 

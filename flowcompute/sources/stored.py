@@ -62,7 +62,7 @@ class StoredSource(Source):
         state = self.fingerprint
         return (self.format, os.path.realpath(self.path), state.inode, state.device, state.size, state.mtime_ns)
 
-    def must_read(self) -> str | None:
+    def must_read(self, *, mapped: bool = True) -> str | None:
         """Why the records are read into buffers and never seen in the mapped file; None when they may be mapped.
 
         A mapped file that is cut short while it is used kills the process. Files that somebody
@@ -79,7 +79,7 @@ class StoredSource(Source):
             return f"others may write to {shown(self.path)}, and a mapped file that shrinks kills the process"
         if time.time() - status.st_mtime < _SETTLED_S:
             return f"{shown(self.path)} was changed less than {_SETTLED_S:g} s ago and may still be written"
-        return None
+        return None if mapped else "files are not to be mapped"
 
     def flattened(self) -> Source | None:
         """The numbers of a file in C order."""

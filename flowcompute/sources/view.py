@@ -53,9 +53,9 @@ class SourceView(Source):
         """Whether its records lie one behind the other."""
         return self.step == max(1, self.every)
 
-    def must_read(self) -> str | None:
+    def must_read(self, *, mapped: bool = True) -> str | None:
         """Why the records are copied into buffers."""
-        return self.inner.must_read() if self.dense else f"only one of {self.step} records is used"
+        return self.inner.must_read(mapped=mapped) if self.dense else f"only one of {self.step} records is used"
 
     def flattened(self) -> Source | None:
         """The numbers of dense records, where those of what is read can be had."""

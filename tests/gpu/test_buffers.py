@@ -17,6 +17,7 @@ from flowcompute.gpu._cl import cl
 from flowcompute.gpu.buffers import DeviceArena, HostBuffers, size_class
 from flowcompute.gpu.device import Device, select_device
 from flowcompute.gpu.programs import build
+from flowcompute.gpu.transfers import Transfers
 
 COPY = """
 __kernel void copy(__global const uchar *restrict from, __global uchar *restrict to, const long n) {
@@ -122,15 +123,15 @@ def test_size_classes_waste_an_eighth_at_most(size: int) -> None:
 
 
 def test_upload_and_download(device: Device) -> None:
-    arena = DeviceArena(device)
+    arena, transfers = DeviceArena(device), Transfers(device, 0)
     for dtype in (np.float32, np.bool_, ml_dtypes.bfloat16):
         for shape in ((), (0,), (3, 5), (1000,)):
             array = np.ones(shape, dtype)
             array.flags.writeable = False
             buffer = arena.take(array.nbytes)
-            arena.upload(array, buffer)
+            transfers.upload(array, buffer, device.queue)
             back = np.zeros(shape, dtype)
-            arena.download(buffer, back)
+            transfers.download(buffer, back, device.queue)
             assert np.array_equal(array, back)
             arena.give(buffer)
     arena.close()

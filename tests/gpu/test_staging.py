@@ -11,6 +11,7 @@ import flowcompute as fc
 from flowcompute.gpu.buffers import DeviceArena
 from flowcompute.gpu.device import Device, select_device
 from flowcompute.gpu.staging import LEAST_BYTES, Staging
+from flowcompute.gpu.transfers import Transfers
 from flowcompute.planner.memory import MOST_STAGING_BYTES, PIECE_BYTES, staging_bytes
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
@@ -23,20 +24,22 @@ def device() -> Device:
 @pytest.mark.parametrize("pieces", [2, 6])
 @pytest.mark.parametrize("size", [1, LEAST_BYTES, PIECE_BYTES - 1, PIECE_BYTES, 3 * PIECE_BYTES + 17])
 def test_bytes_go_there_and_come_back(device: Device, size: int, pieces: int) -> None:
-    staging = Staging(device, pieces * PIECE_BYTES)
-    arena = DeviceArena(device, staging=staging)
+    transfers, arena = Transfers(device, 2 * pieces * PIECE_BYTES), DeviceArena(device)
     data = np.random.default_rng(size).integers(0, 256, size, np.uint8)
     buffer = arena.take(size)
     for _ in range(2):
         sent = data.copy()
-        arena.upload(sent, buffer)
+        transfers.upload(sent, buffer, device.queue)
         sent[:] = 0  # what was uploaded is the caller's again
         got = np.zeros(size, np.uint8)
-        arena.download(buffer, got)
+        transfers.download(buffer, got, device.queue)
         np.testing.assert_array_equal(got, data)
         data = data[::-1].copy()
+    transfers.close()
+    transfers.close()
     arena.close()
     arena.close()
+    assert not device.pinned.lent_bytes
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("flowcompute-copy")]
 
 
@@ -49,15 +52,38 @@ def test_small_arrays_and_small_budgets_pin_nothing(device: Device) -> None:
 
 def test_a_failed_copy_is_told_and_the_next_one_works(device: Device) -> None:
     staging = Staging(device, 4 * PIECE_BYTES)
-    arena = DeviceArena(device, staging=staging)
+    arena = DeviceArena(device)
     small, size = arena.take(PIECE_BYTES), 3 * PIECE_BYTES
     with pytest.raises(Exception, match=r"INVALID_VALUE|invalid"):
         staging.upload(np.zeros(size, np.uint8), small, device.queue)
     buffer, got = arena.take(size), np.zeros(size, np.uint8)
-    arena.upload(np.full(size, 7, np.uint8), buffer)
-    arena.download(buffer, got)
+    staging.upload(np.full(size, 7, np.uint8), buffer, device.queue)
+    staging.download(buffer, got, device.queue)
     assert (got == 7).all()
+    staging.close()
     arena.close()
+
+
+def test_pinned_memory_is_handed_out_again(device: Device) -> None:
+    pinned = device.pinned
+    first = pinned.take(5000)
+    assert pinned.holds(first[7:900])
+    assert not pinned.holds(np.zeros(9))
+    again = select_device("cpu", needs_float64=False).pinned
+    pinned.give(first)
+    assert not pinned.holds(first)
+    second = again.take(5000)
+    assert second.ctypes.data == first.ctypes.data
+    again.give(second)
+
+
+def test_no_more_stays_pinned_than_is_said(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowcompute.gpu.pinned.KEPT_BYTES", device.pinned.free_bytes + 1000)
+    before = device.pinned.free_bytes
+    blocks = [device.pinned.take(size) for size in (400, 500, 600)]
+    for block in blocks:
+        device.pinned.give(block)
+    assert device.pinned.free_bytes == before + 900
 
 
 def test_a_job_of_large_batches() -> None:

@@ -208,9 +208,17 @@ Function = Callable[[dict[int, np.ndarray]], np.ndarray]
 
 
 class FakeExecutor(Executor):
-    """Computes each stream value by a function of the sources, and folds the sum of one of them."""
+    """Computes each stream value by a function of the sources, and folds the sum of one of them.
 
-    def __init__(self, scene: Scene, functions: Mapping[int, Function], folds: Mapping[int, int]) -> None:
+    With several batches in flight it computes on copies, `uploaded` and `made`, one of each for a slot.
+    """
+
+    def __init__(
+        self, scene: Scene, functions: Mapping[int, Function], folds: Mapping[int, int], in_flight: int = 1
+    ) -> None:
+        self.in_flight = in_flight
+        self.uploaded: dict[int, tuple[int, dict[int, np.ndarray]]] = {}
+        self.made: dict[int, tuple[int, list[tuple[np.ndarray, np.ndarray]]]] = {}
         self.scene = scene
         self.functions = functions
         self.folds = folds
@@ -237,14 +245,38 @@ class FakeExecutor(Executor):
     def drain(self, outputs: Mapping[int, np.ndarray]) -> dict[int, tuple[int, int]]:
         raise AssertionError("one clock leaves nothing to drain")
 
+    def upload(self, batch: Batch) -> int:
+        self.scene.step("upload")
+        slot = batch.seq % self.in_flight
+        assert slot not in self.uploaded
+        assert slot not in self.made, "the batch before it in this slot has not been downloaded"
+        self.uploaded[slot] = (batch.seq, {value: array.copy() for value, array in batch.arrays.items()})
+        return 1
+
+    def download(self, batch: Batch) -> int:
+        self.scene.step("download")
+        seq, made = self.made.pop(batch.seq % self.in_flight)
+        assert seq == batch.seq
+        for out, array in made:
+            out[...] = array
+        return 1
+
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> dict[int, tuple[int, int]]:
         self.scene.step("process")
         self.launches += 1
         self.seqs.append((batch.seq, batch.start, batch.stop))
-        for value, out in outputs.items():
-            out[...] = self.functions[value](batch.arrays)
+        arrays = batch.arrays
+        if self.in_flight > 1:
+            seq, arrays = self.uploaded.pop(batch.seq % self.in_flight)
+            assert seq == batch.seq
+        results = [(out, np.broadcast_to(self.functions[value](arrays), out.shape)) for value, out in outputs.items()]
+        if self.in_flight > 1:
+            self.made[batch.seq % self.in_flight] = (batch.seq, results)
+        else:
+            for out, array in results:
+                out[...] = array
         for value, source in self.folds.items():
-            self.totals[value] += batch.arrays[source].sum()
+            self.totals[value] += arrays[source].sum()
         self.records = batch.stop
         return dict.fromkeys(outputs, (batch.start, batch.stop))
 
@@ -269,8 +301,10 @@ class FakeExecutor(Executor):
 class FakeBackend(Backend):
     traits = Traits("fake", "fake", "numpy", True, True, 1 << 30, 1 << 30, 1 << 15, 1)
 
-    def __init__(self, scene: Scene, functions: Mapping[int, Function], folds: Mapping[int, int]) -> None:
-        self._make = lambda: FakeExecutor(scene, functions, folds)
+    def __init__(
+        self, scene: Scene, functions: Mapping[int, Function], folds: Mapping[int, int], in_flight: int
+    ) -> None:
+        self._make = lambda: FakeExecutor(scene, functions, folds, in_flight)
         self._scene = scene
 
     def source_text(self, kernel: Any) -> str:
@@ -297,6 +331,7 @@ class Job:
     room_bytes: int = 1 << 20
     input: str | None = None
     passes: int = 1
+    overlapped: bool = False
 
     def source(self, name: str, data: np.ndarray, *, views: bool = False, length: int | None = None) -> int:
         element = FakeSource(self.scene, data, views=views, length=length, name=name)
@@ -333,18 +368,18 @@ class Job:
             passes=(each,) * self.passes,
             folds={},
             host_folds={},
-            backend=FakeBackend(self.scene, self.functions, self.folds),
+            backend=FakeBackend(self.scene, self.functions, self.folds, self.depth if self.overlapped else 1),
             config=Config(self.room_bytes),
             strategy=Strategy(input=self.input),
-            memory=MemoryPlan(self.room_bytes, 0, 0, ()),
+            memory=MemoryPlan(self.room_bytes, 0, ()),
             depth=self.depth,
             reasons=(),
         )
 
 
-def full_job(scene: Scene, *, length: int = 10, known: bool = True, batch_items: int = 4, depth: int = 1) -> Job:
+def full_job(scene: Scene, *, length: int = 10, known: bool = True, **options: Any) -> Job:
     """Two sources (buffers, views), a value with two sinks, one written in place, a fold."""
-    job = Job(scene, batch_items=batch_items, depth=depth)
+    job = Job(scene, **{"depth": 1, **options})
     a = job.source("a", records(length), length=length if known else None)
     b = job.source("b", records(length, 1000), views=True, length=length if known else None)
     job.functions = {10: lambda x: x[a] + x[b], 11: lambda x: 2 * x[a]}

@@ -17,7 +17,7 @@ from flowcompute.spec import SUPPORTED_DTYPES
 
 @given(shape=st.lists(st.integers(0, 7), max_size=4), dtype=st.sampled_from(SUPPORTED_DTYPES))
 def test_memory_is_aligned(shape, dtype):
-    array = aligned_empty(tuple(shape), dtype)
+    array = aligned_empty(tuple(shape), dtype, lambda _: None)
     assert array.shape == tuple(shape)
     assert array.dtype == dtype
     assert array.flags.c_contiguous

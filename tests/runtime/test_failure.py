@@ -42,21 +42,34 @@ OF = {
     "finish": "step",
     "open executor": "step",
     "close executor": "step",
+    "upload": "step",
+    "download": "step",
 }
+OVERLAPPED = {**DONE, "upload": 3, "download": 3}
 
 
-def test_the_table_below_is_complete():
+def faults(done):
+    return [(operation, k) for operation, times in done.items() for k in range(times)]
+
+
+@pytest.mark.parametrize(("overlapped", "done"), [(False, DONE), (True, OVERLAPPED)])
+def test_the_tables_above_are_complete(overlapped, done):
     scene = Scene()
-    run = start(full_job(scene).plan(), progress=False).wait(30)
-    assert dict(scene.counts) == DONE
+    run = start(full_job(scene, depth=3, overlapped=overlapped).plan(), progress=False).wait(30)
+    assert dict(scene.counts) == done
     assert run.progress.done
 
 
-@pytest.mark.parametrize("fault", [(operation, k) for operation, times in DONE.items() for k in range(times)])
-@pytest.mark.parametrize("depth", [1, 3])
-def test_a_failure_anywhere_leaves_nothing_behind(fault, depth):
+@pytest.mark.parametrize(
+    ("depth", "overlapped", "fault"),
+    [
+        *((depth, False, fault) for depth in (1, 3) for fault in faults(DONE)),
+        *((depth, True, fault) for depth in (2, 3) for fault in faults(OVERLAPPED)),
+    ],
+)
+def test_a_failure_anywhere_leaves_nothing_behind(depth, overlapped, fault):
     scene = Scene(fault)
-    run = start(full_job(scene, depth=depth).plan(), progress=False)
+    run = start(full_job(scene, depth=depth, overlapped=overlapped).plan(), progress=False)
     with pytest.raises(RunError) as caught:
         run.wait(30)
     error = caught.value
@@ -64,7 +77,9 @@ def test_a_failure_anywhere_leaves_nothing_behind(fault, depth):
     assert f"Boom: {fault[0]} {fault[1]}" in str(error)
     if fault[0] in OF:
         assert error.element == OF[fault[0]]
-    if fault[0] == "process" or (fault[0].startswith(("read", "write")) and fault[0] != "write total"):
+    if fault[0] in ("upload", "process", "download") or (
+        fault[0].startswith(("read", "write")) and fault[0] != "write total"
+    ):
         assert error.records == (4 * fault[1], min(4 * fault[1] + 4, 10))
     if fault[0].startswith(("read", "write")):
         assert error.site is not None
@@ -172,8 +187,18 @@ class CancelAt(trio.abc.Instrument):
             self.scope.cancel()
 
 
-@pytest.mark.parametrize(("depth", "fault"), [(1, None), (2, None), (2, ("process", 1)), (1, ("commit", 2))])
-def test_cancelled_at_every_await_nothing_is_left(depth, fault):
+@pytest.mark.parametrize(
+    ("depth", "overlapped", "fault"),
+    [
+        (1, False, None),
+        (2, False, None),
+        (2, False, ("process", 1)),
+        (1, False, ("commit", 2)),
+        (2, True, None),
+        (3, True, ("download", 1)),
+    ],
+)
+def test_cancelled_at_every_await_nothing_is_left(depth, overlapped, fault):
     outcomes = set()
     for k in range(1, 3000):
         scene, record = Scene(fault), RunRecord(10, 0)
@@ -181,7 +206,7 @@ def test_cancelled_at_every_await_nothing_is_left(depth, fault):
 
         async def main(scene=scene, record=record, scope=instrument.scope):
             with scope:
-                await Driver(full_job(scene, depth=depth).plan(), record, Conduct()).run()
+                await Driver(full_job(scene, depth=depth, overlapped=overlapped).plan(), record, Conduct()).run()
                 return "complete"
             return "stopped"
 

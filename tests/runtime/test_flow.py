@@ -35,10 +35,12 @@ def assert_values(values, expected) -> None:
     batch_items=st.integers(1, 12),
     depth=st.integers(1, 4),
     known=st.booleans(),
+    overlapped=st.booleans(),
 )
-def test_results_depend_on_neither_batch_size_nor_depth(length, batch_items, depth, known):
+def test_results_depend_on_neither_batch_size_nor_depth(length, batch_items, depth, known, overlapped):
     scene = Scene()
-    done = run(full_job(scene, length=length, known=known, batch_items=batch_items, depth=depth))
+    job = full_job(scene, length=length, known=known, batch_items=batch_items, depth=depth, overlapped=overlapped)
+    done = run(job)
     assert_values(done.values, full_values(length))
     scene.assert_put_away(committed=True)
     [executor] = scene.executors
@@ -299,3 +301,17 @@ def test_the_passes_run_in_order_and_are_committed_together():
     assert done.metrics["a"].items == 20
     assert done.metrics["step"].batches == 6
     scene.assert_put_away(committed=True)
+
+
+def test_neighbouring_batches_are_uploaded_computed_and_downloaded_at_a_time():
+    scene = Scene()
+    # Whoever comes first waits for the others: three batches that took turns would never meet.
+    meeting = threading.Barrier(3)
+    for operation, batch in (("upload", 3), ("process", 2), ("download", 1)):
+        scene.hooks[operation] = lambda number, batch=batch: meeting.wait(20) if number == batch else None
+    done = run(full_job(scene, length=20, depth=3, overlapped=True))
+    assert_values(done.values, full_values(20))
+    assert list(done.metrics)[2:5] == ["upload", "step", "download"]
+    for name in ("upload", "download"):
+        assert done.metrics[name].kind == "transfer"
+        assert done.metrics[name].batches == 5

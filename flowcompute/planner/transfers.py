@@ -1,0 +1,103 @@
+"""Which values of a pass cross the bus of a discrete device, when they do, and what memory they take there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from flowcompute.graph.graph import Graph
+from flowcompute.planner.edge import Edge
+from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.plan import Clock, Pass
+from flowcompute.planner.steps import NodeStep, RegionStep, Step
+
+VECTOR_NUMBERS = 16
+"""Numbers that are repeated behind a resident operand that is read cyclically."""
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """What a pass moves.
+
+    Attributes:
+        overlap: whether neighbouring batches may be uploaded, computed and downloaded at a time. With several
+            root clocks what has been computed decides which of them is read next, and a flow is fed by hand.
+        on_host: values that destinations, host functions and other clocks read.
+        ahead: sources that are uploaded before their batch is computed.
+        late: results that are downloaded while later batches are computed.
+    """
+
+    overlap: bool
+    on_host: frozenset[int]
+    ahead: frozenset[int]
+    late: frozenset[int]
+
+    @classmethod
+    def of(cls, one_pass: Pass, *, by_hand: bool) -> Transfers:
+        """Those of a pass."""
+        roots = [clock for clock in one_pass.clocks if clock.is_root]
+        overlap = len(roots) == 1 and not by_hand
+        taken, needed = {sink.value for sink in one_pass.sinks}, _needed(one_pass)
+        ahead: set[int] = set()
+        late: set[int] = set()
+        for clock in roots if overlap else ():
+            ahead |= _read_as_they_are(clock) & {stage.value for stage in clock.sources}
+            late |= {i for step in clock.steps for i in outputs_of(step) if isinstance(step, RegionStep)}
+        return cls(overlap, frozenset(taken | needed), frozenset(ahead), frozenset(late & taken - needed))
+
+
+def outputs_of(step: Step) -> tuple[int, ...]:
+    """The values that a step makes."""
+    return step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
+
+
+def _needed(one_pass: Pass) -> set[int]:
+    """Values that host functions, host folds and other clocks read."""
+    needed = {i for clock in one_pass.clocks for entry in clock.entries for _, i in entry.inputs}
+    for step in (*one_pass.before, *one_pass.steps, *one_pass.after):
+        if isinstance(step, NodeStep):
+            needed.update(step.node.inputs)
+    return needed | {i for step in one_pass.before for i in outputs_of(step)}
+
+
+def _read_as_they_are(clock: Clock) -> set[int]:
+    arguments = [argument for kernel in _kernels(clock.steps) for argument in kernel.arguments]
+    return {argument.value for argument in arguments if argument.kind == "input" and not argument.period}
+
+
+def device_edges(
+    graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], transfers: Transfers, depth: int
+) -> list[Edge]:
+    """Buffers on the device that grow with the batches of a pass."""
+    moving = transfers.ahead | transfers.late
+    edges = []
+    for clock in one_pass.clocks:
+        used: dict[int, None] = {}
+        for kernel in _kernels(clock.steps):
+            used |= {one.value: None for one in kernel.arguments if one.kind in ("input", "output")}
+            blocks = {one.value for one in kernel.arguments if one.kind == "partial"}
+            edges += [
+                Edge(f"{graph.nodes[i].name} (blocks)", folds[i].bytes_of_blocks(), 1, clock.id, 0) for i in blocks
+            ]
+        streams = [graph.nodes[i] for i in used if graph.nodes[i].spec.is_stream]
+        edges += [
+            Edge(node.name, node.spec.item_bytes, depth if node.id in moving else 1, clock.id, 0) for node in streams
+        ]
+    return edges
+
+
+def device_residents(graph: Graph, one_pass: Pass) -> list[tuple[str, int]]:
+    """What a pass keeps on the device that does not grow with its batches: name and bytes."""
+    found: dict[tuple[int, str, bool], int] = {}
+    for kernel in _kernels((*one_pass.before, *one_pass.steps, *one_pass.after)):
+        for one in kernel.arguments:
+            spec = graph.nodes[one.value].spec if one.kind != "integer" else None
+            if spec is not None and one.kind in ("input", "output") and not spec.is_stream:
+                padding = VECTOR_NUMBERS if one.period else 0
+                found[one.value, one.kind, bool(one.period)] = (spec.item_numbers + padding) * spec.dtype.itemsize
+    return [(graph.nodes[i].name, size) for (i, _, _), size in found.items()]
+
+
+def _kernels(steps: Iterable[Step]) -> list[Kernel]:
+    return [step.kernel for step in steps if isinstance(step, RegionStep) and step.kernel is not None]

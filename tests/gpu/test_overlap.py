@@ -1,0 +1,140 @@
+"""Batches that overlap on a device with memory of its own: the same bits for any depth, in the memory of the plan."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.errors import KernelError, RunError
+from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu.buffers import size_class
+from flowcompute.gpu.memory import DeviceMemory
+from tests.gpu.faulty_driver import REFUSED, driver_error
+from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
+
+DATA = np.random.default_rng(5).standard_normal((3_000, 3), dtype=np.float32)
+
+
+def jobs(x: fc.Element) -> dict[str, list[fc.Element]]:
+    """By what they are made of: what crosses the bus early, late, in between and not at all."""
+    return {
+        "map, folds and the source itself": [x * 2, x.sum(axis=1), x.max(axis=0), x.mean(), x],
+        "two passes": [x - x.mean(axis=0), x.sum()],
+        "carried": [fc.cumulative_sum(x, axis=0), fc.cumulative_sum(x, axis=0)[7:] * 3],
+        "through the host": [
+            fc.host(np.sort, x * 2, shape=(3,), dtype="float32") + 1,
+            fc.histogram(x, range=(-1, 1))[0],
+        ],
+        "other clocks": [x[x[:, 0] > 0], fc.window(x, 3).sum(axis=1), fc.cut(x, 7, tail="drop") + 1, x[:20] * 2],
+    }
+
+
+@pytest.mark.parametrize("name", jobs(fc.source(DATA)))
+def test_any_depth_and_batch_size_gives_the_same_bits(name: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", DATA)
+    # Read into pinned memory, and from where it lies.
+    for x in (fc.source(DATA), fc.open(tmp_path / "x.npy")):
+        roots = jobs(x)[name]
+        whole = resolve_on_gpu(*roots, strategy=fc.Strategy(depth=1))
+        for depth, size in ((2, 1 << 14), (3, 1 << 13), (4, 1 << 12)):
+            again = resolve_on_gpu(*roots, strategy=fc.Strategy(depth=depth, batch_bytes=size))
+            assert [one.tobytes() for one in again] == [one.tobytes() for one in whole], (depth, size)
+    for got, expected in zip(whole, fc.resolve(*roots, device="numpy", progress=False), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-3)
+    assert not gpu_shaped().device.pinned.lent_bytes
+
+
+def test_the_plan_says_what_lies_on_the_device() -> None:
+    x = fc.source(np.tile(DATA, (20, 1)))
+    y = fc.source(np.ones(3, np.float32)).sum()
+    roots = [x * 2 + y, x.sum(axis=0)]
+    for depth in (1, 3):
+        strategy = fc.Strategy(depth=depth, batch_bytes=1 << 16)
+        plan = plan_for_gpu(*roots, strategy=strategy)
+        memories: list[DeviceMemory] = []
+        made = DeviceMemory.__init__
+
+        def watch(self: DeviceMemory, *args: object, made=made, memories=memories) -> None:  # type: ignore[no-untyped-def]
+            made(self, *args)  # type: ignore[arg-type]
+            memories.append(self)
+
+        with mock.patch.object(DeviceMemory, "__init__", watch):
+            resolve_on_gpu(*roots, strategy=strategy)
+        peak = max(memory._arena.peak_bytes for memory in memories)
+        # Sizes are rounded up by an eighth at most, and small ones to 256 bytes.
+        assert peak <= sum(max(size_class(size), 256 * 4) for _, size in plan.memory.device_items)
+        assert peak >= plan.memory.device_bytes / 2
+        assert any(f"x {depth}" in what for what, _ in plan.memory.device_items)
+
+
+def test_endless_streams_end_where_nobody_wants_more() -> None:
+    asked = []
+
+    def endless():  # type: ignore[no-untyped-def]
+        for i in itertools.count():
+            asked.append(i)
+            yield np.full((100, 3), i, np.float32)
+
+    x = fc.iterate(endless(), shape=(3,), dtype="float32")
+    [head] = resolve_on_gpu((x * 2)[:250], strategy=fc.Strategy(batch_bytes=1200, depth=3))
+    np.testing.assert_array_equal(head[:, 0], np.repeat(np.arange(3), 100)[:250] * 2)
+    assert len(asked) < 50
+
+
+@pytest.mark.parametrize("operation", ["upload", "download"])
+def test_a_transfer_that_fails_names_the_records(operation: str) -> None:
+    real, calls = getattr(DeviceMemory, operation), itertools.count()
+
+    def fail(self: DeviceMemory, *args: object) -> None:
+        if next(calls) == 2:
+            raise driver_error(REFUSED, "no such wire")
+        real(self, *args)
+
+    with mock.patch.object(DeviceMemory, operation, fail), pytest.raises(KernelError, match="no such wire") as caught:
+        resolve_on_gpu(fc.source(DATA) * 2, strategy=fc.Strategy(batch_bytes=1 << 13, depth=3))
+    items = plan_for_gpu(fc.source(DATA) * 2, strategy=fc.Strategy(batch_bytes=1 << 13, depth=3)).batch_items
+    assert caught.value.records == (2 * items, 3 * items)
+    assert not gpu_shaped().device.pinned.lent_bytes
+
+
+def test_files_are_read_into_pinned_memory(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", DATA)
+    os.utime(tmp_path / "x.npy", (1e9, 1e9))
+    plan = plan_for_gpu(fc.open(tmp_path / "x.npy") * 2)
+    assert any(reason.kind == "input" and "pinned" in str(reason) for reason in plan.reasons)
+    assert plan.depth == 3
+    assert any("(read) x 3" in what for what, _ in plan.memory.items)
+
+
+def test_a_checkpoint_counts_what_has_arrived(tmp_path: Path) -> None:
+    computed: list[int] = []
+
+    def resolve(stop_after: int | None, **options: object) -> list[np.ndarray]:
+        computed.append(0)
+
+        def stop(_: fc.Progress) -> None:
+            computed[-1] += 1
+            if computed[-1] == stop_after:
+                raise KeyError("enough")
+
+        x = fc.source(DATA)
+        roots = [x * 2 >> fc.save(tmp_path / "y.raw"), fc.cumulative_sum(x, axis=0), x.max(axis=0), x.sum(axis=1)]
+        with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
+            strategy = fc.Strategy(batch_bytes=1 << 12, depth=3)
+            _, *values = fc.resolve(*roots, strategy=strategy, progress=False, on_batch=stop, **options)  # type: ignore[arg-type]
+        return [np.fromfile(tmp_path / "y.raw", np.float32), *values]
+
+    expected = resolve(None)
+    for after in (2, 6):
+        with pytest.raises(RunError, match="enough"):
+            # Commits go on beside the batches: they are given the time.
+            resolve(after, checkpoint=tmp_path / "job", checkpoint_every=0, throttle=0.08)
+    got = resolve(None, checkpoint=tmp_path / "job", checkpoint_every=0)
+    assert [one.tobytes() for one in got] == [one.tobytes() for one in expected]
+    assert 0 < computed[-1] < computed[0], "it went on, and did not begin again"
