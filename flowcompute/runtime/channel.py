@@ -9,7 +9,7 @@ import trio
 
 from flowcompute.runtime.barrier import Barrier
 from flowcompute.runtime.buffers import Lease
-from flowcompute.runtime.record import StageRecord, State
+from flowcompute.runtime.stage_record import StageRecord, State
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,7 +19,8 @@ from flowcompute.runtime.buffers import Lease, Pool
 from flowcompute.runtime.channel import Channel, Parcel
 from flowcompute.runtime.failure import attributed
 from flowcompute.runtime.keeper import Keeper
-from flowcompute.runtime.record import PassRecord, State
+from flowcompute.runtime.pass_record import PassRecord
+from flowcompute.runtime.stage_record import State
 from flowcompute.runtime.workers import Workers
 from flowcompute.runtime.writing import SinkTask
 

@@ -13,7 +13,8 @@ from flowcompute.planner.clockwork import DRAIN
 from flowcompute.runtime.channel import Parcel
 from flowcompute.runtime.computing import ComputeTask, Emission
 from flowcompute.runtime.failure import attributed
-from flowcompute.runtime.record import PassRecord, State
+from flowcompute.runtime.pass_record import PassRecord
+from flowcompute.runtime.stage_record import State
 
 
 class _Uploaded:

@@ -25,9 +25,11 @@ from flowcompute.runtime.computing import ComputeTask, Output
 from flowcompute.runtime.failure import attributed, first_failure
 from flowcompute.runtime.keeper import Keeper, Resume
 from flowcompute.runtime.overlapping import OverlappedTask
+from flowcompute.runtime.pass_record import PassRecord
 from flowcompute.runtime.reading import SourceTask
-from flowcompute.runtime.record import ComputeRecord, PassRecord, RunRecord, StageRecord
-from flowcompute.runtime.record import State as Doing
+from flowcompute.runtime.record import RunRecord
+from flowcompute.runtime.stage_record import ComputeRecord, StageRecord
+from flowcompute.runtime.stage_record import State as Doing
 from flowcompute.runtime.stored_job import check_alike
 from flowcompute.runtime.watchdog import watch
 from flowcompute.runtime.workers import Workers

@@ -13,7 +13,7 @@ from flowcompute.planner.plan import SourceStage
 from flowcompute.runtime.buffers import Pool
 from flowcompute.runtime.channel import Channel, Parcel
 from flowcompute.runtime.failure import attributed
-from flowcompute.runtime.record import StageRecord, State
+from flowcompute.runtime.stage_record import StageRecord, State
 from flowcompute.runtime.workers import Workers
 
 

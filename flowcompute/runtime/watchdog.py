@@ -8,7 +8,7 @@ from typing import NoReturn
 import trio
 
 from flowcompute.errors import RunError
-from flowcompute.runtime.record import WAITING, StageRecord, State
+from flowcompute.runtime.stage_record import WAITING, StageRecord, State
 
 
 async def watch(

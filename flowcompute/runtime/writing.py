@@ -14,8 +14,8 @@ from flowcompute.runtime.barrier import Barrier
 from flowcompute.runtime.buffers import Ledger
 from flowcompute.runtime.channel import Channel
 from flowcompute.runtime.failure import attributed
-from flowcompute.runtime.record import StageRecord
-from flowcompute.runtime.record import State as Doing
+from flowcompute.runtime.stage_record import StageRecord
+from flowcompute.runtime.stage_record import State as Doing
 from flowcompute.runtime.workers import Workers
 
 

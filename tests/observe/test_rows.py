@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.errors import PlanError
 from flowcompute.ring import Ring
-from flowcompute.runtime.record import ComputeRecord, PassRecord, StageRecord, State
+from flowcompute.runtime.pass_record import PassRecord
+from flowcompute.runtime.stage_record import ComputeRecord, StageRecord, State
 
 DATA = np.random.default_rng(6).standard_normal((5_000, 8), dtype=np.float32)
 

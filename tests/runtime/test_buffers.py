@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from flowcompute.errors import RunError
 from flowcompute.runtime.buffers import ALIGNMENT, Ledger, Pool, aligned_empty
 from flowcompute.runtime.channel import Channel, Parcel
-from flowcompute.runtime.record import StageRecord, State
+from flowcompute.runtime.stage_record import StageRecord, State
 from flowcompute.spec import SUPPORTED_DTYPES
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from flowcompute.errors import RunError, SourceError
 from flowcompute.runtime.driver import Driver
 from flowcompute.runtime.passes import Conduct
-from flowcompute.runtime.record import WAITING, RunRecord
+from flowcompute.runtime.record import RunRecord
+from flowcompute.runtime.stage_record import WAITING
 from flowcompute.runtime.starting import start
 from tests.runtime.fakes import FakeAsyncSource, Job, Scene, full_job, full_values, records
 

@@ -11,7 +11,8 @@ import trio.testing
 from flowcompute.errors import RunError
 from flowcompute.runtime.driver import Driver
 from flowcompute.runtime.passes import Conduct
-from flowcompute.runtime.record import RunRecord, StageRecord, State
+from flowcompute.runtime.record import RunRecord
+from flowcompute.runtime.stage_record import StageRecord, State
 from flowcompute.runtime.starting import start
 from flowcompute.runtime.watchdog import watch
 from tests.runtime.fakes import FakeAsyncSource, Job, Scene, full_job
