@@ -71,6 +71,7 @@ def test_a_process_that_was_forked_off_does_not_own_it(tmp_path: Path) -> None:
     folder.commit({})
     folder.publish()
     hold, let_go = os.pipe()
+    begun, begin = os.pipe()
     child = os.fork()
     if child == 0:
         code = 0
@@ -79,11 +80,14 @@ def test_a_process_that_was_forked_off_does_not_own_it(tmp_path: Path) -> None:
             with pytest.raises(CheckpointError, match="spawn"):
                 folder.commit({})
             folder.close()
+            os.write(begin, b".")
             os.read(hold, 1)  # the parent goes on, and may be killed
             code = 1
         finally:
             os._exit(code)
+    os.close(begin)
     try:
+        assert os.read(begun, 1)
         with pytest.raises(CheckpointError, match="in use"):
             CheckpointFolder.open(path)
         folder.close()
@@ -91,6 +95,7 @@ def test_a_process_that_was_forked_off_does_not_own_it(tmp_path: Path) -> None:
     finally:
         os.close(let_go)
         os.close(hold)
+        os.close(begun)
         ended = os.waitpid(child, 0)[1]
     assert os.waitstatus_to_exitcode(ended) == 1
 
