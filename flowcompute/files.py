@@ -69,6 +69,11 @@ class Sealed(NamedTuple):
     size: int
     mtime_ns: int
 
+    @classmethod
+    def of(cls, status: os.stat_result) -> Sealed:
+        """From a file's status."""
+        return cls(status.st_size, status.st_mtime_ns)
+
 
 class Files(Folders):
     """The operations on files that the package needs; each raises OSError as the system does.
@@ -303,8 +308,7 @@ class Draft:
         """Make it durable as it is: it only lacks its name, which `commit` gives it."""
         self.sync()
         assert self._handle is not None
-        status = self._files.status(self._handle)
-        return Sealed(status.st_size, status.st_mtime_ns)
+        return Sealed.of(self._files.status(self._handle))
 
     def suspend(self) -> None:
         """Close it and leave it where it is, for `reopen`."""
@@ -360,10 +364,9 @@ def roll_forward(files: Files, target: str, path: str, sealed: Sealed, *, durabl
 
 def _sealed(files: Files, path: str) -> Sealed | None:
     try:
-        status = files.stat(path)
+        return Sealed.of(files.stat(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return Sealed(status.st_size, status.st_mtime_ns)
 
 
 def explain(error: OSError) -> tuple[str, str]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from flowcompute.checkpoint import CheckpointFolder, absolute_path
+from flowcompute.checkpoint.job import rebuild_job
 from flowcompute.checkpoint.kept import KeptJob, read_progress
-from flowcompute.checkpoint.rebuild import rebuild_job
 from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
 from flowcompute.flow import open_flow, start

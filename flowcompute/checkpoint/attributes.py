@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.checkpoint.fields import DTYPES, LONGEST_TEXT, refuse, refused
+from flowcompute.checkpoint.fields import LONGEST_TEXT, refuse, refused
+from flowcompute.checkpoint.values import DTYPES
 from flowcompute.elements.op import Attrs
 
 _MOST_INT = 1 << 127

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.checkpoint.fields import DTYPES, Fields, brief, refuse, refused
-from flowcompute.checkpoint.fingerprint import changed_file, changes, read_state
+from flowcompute.checkpoint.fields import MOST_NODES, Fields, brief, refuse, refused
+from flowcompute.checkpoint.fingerprint import changed_file, changes, files_of, read_state
+from flowcompute.checkpoint.values import DTYPES
 from flowcompute.files import FILES, Files, shown
 
 MOST_LINES = 20
-_MOST_NODES = 1 << 20
 _MOST_COMPARED = 1 << 18
 _UNCOMPARED = frozenset({"name", "given", "site"})
 
@@ -66,29 +66,21 @@ def check_sources(stored: Mapping[str, Any], files: Files = FILES) -> list[str]:
     """
     lines = []
     for node in _nodes(stored):
-        for one in _files(node):
+        for one in files_of(node):
             path, state = read_state(Fields(one, "a file"))
             lines += changed_file(path, state, files)
     return lines
 
 
 def _nodes(data: Mapping[str, Any]) -> Nodes:
-    nodes = Fields(data, "a job").items("nodes", _MOST_NODES)
+    nodes = Fields(data, "a job").items("nodes", MOST_NODES)
     for node in nodes:
         fields = Fields(node, "a node")
         for key in ("tag", "name", *(["op"] if "op" in node else [])):
             fields.text(key)
-        fields.wholes("inputs", length=_MOST_NODES)
+        fields.wholes("inputs", length=MOST_NODES)
         fields.site("site")
     return nodes
-
-
-def _files(node: Mapping[str, Any]) -> list[Any]:
-    if "file" in node:
-        return [node["file"]]
-    if "files" not in node:
-        return []
-    return [Fields(one, "a file").take("file") for one in Fields(node, "a node").items("files", _MOST_NODES)]
 
 
 def _kind(node: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -230,7 +222,7 @@ def _attr_differences(then: Any, now: Any) -> Iterator[str]:
 
 
 def _file_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    before, after = _files(then), _files(now)
+    before, after = files_of(then), files_of(now)
     if len(before) != len(after):
         yield f"reads {len(after)} files, and read {len(before)}"
         return

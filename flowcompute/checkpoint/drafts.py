@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from flowcompute.checkpoint.fields import Fields
+from flowcompute.checkpoint.fields import MOST_NODES, Fields
 from flowcompute.files import FILES, Files, Sealed, explain, shown, temporary_path
 
 
@@ -26,8 +26,8 @@ def check_drafts(body: Mapping[str, Any], token: str, targets: Iterable[str], fi
         # Results of a flow are handed over, not written.
         return []
     done = fields.flag("done")
-    named = {f"{token}-{i}": state for i, state in enumerate(fields.items("sinks", 1 << 20))}
-    named |= {f"{token}-letters-{i}": state for i, state in enumerate(fields.items("letters", 1 << 20))}
+    named = {f"{token}-{i}": state for i, state in enumerate(fields.items("sinks", MOST_NODES))}
+    named |= {f"{token}-letters-{i}": state for i, state in enumerate(fields.items("letters", MOST_NODES))}
     known = tuple(targets)
     lines: list[str] = []
     for own, state in named.items():
@@ -62,7 +62,6 @@ def _size(files: Files, path: str) -> tuple[int | None, str]:
 
 def _sealed(files: Files, path: str) -> Sealed | None:
     try:
-        status = files.stat(path)
+        return Sealed.of(files.stat(path))
     except OSError:
         return None
-    return Sealed(status.st_size, status.st_mtime_ns)

@@ -7,11 +7,9 @@ recognised and not taken for a damaged one.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import time
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import msgpack
@@ -20,6 +18,7 @@ from flowcompute.checkpoint.decode import Arrays, Decoded, decode
 from flowcompute.checkpoint.encode import Encoded, encode
 from flowcompute.checkpoint.values import DamagedError
 from flowcompute.errors import CheckpointError
+from flowcompute.version import __version__
 
 MAGIC = "flowcompute checkpoint"
 FORMAT = (1, 0)
@@ -33,22 +32,13 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 _OPENING_BYTES = 64
 
 
-@functools.cache
-def library_version() -> str:
-    """The version of flowcompute that is installed."""
-    try:
-        return version("flowcompute")
-    except PackageNotFoundError:
-        return "unknown"
-
-
 def seal(fields: Mapping[str, Any]) -> Encoded:
     """The bytes of a file with these entries.
 
     Raises:
         CheckpointError: if they cannot be stored, or are too many bytes.
     """
-    opening = {"magic": MAGIC, "format": list(FORMAT), "library": library_version(), "created": time.time()}
+    opening = {"magic": MAGIC, "format": list(FORMAT), "library": __version__, "created": time.time()}
     sealed = encode({**opening, **fields, "sha256": bytes(_DIGEST_BYTES)})
     if len(sealed.data) > MAX_BYTES:
         raise CheckpointError(

@@ -8,8 +8,8 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from flowcompute.checkpoint.values import DTYPES
 from flowcompute.errors import CheckpointError, Site
-from flowcompute.spec import SUPPORTED_DTYPES
 
 T = TypeVar("T")
 
@@ -18,11 +18,11 @@ MOST = 1 << 63
 
 MOST_AXES = 64
 
+MOST_NODES = 1 << 20
+"""Nodes of a job, and files of one of them."""
+
 LONGEST_TEXT = 1 << 16
 """Characters of a name or a path."""
-
-DTYPES = {dtype.name: dtype for dtype in SUPPORTED_DTYPES}
-"""Every dtype by the name that it has in job data."""
 
 
 class _Brief(reprlib.Repr):

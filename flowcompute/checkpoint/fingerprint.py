@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from flowcompute.checkpoint.fields import Fields, refuse
+from flowcompute.checkpoint.fields import MOST_NODES, Fields, refuse
 from flowcompute.files import FILES, Files, explain, shown
 from flowcompute.sources.stored import StoredSource
 
@@ -88,6 +88,15 @@ def read_state(fields: Fields) -> tuple[str, dict[str, Any]]:
     state: dict[str, Any] = {"size": fields.whole("size"), "mtime_ns": fields.whole("mtime_ns", least=-(1 << 63))}
     path = fields.text("path")
     return path, {**state, "sample": fields.text("sample")}
+
+
+def files_of(node: Mapping[str, Any]) -> list[Any]:
+    """What a node in job data says of its files."""
+    if "file" in node:
+        return [node["file"]]
+    if "files" not in node:
+        return []
+    return [Fields(one, "a file").take("file") for one in Fields(node, "a node").items("files", MOST_NODES)]
 
 
 def changed_file(path: str, then: dict[str, Any], files: Files = FILES) -> list[str]:

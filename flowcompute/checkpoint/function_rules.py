@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.checkpoint.fields import DTYPES, Fields, refuse
+from flowcompute.checkpoint.fields import Fields, refuse
+from flowcompute.checkpoint.values import DTYPES
 from flowcompute.elements.functions import ir
 from flowcompute.elements.functions.statements import MOST_ITEMS
 from flowcompute.elements.functions.tables import OPERATIONS

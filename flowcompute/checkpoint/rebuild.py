@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.describe import FORMAT
-from flowcompute.checkpoint.fields import MOST, Fields, refuse
+from flowcompute.checkpoint.fields import MOST, MOST_NODES, Fields, refuse
 from flowcompute.checkpoint.kernels import rebuild_functions
 from flowcompute.checkpoint.part import Node, Part, Rebuilding
 from flowcompute.checkpoint.tags import TAGS
@@ -20,8 +20,6 @@ from flowcompute.errors import CheckpointError, FlowError, Site, SourceError
 from flowcompute.graph.graph import build_graph
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.spec import Spec, Stream
-
-MOST_NODES = 1 << 20
 
 _DAMAGED = "put sources back as they were; else restore the checkpoint from a copy, or remove it to begin anew"
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.checkpoint.fields import DTYPES, Fields, refuse
+from flowcompute.checkpoint.fields import MOST_NODES, Fields, refuse
 from flowcompute.checkpoint.fingerprint import array_sample, described_file, read_state
 from flowcompute.checkpoint.part import BLOB_BYTES, Describing, Node, Part, Rebuilding
+from flowcompute.checkpoint.values import DTYPES
 from flowcompute.elements.compute import Constant
 from flowcompute.elements.element import Element
 from flowcompute.elements.policy import ErrorPolicy, parse_policy
@@ -20,8 +21,6 @@ from flowcompute.sources.raw import RawSource
 from flowcompute.sources.several import SeveralSource
 from flowcompute.sources.stored import StoredSource
 from flowcompute.spec import BFLOAT16, Stream
-
-_MOST_FILES = 1 << 20
 
 # -- files -------------------------------------------------------------------------------------------
 
@@ -82,7 +81,7 @@ def _describe_several(source: SeveralSource, _: Describing) -> dict[str, Any]:
 
 def _rebuild_several(fields: Fields, node: Node, _: Rebuilding) -> Element:
     parts = []
-    for data in fields.items("files", _MOST_FILES):
+    for data in fields.items("files", MOST_NODES):
         one = Fields(data, "a file")
         parts.append(_rebuild_file(one.take("file"), one.choice("format", tuple(_FORMATS)), node))
         one.close()

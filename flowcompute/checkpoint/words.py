@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.attributes import decode_attrs
-from flowcompute.checkpoint.fields import MOST, Fields, brief, refuse
-from flowcompute.checkpoint.fingerprint import changed_file, read_state
+from flowcompute.checkpoint.fields import MOST, MOST_NODES, Fields, brief, refuse
+from flowcompute.checkpoint.fingerprint import changed_file, files_of, read_state
 from flowcompute.checkpoint.sinks import SINKS
 from flowcompute.checkpoint.tags import TAGS
 from flowcompute.elements.destination import Destination
@@ -18,7 +18,6 @@ from flowcompute.files import FILES, Files, shown
 from flowcompute.graph.draw import draw_lines
 from flowcompute.spec import Spec, Stream
 
-_MOST_NODES = 1 << 20
 _MOST_DRAWN = 1000
 """Nodes up to which a graph is drawn: the indentation of a long chain takes memory with the square of its length."""
 _PROMISES = {part.tag: kind.promise for kind, part in SINKS.items() if issubclass(kind, Destination)}
@@ -78,8 +77,8 @@ class JobWords:
     def read(cls, data: object) -> JobWords:
         """From a description, all of which that is used here is checked."""
         fields = Fields(data, "a job")
-        nodes = tuple(_node(one, i) for i, one in enumerate(fields.items("nodes", _MOST_NODES)))
-        return cls(nodes, fields.wholes("roots", most=len(nodes) - 1, length=_MOST_NODES))
+        nodes = tuple(_node(one, i) for i, one in enumerate(fields.items("nodes", MOST_NODES)))
+        return cls(nodes, fields.wholes("roots", most=len(nodes) - 1, length=MOST_NODES))
 
     def graph(self) -> str:
         """The graph as the tree that `element.draw()` shows; only its size where nobody would read it."""
@@ -93,7 +92,7 @@ class JobWords:
             if node.tag in _HELD:
                 held = "given again by name" if node.bind is not None else ""
                 yield f"{brief(node.name)}: {node.spec}, {' '.join(filter(None, (_HELD[node.tag], held)))}"
-            elif kept := _files(node):
+            elif kept := files_of(node.data):
                 yield f"{brief(node.name)}: {node.spec}"
                 yield from (f"  {_file(one, files)}" for one in kept)
 
@@ -128,18 +127,10 @@ def _node(data: object, position: int) -> Told:
             fields.wholes("shape", most=MOST - 1),
             Stream(length) if fields.flag("stream") else None,
         ),
-        inputs=fields.wholes("inputs", most=position - 1, length=_MOST_NODES),
+        inputs=fields.wholes("inputs", most=position - 1, length=MOST_NODES),
         bind=fields.text("bind") if "bind" in fields else None,
         data=data,
     )
-
-
-def _files(node: Told) -> list[Any]:
-    if "file" in node.data:
-        return [node.data["file"]]
-    if "files" not in node.data:
-        return []
-    return [Fields(one, "a file").take("file") for one in Fields(node.data, "a node").items("files", _MOST_NODES)]
 
 
 def _file(data: Any, files: Files) -> str:

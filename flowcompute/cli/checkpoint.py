@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from flowcompute.checkpoint import CheckpointFolder
-from flowcompute.checkpoint.difference import check_sources
 from flowcompute.checkpoint.drafts import check_drafts
+from flowcompute.checkpoint.job import check_sources
 from flowcompute.checkpoint.kept import KeptJob
 from flowcompute.checkpoint.words import JobWords
 from flowcompute.files import shown

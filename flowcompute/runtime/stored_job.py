@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint import CheckpointFolder, absolute_path
-from flowcompute.checkpoint.describe import describe_job
-from flowcompute.checkpoint.difference import check_sources, differences
+from flowcompute.checkpoint.job import check_sources, describe_job, differences
 from flowcompute.checkpoint.kept import KeptJob
 from flowcompute.checkpoint.values import blob_of
 from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, PlanError
