@@ -6,6 +6,8 @@ import os
 import tempfile
 from typing import IO, Protocol
 
+from flowcompute.files import FILES
+
 
 class ScratchFullError(Exception):
     """More was written than the limit allows."""
@@ -29,19 +31,11 @@ class Nameless:
 
     def write_at(self, data: memoryview | bytes, offset: int) -> None:
         """Write all of `data` at `offset`."""
-        done = 0
-        while done < len(data):
-            done += os.pwrite(self.file.fileno(), data[done:], offset + done)
+        FILES.write_at(self.file.fileno(), data, offset)
 
     def read_into(self, buffer: memoryview, offset: int) -> int:
         """Fill `buffer` from `offset`; returns how many bytes there were."""
-        done = 0
-        while done < len(buffer):
-            count = os.preadv(self.file.fileno(), [buffer[done:]], offset + done)
-            if not count:
-                break
-            done += count
-        return done
+        return FILES.read_into(self.file.fileno(), buffer, offset)
 
 
 class Scratch:
