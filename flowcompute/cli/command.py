@@ -18,6 +18,7 @@ import flowcompute as fc
 from flowcompute.cli.checkpoint import add_checkpoint
 from flowcompute.cli.describe import describe_file, describe_job
 from flowcompute.cli.job import JOB_HELP, JobName, job_name, load_job
+from flowcompute.cli.output import write_text
 from flowcompute.cli.report import add_report
 from flowcompute.cli.resume import add_resume, left_at
 from flowcompute.cli.running import (
@@ -32,8 +33,7 @@ from flowcompute.cli.running import (
 from flowcompute.cli.strategies import add_strategies
 from flowcompute.demo import run_demo, summary
 from flowcompute.elements import Source
-from flowcompute.errors import CheckpointWarning, DestinationError, FlowError
-from flowcompute.files import FILES, explain
+from flowcompute.errors import CheckpointWarning, FlowError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device import describe_devices, select_device
 
@@ -223,17 +223,9 @@ def _plan(options: argparse.Namespace) -> None:
         for kernel in made.kernels:
             print(f"\n{kernel.source}", end="")
     if options.dot is not None:
-        _write(options.dot, made.dot())
+        write_text(options.dot, made.dot())
     if options.svg is not None:
-        _write(options.svg, made.svg())
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        FILES.atomic_write_bytes(path, text.encode())
-    except OSError as error:
-        said, hint = explain(error)
-        raise DestinationError(f"{path} cannot be written: {said}", hint=hint) from error
+        write_text(options.svg, made.svg())
 
 
 def _run(options: argparse.Namespace) -> None:

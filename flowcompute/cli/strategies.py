@@ -7,8 +7,9 @@ import datetime as dt
 from typing import Any, Literal
 
 from flowcompute.cli.job import JOB_HELP, job_name, load_job
+from flowcompute.cli.output import write_text
 from flowcompute.cli.running import add_run_options
-from flowcompute.errors import DestinationError, PlanError
+from flowcompute.errors import PlanError
 from flowcompute.files import FILES, explain
 from flowcompute.flow import tune_ahead
 from flowcompute.strategy import Stored, StrategyStore, export_strategies, read_exported
@@ -80,23 +81,22 @@ def _described(one: Stored) -> str:
 
 def _export(options: argparse.Namespace) -> None:
     found = _store().every()
-    try:
-        FILES.atomic_write_bytes(options.file, export_strategies(found).encode())
-    except OSError as error:
-        said, hint = explain(error)
-        raise DestinationError(f"{options.file} cannot be written: {said}", hint=hint) from error
+    write_text(options.file, export_strategies(found))
     print(f"{len(found)} strategies in {options.file}")
 
 
 def _import(options: argparse.Namespace) -> None:
     try:
-        with open(options.file, encoding="utf-8") as file:
-            given = read_exported(file.read())
+        given = read_exported(FILES.read_bytes(options.file).decode())
     except OSError as error:
         said, hint = explain(error)
         raise PlanError(f"{options.file} cannot be read: {said}", element="strategies", hint=hint) from error
     except UnicodeDecodeError as error:
-        raise PlanError(f"{options.file} holds no exported strategies: {error}", element="strategies") from error
+        raise PlanError(
+            f"{options.file} holds no exported strategies: {error}",
+            element="strategies",
+            hint="flowcompute strategies export FILE writes them",
+        ) from error
     store = _store()
     taken = 0
     for one in given:
