@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ class Driver:
         except BaseException as error:
             # What is no Exception is a cancellation or an interrupt: nothing went wrong that would have to be told.
             with trio.CancelScope(shield=True):
-                await self._workers.call(self._suspend if self._keeper.keeps else self._abort, error)
+                await self._workers.call(self._suspend if self._keeper.keeps else partial(self._abort, error))
             raise
         finally:
             with trio.CancelScope(shield=True):
@@ -177,7 +178,7 @@ class Driver:
                 self.notes.append(f"also failed: {failure}")
         self._put_away(lambda writer: writer.abort())
 
-    def _suspend(self, error: BaseException) -> None:  # noqa: ARG002 - as `_abort`
+    def _suspend(self) -> None:
         """Leave what was written for the run that resumes the job."""
         for letters in self._letters.values():
             try:
