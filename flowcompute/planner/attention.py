@@ -9,6 +9,8 @@ in a tree by halves. A tile that a query does not see changes none of its bits.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from flowcompute.elements.arithmetic import divide, subtract
@@ -24,6 +26,15 @@ from flowcompute.spec import BOOL
 
 KEYS = 64
 LANES = 16
+
+
+class Block(NamedTuple):
+    """Queries that a work-group takes together, as texts: of which record and matrix, the first and the last."""
+
+    record: str
+    matrix: str
+    first: str
+    last: str
 
 
 class Attention(Anchor):
@@ -75,6 +86,23 @@ class Attention(Anchor):
         assert self.mask is not None
         rows, columns = zip(self.mask.spec.shape[-2:], self.mask.lies.strides[-2:], strict=True)
         return tuple(0 if size == 1 else stride for size, stride in (rows, columns))  # type: ignore[return-value]
+
+    def block_count(self, rows: int) -> int:
+        """Blocks of so many queries in a record."""
+        return self.units // self.queries * -(-self.queries // rows)
+
+    def block(self, scope: Scope, rows: int) -> Block:
+        """Block `b` of the `n` of a launch on a GPU."""
+        many, blocks = self.units // self.queries, -(-self.queries // rows)
+        if self.causal:
+            # The longest blocks first, so that work-groups end together.
+            heads = scope.integer(f"n / {blocks}")
+            number, place = scope.integer(f"b % {heads}"), f"({blocks - 1} - b / {heads})"
+        else:
+            number, place = scope.integer(f"b / {blocks}"), f"b % {blocks}"
+        record, matrix = scope.integer(f"{number} / {many}"), scope.integer(f"{number} % {many}")
+        first = scope.integer(f"{place} * {rows}")
+        return Block(record, matrix, first, scope.integer(f"min({first} + {rows}, (long){self.queries}) - 1"))
 
     # -- what a query sees ----------------------------------------------------------------------------
 

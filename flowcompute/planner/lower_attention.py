@@ -66,7 +66,7 @@ class AttentionLowering:
             # Neighbouring blocks of a causal head are of unequal length: to different work-items.
             (*self._arrays(), For("b", "gid", "n", "gsize", tuple(scope.statements))),
             work="matmul",
-            units=one.units // one.queries * self.blocks,
+            units=one.block_count(self.block),
             lanes=self.lanes,
         )
 

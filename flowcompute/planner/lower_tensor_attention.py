@@ -101,7 +101,7 @@ class _Lowering:
     def __init__(self, one: Attention, region: Region, shape: TensorShape) -> None:
         self.one, self.region, self.shape = one, region, shape
         self.dtype, self.exact, self.split = one.q.argument.dtype, shape.exact, shape.split
-        self.rows, self.edges, self.blocks = shape.rows, shape.edges, -(-one.queries // shape.rows)
+        self.rows, self.edges = shape.rows, shape.edges
         self.q_tile, self.k_tile, self.v_tile = shape.tiles
 
     def lower(self, name: str) -> Kernel:
@@ -121,7 +121,7 @@ class _Lowering:
             ),
             work="matmul",
             work_group=self.shape.group,
-            units=one.units // one.queries * self.blocks,
+            units=one.block_count(self.rows),
             lanes=LANES,
             tensor=self.exact,
         )
@@ -130,16 +130,7 @@ class _Lowering:
 
     def _block(self, scope: Scope) -> None:
         one = self.one
-        many = one.units // one.queries
-        if one.causal:
-            # The longest blocks first, so that work-groups end together.
-            heads = scope.integer(f"n / {self.blocks}")
-            number, block = scope.integer(f"b % {heads}"), f"({self.blocks - 1} - b / {heads})"
-        else:
-            number, block = scope.integer(f"b / {self.blocks}"), f"b % {self.blocks}"
-        self.record, self.matrix = scope.integer(f"{number} / {many}"), scope.integer(f"{number} % {many}")
-        self.first = scope.integer(f"{block} * {self.rows}")
-        self.last = scope.integer(f"min({self.first} + {self.rows}, (long){one.queries}) - 1")
+        self.record, self.matrix, self.first, self.last = one.block(scope, self.rows)
         self.top = scope.narrow(f"lid / {TEAM} * {self.edges * EDGE}")
         self.first_key, first_query = (self.top, "0") if self.split else ("0", self.top)
         mine = scope.integer(f"{self.first} + {first_query} + lid % {TEAM} / 4")

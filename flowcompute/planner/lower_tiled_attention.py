@@ -100,7 +100,6 @@ class TiledAttentionLowering:
         self.value_depth = next(depths, 4)
         self.query_pitch = self.shape.rows + max(PAD, self.shape.queries)
         self.key_pitch = KEYS + PAD
-        self.blocks = -(-one.queries // self.shape.rows)
 
     def lower(self, name: str) -> Kernel:
         """The kernel; its work counts blocks of queries."""
@@ -120,7 +119,7 @@ class TiledAttentionLowering:
             (*arrays, For("b", "gid", "n", "gsize", tuple(scope.statements))),
             work="matmul",
             work_group=self.shape.group,
-            units=one.units // one.queries * self.blocks,
+            units=one.block_count(self.shape.rows),
             lanes=PER_ITEM,
         )
 
@@ -128,16 +127,7 @@ class TiledAttentionLowering:
 
     def _block(self, scope: Scope) -> None:
         one, rows = self.one, range(self.shape.queries)
-        many = one.units // one.queries
-        if one.causal:
-            # The longest blocks first, so that work-groups end together.
-            heads = scope.integer(f"n / {self.blocks}")
-            number, block = scope.integer(f"b % {heads}"), f"({self.blocks - 1} - b / {heads})"
-        else:
-            number, block = scope.integer(f"b / {self.blocks}"), f"b % {self.blocks}"
-        self.record, self.matrix = scope.integer(f"{number} / {many}"), scope.integer(f"{number} % {many}")
-        self.first = scope.integer(f"{block} * {self.shape.rows}")
-        self.last = scope.integer(f"min({self.first} + {self.shape.rows}, (long){one.queries}) - 1")
+        self.record, self.matrix, self.first, self.last = one.block(scope, self.shape.rows)
         self.y, self.x = scope.narrow(f"lid / {ACROSS}"), scope.narrow(f"lid % {ACROSS}")
         mine = scope.integer(f"{self.first} + {self.y} * {self.shape.queries}")
         self.own = [scope.integer(f"min({mine} + {row}, {self.last})") for row in rows]
