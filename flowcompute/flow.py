@@ -14,6 +14,7 @@ from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.errors import PlanError, SpecError
 from flowcompute.files import FILES
 from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu.isolated import Isolation
 from flowcompute.graph.draw import draw_tree
 from flowcompute.graph.graph import Graph, build_graph, structural_hash
 from flowcompute.observe.observers import Log, Observe
@@ -50,6 +51,8 @@ def plan(
     device: str = "auto",
     strategy: Strategy | None = None,
     precision: Precision = "exact",
+    isolate: bool = False,
+    launch_timeout_s: float | None = None,
 ) -> Plan:
     """What would be done to resolve these elements in one reading, and why. Nothing runs.
 
@@ -63,12 +66,16 @@ def plan(
             contract multiplications and additions; "tf32x3" lets tensor cores multiply matrices of
             float32 (attention, too), where there are any, by three products of their parts: to about 2^-19 of the sum
             of |a| |b|, as by rounding sums in float32, but infinities give NaN.
+        isolate: kernels run in a worker process, so that one that crashes or never ends (a text given to
+            `fc.opencl`, a loop in an `@fc.kernel`) is an error of the run and no more. Results have the same bits; what
+            kernels read and make is copied once each way. On Linux, and not with device="numpy".
+        launch_timeout_s: with `isolate`, seconds after which a launch is ended with its process; by default any time.
 
     Raises:
         PlanError: if the job cannot be run as asked.
         SpecError: if the graph is not sound.
     """
-    return _plan(elements, memory, device, strategy, precision)
+    return _plan(elements, memory, device, strategy, precision, isolation=Isolation(isolate, launch_timeout_s))
 
 
 def _plan(
@@ -82,6 +89,7 @@ def _plan(
     resumable: bool = False,
     shaping: Shaping | None = None,
     stored: bool = True,
+    isolation: Isolation | None = None,
 ) -> Plan:
     asked = _graph(elements)
     if precision not in get_args(Precision):
@@ -90,7 +98,8 @@ def _plan(
     if not isinstance(strategy, Strategy | None):
         raise PlanError("strategy= is an fc.Strategy", element="strategy", got=type(strategy).__name__)
     budget = default_memory_bytes() if memory is None else parse_bytes(memory)
-    config = Config(budget, device, precision, by_hand, resumable)
+    isolate, limit_s = (isolation or Isolation()).checked(device)
+    config = Config(budget, device, precision, by_hand, resumable, isolate, limit_s)
     backend = _backend(device, asked)
     first = shaping or Shaping(backend.traits.float64, fused=backend.traits.code_shape != "numpy")
     graph = fold_selected(move_views(move_parts_to_sources(asked)), float64=first.float64)
@@ -122,6 +131,8 @@ def start(
     device: str = "auto",
     strategy: Strategy | None = None,
     precision: Precision = "exact",
+    isolate: bool = False,
+    launch_timeout_s: float | None = None,
     tune: Tune = False,
     metrics: bool = True,
     metrics_port: int | str | None = None,
@@ -143,7 +154,7 @@ def start(
             the program.
         checkpoint_every: seconds, a size of what is read ("64MiB"), or "auto": as often as costs
             less than 1 % of the time, and not more often than every 10 s.
-        memory, device, strategy, precision: as for `plan`.
+        memory, device, strategy, precision, isolate, launch_timeout_s: as for `plan`.
         tune: False takes the strategy that was kept for such a job, or the defaults, and tries
             nothing. True looks for a better one, while the job runs and after its end, in at most
             2 % of the job's time, but measures 3 candidates however short the job is, and has 3 s to confirm
@@ -177,6 +188,7 @@ def start(
         resumable=checkpoint is not None,
         shaping=shaping,
         stored=tune is False,
+        isolation=Isolation(isolate, launch_timeout_s),
     )
     _refuse_feeds(made)
     if checkpoint is not None:
@@ -247,6 +259,8 @@ def open_flow(
     device: str = "auto",
     strategy: Strategy | None = None,
     precision: Precision = "exact",
+    isolate: bool = False,
+    launch_timeout_s: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> FlowOpener:
     """A persistent flow: planned now, opened once by `with` or `async with`, then fed by hand.
@@ -255,7 +269,7 @@ def open_flow(
         elements: what is to be computed of `fc.feed` sources.
         mode: what `resolve` answers for: what came since it was last asked ("reset", which begins
             all state anew) or everything that ever came ("cumulative").
-        memory, device, strategy, precision: as for `plan`.
+        memory, device, strategy, precision, isolate, launch_timeout_s: as for `plan`.
         checkpoint: where `flow.freeze()` keeps what the flow holds; a flow that is opened where
             there is one goes on from it, and `flow.sent` says with which record.
 
@@ -264,7 +278,8 @@ def open_flow(
     """
     path = None if checkpoint is None else checkpoint_path(checkpoint)
     shaping = None if path is None else stored_shaping(path, FILES)
-    made = _plan(elements, memory, device, strategy, precision, by_hand=True, shaping=shaping)
+    isolation = Isolation(isolate, launch_timeout_s)
+    made = _plan(elements, memory, device, strategy, precision, by_hand=True, shaping=shaping, isolation=isolation)
     return FlowOpener(made, mode, path)
 
 

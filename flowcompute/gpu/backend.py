@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 
 from flowcompute.gpu.device import Device, select_device
-from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.gpu.executor import OpenCLExecutor, argument_types
+from flowcompute.gpu.isolated import open_launcher
 from flowcompute.gpu.limits import host_bytes, measure_limits
-from flowcompute.gpu.programs import build
 from flowcompute.gpu.render import render
 from flowcompute.planner.backend import Backend, Executor
 from flowcompute.planner.kernel import Kernel
@@ -36,10 +37,11 @@ class OpenCLBackend(Backend):
         return render(kernel)
 
     def prepare(self, plan: Plan) -> None:
-        """Compile the kernels of all passes."""
-        for step in plan.steps:
-            if isinstance(step, RegionStep) and step.kernel is not None:
-                build(self.device, render(step.kernel), ())
+        """Compile the kernels of all passes; isolated ones in a worker process, which keeps them for others."""
+        kernels = [step.kernel for step in plan.steps if isinstance(step, RegionStep) and step.kernel is not None]
+        with contextlib.closing(open_launcher(self.device, plan.config)) as launcher, launcher.told():
+            for kernel in kernels:
+                launcher.build(render(kernel), kernel.name, argument_types(kernel))
 
     def measure(self, room_bytes: int) -> Limits | None:
         """What the device can do at most; see `Backend.measure`."""

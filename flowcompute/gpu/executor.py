@@ -19,7 +19,8 @@ from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.carries import DeviceCarry, LastCarry, TileCarry
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.division import division
-from flowcompute.gpu.launcher import Launcher, LocalLauncher
+from flowcompute.gpu.isolated import open_launcher
+from flowcompute.gpu.launcher import Launcher
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
 from flowcompute.planner.backend import KernelTuner
@@ -56,7 +57,7 @@ class OpenCLExecutor(StepExecutor):
         self._scalars: dict[int, Any] = {}
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
         self._transfers = Transfers.of(self.one_pass, by_hand=plan.config.by_hand)
-        if self._transfers.overlap and not device.traits.host_memory:
+        if self._transfers.overlap and not device.traits.host_memory and not plan.config.isolate:
             self.in_flight = plan.depth
         self._arriving: dict[int, dict[int, np.ndarray]] = {}
         self._leaving: dict[int, np.ndarray] | None = None
@@ -68,7 +69,7 @@ class OpenCLExecutor(StepExecutor):
 
     def open(self) -> None:
         """Build the kernels, then compute what does not depend on the stream."""
-        self._launcher = LocalLauncher(self.device, self.plan.config.memory_bytes)
+        self._launcher = open_launcher(self.device, self.plan.config)
         with self._launcher.told():
             for step in self._steps():
                 if isinstance(step, RegionStep) and step.kernel is not None:
@@ -84,7 +85,7 @@ class OpenCLExecutor(StepExecutor):
         key = (kernel.name, kernel.knobs)
         if key not in self._kernels:
             assert self._launcher is not None
-            self._kernels[key] = self._launcher.build(render(kernel), kernel.name, _argument_types(kernel))
+            self._kernels[key] = self._launcher.build(render(kernel), kernel.name, argument_types(kernel))
         return self._kernels[key]
 
     def room(self, size_bytes: int) -> np.ndarray | None:
@@ -400,7 +401,7 @@ class OpenCLExecutor(StepExecutor):
             launcher.keep_programs()
 
 
-def _argument_types(kernel: Kernel) -> list[np.dtype | None]:
+def argument_types(kernel: Kernel) -> list[np.dtype | None]:
     """The dtype of each scalar parameter, None for pointers."""
     own = [register_dtype(argument.dtype) if argument.kind == "scalar" else None for argument in kernel.arguments]
     return [*own, *[np.dtype(np.int64)] * len(INTEGER_ARGUMENTS)]

@@ -14,6 +14,7 @@ from flowcompute.planner.backend import Traits
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.inlets import base_item_bytes, extra_items, most_records
+from flowcompute.planner.isolation import shared
 from flowcompute.planner.plan import Clock, MemoryPlan, Pass, SinkStage
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES, with_defaults
@@ -72,6 +73,9 @@ def plan_memory(
     )
     if not traits.host_memory:
         fixed.append(("pinned memory for transfers", staging_bytes(config.memory_bytes)))
+    if config.isolate:
+        seen = [device_residents(graph, one) for one in passes]
+        fixed += [(shared(name), size) for name, size in max(seen, key=lambda lines: sum(size for _, size in lines))]
     fixed_bytes = sum(size for _, size in fixed)
     if fixed_bytes > config.memory_bytes:
         what, size = max(fixed, key=lambda line: line[1])
@@ -143,6 +147,10 @@ class _PassSizer:
             # A checkpoint copies what waits.
             waiting = [one for one in found if one.what.endswith("(waiting)")]
             found += [replace(one, what=f"{one.what}, copied", count=1) for one in waiting]
+        if self.config.isolate:
+            transfers = Transfers.of(self.one, by_hand=self.config.by_hand)
+            seen = device_edges(self.graph, self.one, self.folds, transfers, depth=1)
+            found += [replace(one, what=shared(one.what)) for one in seen]
         return found
 
     def rooms(self, items: int) -> list[int]:

@@ -16,6 +16,7 @@ from flowcompute.planner.backend import Backend
 from flowcompute.planner.chosen import not_applied
 from flowcompute.planner.clocks import ClockNodes, find_clocks
 from flowcompute.planner.fold import CANONICAL_FOLDS, FoldSpec
+from flowcompute.planner.isolation import not_isolated
 from flowcompute.planner.memory import plan_memory
 from flowcompute.planner.plan import Clock, Pass, Plan, SinkStage, SourceStage
 from flowcompute.planner.policies import check_dead_letters
@@ -70,6 +71,7 @@ def make_plan(
     kernels = [kernel for one in passes for kernel in one.kernels]
     sources = [source.element for one in passes for source in one.sources]
     reasons += not_applied(strategy, kernels, sources, backend.traits)
+    reasons += not_isolated(graph, passes) if config.isolate else []
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend.traits, reasons)
     return Plan(
         graph=graph,

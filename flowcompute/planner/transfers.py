@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.inlets import base_item_bytes, extra_items
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.plan import Clock, Pass
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
@@ -80,10 +81,14 @@ def device_edges(
             edges += [
                 Edge(f"{graph.nodes[i].name} (blocks)", folds[i].bytes_of_blocks(), 1, clock.id, 0) for i in blocks
             ]
-        streams = [graph.nodes[i] for i in used if graph.nodes[i].spec.is_stream]
-        edges += [
-            Edge(node.name, node.spec.item_bytes, depth if node.id in moving else 1, clock.id, 0) for node in streams
-        ]
+        entries = {entry.value: entry for entry in clock.entries}
+        for node in (graph.nodes[i] for i in used if graph.nodes[i].spec.is_stream):
+            if node.id in entries:
+                # Of windows only the records that they overlap in.
+                item_bytes, extra = base_item_bytes(graph, entries[node.id]), extra_items(entries[node.id])
+                edges.append(Edge(node.name, item_bytes, 1, clock.id, extra))
+            else:
+                edges.append(Edge(node.name, node.spec.item_bytes, depth if node.id in moving else 1, clock.id, 0))
     return edges
 
 

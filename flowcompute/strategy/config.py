@@ -30,6 +30,8 @@ class Config:
         precision: "exact" (IEEE, the default), "fast" (multiply-add may be contracted), or "tf32x3".
         by_hand: whether records are sent by hand, in batches of any size.
         resumable: whether checkpoints are taken, so that every batch must end where any backend can go on.
+        isolate: whether kernels run in a worker process.
+        launch_timeout_s: how long a launch may take there; None for any time.
     """
 
     memory_bytes: int
@@ -37,6 +39,8 @@ class Config:
     precision: Precision = "exact"
     by_hand: bool = False
     resumable: bool = False
+    isolate: bool = False
+    launch_timeout_s: float | None = None
 
 
 def parse_bytes(value: int | str, option: str = "memory") -> int:

@@ -1,0 +1,195 @@
+"""Kernels in a worker process: the same bits, and whatever they do there, this process goes on and nothing is left."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.gpu.isolated import IsolatedMemory
+from flowcompute.gpu.messages import receive, send
+from flowcompute.gpu.worker import Worker
+from flowcompute.runtime.starting import start
+from tests.gpu.shapes import plan_for_gpu
+from tests.gpu.test_faults import MEMORY, same, some_of_everything
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs memory without a name")
+
+CRASH = "float crash(float v) { if (v == 300.0f) *(volatile int *)0 = 1; return v + 1; }"
+HANG = "float hang(float v) { volatile float w = v; while (w >= 0.0f) w = v; return w; }"
+
+
+def numbers() -> fc.Source:
+    return fc.source(np.arange(1000, dtype="f4"))
+
+
+def children() -> set[str]:
+    return {pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()}
+
+
+def open_memory() -> list[str]:
+    links = [Path(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    return [link for path in links if path.is_symlink() and "memfd" in (link := os.readlink(path))]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    before = children()
+    yield
+    assert children() <= before
+    assert not [one.name for one in threading.enumerate() if one.name.startswith("flowcompute-")]
+    assert open_memory() == []
+    assert "memfd:flowcompute" not in Path("/proc/self/maps").read_text()
+
+
+def test_the_same_bits_in_the_bytes_that_were_planned(tmp_path: Path) -> None:
+    expected = fc.resolve(*some_of_everything(), memory=MEMORY, device="cpu")
+    sizes: dict[object, int] = {}
+    room = IsolatedMemory._room
+
+    def measured(memory: IsolatedMemory, key: Any, size: int) -> Any:
+        sizes[key] = max(sizes.get(key, 0), size)
+        return room(memory, key, size)
+
+    with mock.patch.object(IsolatedMemory, "_room", measured):
+        run = fc.run(*some_of_everything(), memory=MEMORY, device="cpu", isolate=True, checkpoint=tmp_path / "kept")
+    assert [same(*pair) for pair in zip(run.values, expected, strict=True)] == [True] * len(expected)
+    planned = [size for what, size in run.plan.memory.items if "shared" in what]
+    carried = sum(size for key, size in sizes.items() if isinstance(key, tuple) and key[0] in ("state", "words"))
+    assert 0 < sum(sizes.values()) - carried <= sum(planned)
+
+
+def test_a_discrete_device_that_finds_no_room_there() -> None:
+    plan = plan_for_gpu(*some_of_everything(), memory=MEMORY)
+    expected = start(plan, progress=False).wait().values
+    ask, launches = Worker.ask, []
+
+    def full_once(worker: Worker, message: dict[str, Any], *rest: Any) -> dict[str, Any]:
+        launches.extend([1] * (message["do"] == "launch"))
+        if message["do"] == "launch" and len(launches) == 3:
+            raise fc.DeviceFullError("no room there")
+        return ask(worker, message, *rest)
+
+    isolated = dataclasses.replace(plan, config=dataclasses.replace(plan.config, isolate=True))
+    with mock.patch.object(Worker, "ask", full_once), pytest.warns(fc.DeviceWarning, match="no room on"):
+        run = start(isolated, progress=False).wait()
+    assert [same(*pair) for pair in zip(run.values, expected, strict=True)] == [True] * len(expected)
+    assert len(run.notes) == 1
+
+
+def test_a_crash_is_an_error_of_the_run(tmp_path: Path) -> None:
+    job = fc.opencl(CRASH, numbers(), name="mine") >> fc.save(tmp_path / "y.npy")
+    with pytest.raises(fc.DeviceError, match="killed by SIGSEGV") as caught:
+        job.run(device="cpu", isolate=True, memory="1MiB")
+    error = caught.value
+    assert (error.element, error.records) == ("mine", (0, 1000))
+    assert error.site is not None
+    assert error.site.file == __file__
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_launch_that_takes_too_long_is_ended() -> None:
+    with pytest.raises(fc.DeviceError, match=r"longer than launch_timeout_s=0\.5") as caught:
+        fc.opencl(HANG, numbers()).resolve(device="cpu", isolate=True, launch_timeout_s=0.5)
+    assert (caught.value.element, caught.value.records) == ("hang", (0, 1000))
+    assert "more seconds" in str(caught.value)
+
+
+def test_a_run_in_an_endless_launch_can_be_stopped() -> None:
+    ask, launched = Worker.ask, threading.Event()
+
+    def noticed(worker: Worker, message: dict[str, Any], *rest: Any) -> dict[str, Any]:
+        if message["do"] == "launch":
+            launched.set()
+        return ask(worker, message, *rest)
+
+    with mock.patch.object(Worker, "ask", noticed):
+        run = fc.start(fc.opencl(HANG, numbers()), device="cpu", isolate=True)
+        launched.wait()
+        run.stop()
+        with pytest.raises(fc.RunError, match="stopped"):
+            run.wait()
+
+
+KILLED = f"""
+import numpy as np, flowcompute as fc
+from flowcompute.gpu.worker import Worker
+ask = Worker.ask
+def told(worker, message, *rest):
+    if message["do"] == "launch":
+        print(worker._process.pid, flush=True)
+    return ask(worker, message, *rest)
+Worker.ask = told
+fc.opencl({HANG!r}, fc.source(np.arange(9, dtype="f4"))).resolve(device="cpu", isolate=True)
+"""
+
+
+def test_a_worker_ends_with_its_process_even_in_a_launch() -> None:
+    with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        worker = os.pidfd_open(int(process.stdout.readline()))
+        process.send_signal(signal.SIGKILL)
+    with contextlib.closing(os.fdopen(worker)):
+        assert select.select([worker], [], [], 60)[0], "it lives on"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"isolate": True, "device": "numpy"}, "has no kernels"),
+        ({"isolate": 1}, "True or False"),
+        ({"launch_timeout_s": 1.0}, "isolate=True"),
+        ({"isolate": True, "launch_timeout_s": 0}, "more than 0"),
+    ],
+)
+def test_what_cannot_be_isolated_is_refused_when_planned(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(fc.PlanError, match=said):
+        fc.plan(numbers() * 2, **options)
+
+
+def test_functions_that_stay_in_this_process_are_named() -> None:
+    shifted = fc.host(lambda a: a, numbers() * 2, shape=(), dtype="f4", name="shifted")
+    reasons = fc.plan(shifted, device="cpu", isolate=True).reasons
+    assert [reason.element for reason in reasons if reason.kind == "isolate"] == ["shifted"]
+
+
+def test_messages_bring_texts_and_files() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, open(os.devnull, "rb") as file:
+        big = {"text": "x" * 1_000_000}
+        sender = threading.Thread(target=send, args=(ours, big))
+        sender.start()
+        assert receive(theirs) == (big, None)
+        sender.join()
+        send(ours, {"do": "map"}, file.fileno())
+        message, handle = receive(theirs)
+        assert message == {"do": "map"}
+        assert handle is not None
+        assert os.path.samestat(os.fstat(handle), os.fstat(file.fileno()))
+        os.close(handle)
+        for junk in (b"\xff" * 5, b"\x01\0\0\0\0[", b"\x02\0\0\0\0[]", b"\x02\0\0\0\x01{}"):
+            ours.sendall(junk)
+            with pytest.raises(ValueError):
+                receive(theirs)
+            theirs.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                theirs.recv(100)
+            theirs.setblocking(True)
+        ours.sendall(b"\x02\0")
+        ours.close()
+        with pytest.raises(EOFError):
+            receive(theirs)
