@@ -23,8 +23,8 @@ from flowcompute.planner.chosen import variant
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import candidates
 from flowcompute.planner.steps import RegionStep
+from flowcompute.runtime.kernel_trials import TunedBackend
 from flowcompute.runtime.starting import start
-from flowcompute.runtime.tuning import TunedBackend
 from flowcompute.strategy import KernelKnobs
 from flowcompute.strategy.search import Candidate, Climb, RandomSearch, Search
 

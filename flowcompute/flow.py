@@ -31,6 +31,7 @@ from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.stored import chosen_plan
 from flowcompute.planner.views import move_views
 from flowcompute.reference import NumpyBackend
+from flowcompute.runtime.budget import Tune, check_tune
 from flowcompute.runtime.cadence import Cadence, Every
 from flowcompute.runtime.flows import FlowOpener
 from flowcompute.runtime.keeper import Request
@@ -38,7 +39,7 @@ from flowcompute.runtime.rehearsal import why_not_rehearsed
 from flowcompute.runtime.run import Run
 from flowcompute.runtime.starting import start as start_run
 from flowcompute.runtime.stored_job import checkpoint_path, refuse_overwriting, refuse_unreadable, stored_shaping
-from flowcompute.runtime.tuning import Tune, Tuner, check_tune
+from flowcompute.runtime.tuning import Tuner
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
 from flowcompute.spec import FLOAT64
@@ -89,6 +90,7 @@ def _plan(
     resumable: bool = False,
     shaping: Shaping | None = None,
     stored: bool = True,
+    searching: bool = False,
     isolation: Isolation | None = None,
 ) -> Plan:
     asked = _graph(elements)
@@ -116,7 +118,7 @@ def _plan(
                 raise
             return make(parts, shaping=replace(first, piece_bytes=budget // 16))
 
-    return chosen_plan(made, strategy or Strategy(), stored=stored and not by_hand)
+    return chosen_plan(made, strategy or Strategy(), stored=stored and not by_hand, searching=searching)
 
 
 def start(
@@ -158,8 +160,8 @@ def start(
         tune: False takes the strategy that was kept for such a job, or the defaults, and tries
             nothing. True looks for a better one, while the job runs and after its end, in at most
             2 % of the job's time, but measures 3 candidates however short the job is, and has 3 s to confirm
-            what they promise. "quick" may take
-            10 s for it, "full" two minutes. What is best is kept for the next run, and `run.tuning` tells of it.
+            what they promise. "quick" may take 10 s for it, "full" two minutes. A search begins with what was
+            kept before; what is best is kept for the next run, and `run.tuning` tells of it.
         metrics: False keeps only the counters of `run.metrics`: no history, no launches by element, no
             seconds on the device.
         metrics_port: serves `run.metrics` to Prometheus while the run lasts, on this machine only: a port, 0 for
@@ -187,7 +189,7 @@ def start(
         precision,
         resumable=checkpoint is not None,
         shaping=shaping,
-        stored=tune is False,
+        searching=tune is not False,
         isolation=Isolation(isolate, launch_timeout_s),
     )
     _refuse_feeds(made)
@@ -244,7 +246,7 @@ def tune_ahead(
     Raises:
         PlanError, SpecError: as `plan`; PlanError also for a job that cannot be run twice.
     """
-    made = _plan(elements, memory, device, None, precision, stored=False)
+    made = _plan(elements, memory, device, None, precision, searching=True)
     _refuse_feeds(made)
     why_not = why_not_rehearsed(made)
     if why_not is not None:

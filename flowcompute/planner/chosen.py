@@ -11,6 +11,7 @@ from flowcompute.planner.backend import Traits
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower import lower
+from flowcompute.planner.memory import plan_memory
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.run_knobs import with_defaults
 from flowcompute.planner.steps import RegionStep
@@ -68,6 +69,14 @@ def complete_strategy(plan: Plan) -> Strategy:
         input=settled.input,
         kernels={kernel.name: kernel.knobs for one in plan.passes for kernel in one.kernels},
     )
+
+
+def batch_sizes(plan: Plan, batch_bytes: int) -> list[int]:
+    """Records in a batch of each pass of a plan if it were made with other batches."""
+    strategy = replace(plan.strategy, batch_bytes=batch_bytes)
+    traits = plan.backend.traits
+    made = plan_memory(plan.graph, plan.passes, plan.folds, plan.host_folds, plan.config, strategy, traits, [])
+    return [one.batch_items for one in made[1]]
 
 
 def variant(plan: Plan, step: RegionStep, knobs: KernelKnobs) -> Kernel:

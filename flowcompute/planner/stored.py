@@ -12,7 +12,7 @@ from flowcompute.graph.graph import Graph, structural_hash
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.plan import Plan
-from flowcompute.strategy import Config, KernelKnobs, Key, Stored, Strategy, StrategyStore, Tuning
+from flowcompute.strategy import Config, KernelKnobs, Key, Pace, Stored, Strategy, StrategyStore, Tuning
 
 
 def job_key(asked: Graph, config: Config, traits: Traits) -> Key:
@@ -51,13 +51,29 @@ def stored_kernels(plan: Plan) -> dict[str, KernelKnobs]:
     return found
 
 
-def chosen_plan(make: Callable[[Strategy], Plan], pinned: Strategy, *, stored: bool) -> Plan:
+def note_pace(plan: Plan, pace: Pace | None) -> float | None:
+    """Compare the pace of a run that began with what is kept with that of the first such run; keep what comes of it.
+
+    Returns:
+        How many times as long a record took, where that is another time beyond noise.
+    """
+    job = stored_job(plan.asked, plan.config, plan.backend.traits)
+    if pace is None or job is None or plan.tuning.origin != "stored" or plan.pinned != Strategy():
+        return None
+    drift = None if job.pace is None else job.pace.drift(pace)
+    if job.pace is None or drift != job.drift:
+        StrategyStore().save(replace(job, pace=job.pace or pace, drift=drift))
+    return drift
+
+
+def chosen_plan(make: Callable[[Strategy], Plan], pinned: Strategy, *, stored: bool, searching: bool = False) -> Plan:
     """A plan with the knobs that the user pins, and where they are unset those that are kept.
 
     Args:
         make: plans with a strategy.
         pinned: the user's knobs.
         stored: whether to look for what is kept.
+        searching: whether better ones are searched for then, which does not begin with what has drifted.
     """
     plan = replace(make(pinned), pinned=pinned)
     if not stored:
@@ -66,6 +82,9 @@ def chosen_plan(make: Callable[[Strategy], Plan], pinned: Strategy, *, stored: b
     kernels = stored_kernels(plan) if job is None else {}
     if job is None and not kernels:
         return plan
+    if job is not None and job.drift is not None and searching:
+        note = f"what was kept is searched for again: records took {job.drift:.2f} times as long as when it was new"
+        return replace(plan, tuning=Tuning(notes=(note,)))
     chosen = pinned.with_defaults(Strategy(kernels=kernels) if job is None else job.strategy)
     try:
         again = make(chosen)

@@ -17,6 +17,7 @@ from flowcompute.planner.plan import Clock
 from flowcompute.runtime.barrier import Barrier
 from flowcompute.runtime.buffers import Lease, Pool
 from flowcompute.runtime.channel import Channel, Parcel
+from flowcompute.runtime.cuts import Cuts
 from flowcompute.runtime.failure import attributed
 from flowcompute.runtime.keeper import Keeper
 from flowcompute.runtime.pass_record import PassRecord
@@ -84,6 +85,8 @@ class ComputeTask:
         after_batch: called in the thread after each batch.
         starts: by root clock the first record, where not all begin with their streams.
         keeper: says when a barrier is due, and takes it.
+        cuts: where the batches of each root clock end.
+        passed: told the record at which each batch of a root clock ended, and when it was done.
     """
 
     def __init__(
@@ -99,6 +102,8 @@ class ComputeTask:
         after_batch: Callable[[], object] | None,
         starts: Mapping[int, int] | None = None,
         keeper: Keeper | None = None,
+        cuts: Mapping[int, Cuts],
+        passed: Callable[[int, float], object] | None = None,
     ) -> None:
         self._executor = executor
         self._record = record.compute
@@ -110,6 +115,8 @@ class ComputeTask:
         self._choose: set[int] = {clock.id for clock in clocks if clock.is_root}
         self._starts = {**dict.fromkeys(self._choose, 0), **(starts or {})}
         self._keeper = keeper
+        self._cuts = cuts
+        self._passed = passed
         self._reached = reached_clocks(clocks)
         self._workers = workers
         self._throttle_s = throttle_s
@@ -141,11 +148,18 @@ class ComputeTask:
                     continue
                 await self._pass_on(await self._compute(batch, parcels))
                 self._starts[wanted] = batch.stop
+                self._done(batch)
             finally:
                 for parcel in parcels:
                     parcel.release()
             await self._pause()
             seq += 1
+
+    def _done(self, batch: Batch) -> None:
+        """A batch of a root clock has been computed."""
+        self._cuts[batch.clock].passed(batch.stop)
+        if self._passed is not None:
+            self._passed(batch.stop, trio.current_time())
 
     async def _drained(self) -> Emission:
         """Let derived clocks compute with what waits."""
@@ -185,7 +199,7 @@ class ComputeTask:
         """The next batch of a root clock, None at its end; what it lies in is added to `parcels`."""
         clock, start = self._clocks[root], self._starts[root]
         if not clock.sources:
-            stop = min(start + clock.batch_items, clock.length or 0)
+            stop = min(self._cuts[root].stop(start), clock.length or 0)
             return Batch(seq, start, stop, {}, root) if stop > start else None
         ends: list[int] = []
         for stage in clock.sources:
@@ -327,7 +341,7 @@ class ComputeTask:
         ended, other = clock.sources[short], clock.sources[long]
         known = other.spec.length
         # A batch that is not full is the last one, so that its end is the end of the stream.
-        open_end = known is None and ends[long] == start + clock.batch_items
+        open_end = known is None and ends[long] == self._cuts[clock.id].stop(start)
         more = f"{'at least ' if open_end else ''}{ends[long] if known is None else known}"
         return RunError(
             f"the streams {ended.name!r} and {other.name!r} have different lengths",

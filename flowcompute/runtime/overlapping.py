@@ -125,6 +125,7 @@ class OverlappedTask(ComputeTask):
                     finally:
                         one.release()
                     await self._send(computed, one.batch, emission)
+                    self._done(one.batch)
                     await self._pause()
                 else:
                     await self._send(computed, None, await self._ended(self._root))

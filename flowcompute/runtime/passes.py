@@ -22,8 +22,10 @@ from flowcompute.planner.run_knobs import with_defaults
 from flowcompute.runtime.buffers import Pool
 from flowcompute.runtime.channel import Channel
 from flowcompute.runtime.computing import ComputeTask, Output
+from flowcompute.runtime.cuts import Cuts
 from flowcompute.runtime.failure import attributed, first_failure
 from flowcompute.runtime.keeper import Keeper, Resume
+from flowcompute.runtime.live import LiveTrials
 from flowcompute.runtime.overlapping import OverlappedTask
 from flowcompute.runtime.pass_record import PassRecord
 from flowcompute.runtime.reading import SourceTask
@@ -48,12 +50,14 @@ class Conduct:
         after_batch: called in a worker thread after each batch; what it raises fails the run.
         stall_timeout_s: seconds without any movement that fail the run; None for never.
         on_stuck_thread: told of a stall that cannot end the run yet; see `watchdog`.
+        live: who tries knobs of the run meanwhile, if anybody.
     """
 
     throttle_s: float = 0.0
     after_batch: Callable[[], object] | None = None
     stall_timeout_s: float | None = 120.0
     on_stuck_thread: Callable[[RunError], None] = lambda _: None
+    live: LiveTrials | None = None
 
 
 class RunningPass:
@@ -237,11 +241,18 @@ class RunningPass:
 
     def _join(self) -> tuple[list[SourceTask], list[SinkTask], ComputeTask]:
         """Make the stages with the channels and buffers between them."""
-        record = self._record
+        record, live = self._record, self._conduct.live
+        cuts = {
+            clock.id: Cuts(clock.batch_items, self._starts.get(clock.id, 0))
+            for clock in self._pass.clocks
+            if clock.is_root
+        }
+        if live is not None:
+            live.begin(self._index, tuple(cuts.values()), self._readers)
         sources: list[SourceTask] = []
         channels: dict[int, Channel] = {}
-        for source, reader, live in zip(self._pass.sources, self._readers, record.sources, strict=True):
-            channel = channels[source.value] = self._channel(live, record.taker)
+        for source, reader, stage in zip(self._pass.sources, self._readers, record.sources, strict=True):
+            channel = channels[source.value] = self._channel(stage, record.taker)
             clock = self._pass.clock_of(source.value)
             wanted = records_wanted(self._plan, self._index, clock)
             pool = self._pool(source.spec, clock.batch_items, source.spec.length)
@@ -250,22 +261,22 @@ class RunningPass:
                 SourceTask(
                     source,
                     reader,
-                    live,
+                    stage,
                     channel,
                     pool,
                     workers=self._workers,
-                    batch_items=clock.batch_items,
+                    cuts=cuts[clock.id],
                     wanted=wanted,
                     start=self._start_of(source.value),
                 )
             )
         by_value: dict[int, list[SinkTask]] = {}
         mine = self._writers[self._first_writer :]
-        for position, ((sink, writer), live) in enumerate(zip(mine, record.sinks, strict=True), self._first_writer):
+        for position, ((sink, writer), stage) in enumerate(zip(mine, record.sinks, strict=True), self._first_writer):
             if sink.spec.is_stream:
-                channel = self._channel(record.giver, live)
+                channel = self._channel(record.giver, stage)
                 task = SinkTask(
-                    sink, writer, live, channel, workers=self._workers, ledger=self._ledger, position=position
+                    sink, writer, stage, channel, workers=self._workers, ledger=self._ledger, position=position
                 )
                 by_value.setdefault(sink.value, []).append(task)
         compute = (ComputeTask if record.transfers is None else OverlappedTask)(
@@ -279,6 +290,8 @@ class RunningPass:
             after_batch=self._conduct.after_batch,
             starts=self._starts,
             keeper=self._keeper,
+            cuts=cuts,
+            passed=None if live is None else live.passed,
         )
         return sources, [task for tasks in by_value.values() for task in tasks], compute
 

@@ -12,6 +12,7 @@ from flowcompute.errors import SourceError
 from flowcompute.planner.plan import SourceStage
 from flowcompute.runtime.buffers import Pool
 from flowcompute.runtime.channel import Channel, Parcel
+from flowcompute.runtime.cuts import Cuts
 from flowcompute.runtime.failure import attributed
 from flowcompute.runtime.stage_record import StageRecord, State
 from flowcompute.runtime.workers import Workers
@@ -27,7 +28,7 @@ class SourceTask:
         channel: towards the compute stage.
         pool: buffers to read into; not touched when the reader gives views.
         workers: threads to read in.
-        batch_items: records in a batch.
+        cuts: where batches end.
         wanted: of a stream of unknown length, the most records that are of use; None for all.
         start: the record at which the reader was opened.
     """
@@ -41,7 +42,7 @@ class SourceTask:
         pool: Pool,
         *,
         workers: Workers,
-        batch_items: int,
+        cuts: Cuts,
         wanted: int | None = None,
         start: int = 0,
     ) -> None:
@@ -51,7 +52,7 @@ class SourceTask:
         self._pool = pool
         self._channel = channel
         self._workers = workers
-        self._batch_items = batch_items
+        self._cuts = cuts
         self._wanted = wanted
         self._start = start
         self._gives_views = not isinstance(reader, AsyncReader)
@@ -68,13 +69,14 @@ class SourceTask:
         start, length = self._start, self._stage.spec.length
         end = self._wanted if length is None else length
         while end is None or start < end:
-            stop = start + self._batch_items if end is None else min(start + self._batch_items, end)
+            cut = self._cuts.stop(start)
+            stop, full = cut if end is None else min(cut, end), cut - start
             parcel = await self._next(start, stop)
             items = 0 if parcel is None else parcel.stop - start
             if parcel is not None:
                 await self._send(parcel)
                 start = parcel.stop
-            if items < self._batch_items and start != end:
+            if items < full and start != end:
                 if length is not None:
                     raise self._too_short(start, length)
                 break

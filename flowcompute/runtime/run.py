@@ -301,7 +301,7 @@ class Run(Watched):
         if self._display is not None:
             self._display.stop()
         if self._error is None:
-            self._chosen.finish(lambda: self._stop_asked, self._record.metrics({}))
+            self._chosen.finish(lambda: self._stop_asked, self._record)
         try:
             self._observers.close()
         except Exception as error:  # noqa: BLE001 - a warning that was made an error, told to whoever waits
@@ -312,7 +312,9 @@ class Run(Watched):
     async def _drive(self) -> None:
         after_batch = None if self._on_batch is None else partial(self._on_batch, self)
         # Made here, as it refers to the run: what the run refers to must not, or results outlive their last user.
-        conduct = replace(self._conduct, after_batch=after_batch, on_stuck_thread=self._give_up_waiting)
+        # Pauses would be taken for what a batch costs.
+        live = None if self._conduct.throttle_s else self._chosen.live
+        conduct = replace(self._conduct, after_batch=after_batch, on_stuck_thread=self._give_up_waiting, live=live)
         driver = Driver(self._chosen.plan, self._record, conduct, self._request)
         _working_for.set(weakref.ref(self))
         self._token = trio.lowlevel.current_trio_token()

@@ -24,6 +24,7 @@ from flowcompute.spec import BOOL
 
 _SETTLED_S = 2.0  # a file changed within this time may still be growing
 _OTHERS_WRITE = 0o022
+_MOST_READERS = 64
 _LEAST_PART_BYTES = 1 << 18  # handing less to another thread costs more than reading it
 
 
@@ -148,7 +149,8 @@ class StoredReader(Reader):
         if parts <= 1:
             return layout.read(self._files, self._handle, begin, out)
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="flowcompute-reader")
+            # As many as are ever asked for: threads are made when they are needed, and their number may change.
+            self._pool = ThreadPoolExecutor(_MOST_READERS, thread_name_prefix="flowcompute-reader")
         ends = [len(out) * part // parts for part in range(parts + 1)]
         reads = [
             self._pool.submit(layout.read, self._files, self._handle, begin + start, out[start:stop])

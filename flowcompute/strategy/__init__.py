@@ -2,6 +2,7 @@
 
 from flowcompute.strategy.config import Config, Mode, Precision, default_memory_bytes, parse_bytes
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
+from flowcompute.strategy.pace import Pace
 from flowcompute.strategy.roofline import Limits, Roofline, load_limits, save_limits
 from flowcompute.strategy.store import Key, Stored, StrategyStore, export_strategies, read_exported
 from flowcompute.strategy.strategy import Strategy
@@ -14,6 +15,7 @@ __all__ = [
     "Key",
     "Limits",
     "Mode",
+    "Pace",
     "Precision",
     "Roofline",
     "Stored",

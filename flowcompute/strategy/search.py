@@ -33,6 +33,9 @@ ALLOWED_AGAINST = 1
 _NORMAL = 1.4826
 """The standard deviation of normal numbers by their median absolute deviation."""
 
+_OF_MEDIAN = 1.2533
+"""The standard error of their median by that of their mean."""
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -56,9 +59,8 @@ class Judgement:
         if not ratios:
             return cls(0.0, math.inf, 0)
         values = np.asarray(ratios)
-        middle = float(np.median(values))
-        spread = _NORMAL * float(np.median(np.abs(values - middle)))
-        noise = math.inf if len(values) < 3 else 2 * 1.2533 * spread / math.sqrt(len(values))
+        middle, error = spread_of(values)
+        noise = math.inf if len(values) < 3 else 2 * error
         return cls(1 - math.exp(middle), noise, len(values), int(np.sum(values >= 0)))
 
     @property
@@ -66,6 +68,13 @@ class Judgement:
         """Whether the candidate is to be kept in place of the default."""
         sure = self.gain > self.noise and self.against <= ALLOWED_AGAINST
         return self.pairs >= JUDGED_PAIRS and self.gain >= LEAST_GAIN and sure
+
+
+def spread_of(values: np.ndarray) -> tuple[float, float]:
+    """Median of measurements, and its standard error from their median absolute deviation."""
+    middle = float(np.median(values))
+    spread = _NORMAL * float(np.median(np.abs(values - middle)))
+    return middle, _OF_MEDIAN * spread / math.sqrt(len(values))
 
 
 class Search(ABC):
@@ -187,14 +196,23 @@ class Climb(Search):
     random ones leave what is only locally best.
 
     Args:
+        first: candidates of the first pool.
         pool: candidates in a pool.
         dry: pools without a better candidate after which it ends.
     """
 
     def __init__(
-        self, space: Space, default: Mapping[str, int | str], seed: int, *, pool: int = 4, dry: int = 2
+        self,
+        space: Space,
+        default: Mapping[str, int | str],
+        seed: int,
+        *,
+        first: Sequence[Candidate] = (),
+        pool: int = 4,
+        dry: int = 2,
     ) -> None:
         super().__init__(space, default, seed)
+        self._first = [one for one in first if one]
         self._size = pool
         self._dry = dry
         self._centre: Candidate = ()
@@ -228,4 +246,5 @@ class Climb(Search):
     def _next_pool(self) -> list[Candidate]:
         near = self.neighbours(self._centre)
         far = [one for one in self.draw(self._size) if one not in near[: self._size - 1]]
-        return list(dict.fromkeys([*near[: self._size - 1], *far[:1], *near, *far]))[: self._size]
+        first, self._first = self._first, []
+        return list(dict.fromkeys([*first, *near[: self._size - 1], *far[:1], *near, *far]))[: self._size]

@@ -7,6 +7,7 @@ one is believed. Nothing here ever fails a run.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import logging
@@ -18,6 +19,7 @@ from typing import Any, Literal
 from flowcompute.cache_folder import cache_folder, private_folder
 from flowcompute.errors import PlanError
 from flowcompute.strategy.kept import TEMPORARY, read_kept, write_kept
+from flowcompute.strategy.pace import Pace
 from flowcompute.strategy.strategy import Strategy
 from flowcompute.strategy.trial import Tuning
 from flowcompute.version import __version__
@@ -65,6 +67,8 @@ class Stored:
         strategy: the knobs.
         tuning: how they were found.
         when: seconds since 1970 at which they were found.
+        pace: how long a record took in the first run that began with them.
+        drift: how many times as long it took in a later one, where that was another time beyond noise.
     """
 
     key: Key
@@ -72,6 +76,8 @@ class Stored:
     strategy: Strategy
     tuning: Tuning = field(default_factory=Tuning)
     when: int = 0
+    pace: Pace | None = None
+    drift: float | None = None
 
     def plain(self) -> dict[str, Any]:
         """As plain data."""
@@ -87,6 +93,8 @@ class Stored:
             "when": self.when,
             "strategy": self.strategy.plain(),
             "tuning": self.tuning.plain(),
+            "pace": None if self.pace is None else dataclasses.asdict(self.pace),
+            "drift": self.drift,
         }
 
     @classmethod
@@ -104,7 +112,8 @@ class Stored:
         if kind not in ("job", "kernel") or not isinstance(when, int):
             raise PlanError("this is no stored strategy", element="strategies", got=f"kind {kind!r}, when {when!r}")
         key = Key("job" if kind == "job" else "kernel", what, device, size, version)
-        return cls(key, about, Strategy.from_plain(data.get("strategy")), Tuning.from_plain(data.get("tuning")), when)
+        strategy, tuning = Strategy.from_plain(data.get("strategy")), Tuning.from_plain(data.get("tuning"))
+        return cls(key, about, strategy, tuning, when, *_pace(data))
 
 
 _TEXTS = ("what", "about", "device", "size", "version")
@@ -115,6 +124,15 @@ def _text(data: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise PlanError("this is no stored strategy", element="strategies", got=f"{name} {value!r}")
     return value
+
+
+def _pace(data: Mapping[str, Any]) -> tuple[Pace | None, float | None]:
+    pace, drift = data.get("pace"), data.get("drift")
+    try:
+        known = None if pace is None else Pace(float(pace["record_s"]), float(pace["noise"]))
+        return known, None if drift is None else float(drift)
+    except (KeyError, TypeError, ValueError) as error:
+        raise PlanError("this is no stored strategy", element="strategies", got=f"pace {pace!r}"[:80]) from error
 
 
 class StrategyStore:
@@ -211,8 +229,9 @@ class StrategyStore:
 
 
 def export_strategies(stored: list[Stored]) -> str:
-    """Strategies as text for another machine."""
-    return json.dumps({"format": FORMAT, "strategies": [one.plain() for one in stored]}, indent=1, sort_keys=True)
+    """Strategies as text for another machine, which has a pace of its own."""
+    plain = [dataclasses.replace(one, pace=None, drift=None).plain() for one in stored]
+    return json.dumps({"format": FORMAT, "strategies": plain}, indent=1, sort_keys=True)
 
 
 def read_exported(text: str) -> list[Stored]:

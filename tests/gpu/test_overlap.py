@@ -15,8 +15,10 @@ from flowcompute.errors import KernelError, RunError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.buffers import size_class
 from flowcompute.gpu.memory import DeviceMemory
+from flowcompute.runtime.starting import start
 from tests.gpu.faulty_driver import REFUSED, driver_error
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
+from tests.runtime.changing import Changing
 
 DATA = np.random.default_rng(5).standard_normal((3_000, 3), dtype=np.float32)
 
@@ -48,6 +50,16 @@ def test_any_depth_and_batch_size_gives_the_same_bits(name: str, tmp_path: Path)
     for got, expected in zip(whole, fc.resolve(*roots, device="numpy", progress=False), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-3)
     assert not gpu_shaped().device.pinned.lent_bytes
+
+
+@pytest.mark.parametrize("name", ["map, folds and the source itself", "carried"])
+def test_batches_may_change_their_size_while_they_overlap(name: str) -> None:
+    roots = jobs(fc.source(DATA, name="x"))[name]
+    whole = resolve_on_gpu(*roots, strategy=fc.Strategy(depth=1))
+    plan = plan_for_gpu(*roots, strategy=fc.Strategy(depth=3, batch_bytes=1 << 13))
+    run = start(plan, tuner=Changing(plan, seed=2), progress=False).wait()
+    assert len({batch.items for batch in run.metrics["x"].recent}) > 2
+    assert [np.asarray(one).tobytes() for one in run.values] == [one.tobytes() for one in whole]
 
 
 def test_the_plan_says_what_lies_on_the_device() -> None:

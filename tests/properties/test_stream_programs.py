@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from tests.properties.cases import cases
 from tests.properties.checks import check_against_numpy, check_equal, check_same_bits, resolve
 from tests.properties.stream_leaves import StreamProgram
 from tests.properties.streams import FORMS, stream_programs
+from tests.runtime.changing import resolve_changing
 
 MEMORY = st.sampled_from([1 << 14, 1 << 17, 1 << 20])
 
@@ -68,6 +70,17 @@ def test_the_reference_gives_what_numpy_gives(data: st.DataObject) -> None:
             strategy = data.draw(strategies(program))
             check_same_bits(program, resolve(program, device="numpy", strategy=strategy), results)
         check_within_budget(program, data.draw(MEMORY), "numpy", results)
+
+
+@cases(25)
+@given(st.data(), st.integers(0, 1 << 16))
+def test_batches_may_change_while_they_run(data: st.DataObject, seed: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        program = data.draw(stream_programs(Path(folder)))
+        results = resolve(program, device="numpy")
+        elements = [root.element for root in program.roots]
+        strategy = replace(data.draw(strategies(program)), batch_bytes=data.draw(st.sampled_from([512, 8192])))
+        check_same_bits(program, resolve_changing(*elements, device="numpy", seed=seed, strategy=strategy), results)
 
 
 @cases(45)

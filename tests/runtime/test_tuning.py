@@ -14,11 +14,14 @@ from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device import select_device
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.stored import job_key
-from flowcompute.runtime import tuning as room
+from flowcompute.runtime import kernel_trials as room
+from flowcompute.runtime.budget import SHARE, Budget
+from flowcompute.runtime.kernel_trials import KernelTrials
+from flowcompute.runtime.pace_of import pace_of
 from flowcompute.runtime.rehearsal import Rehearsals
 from flowcompute.runtime.starting import start
-from flowcompute.runtime.tuning import Budget, KernelTrials, Tuner
-from flowcompute.strategy import KernelKnobs, Limits, Stored, StrategyStore, load_limits
+from flowcompute.runtime.tuning import Tuner
+from flowcompute.strategy import KernelKnobs, Limits, Pace, Stored, StrategyStore, load_limits
 from flowcompute.strategy.search import RandomSearch
 from tests.gpu.shapes import plan_for_gpu
 
@@ -95,7 +98,7 @@ def test_trials_take_their_share_of_the_time_and_no_more():
         trials.launched(step, device)
     assert device.launched
     took = 0.001 * len(device.launched)
-    assert took <= room.KERNELS_SHARE * room.SHARE * clock.now
+    assert took <= room.KERNELS_SHARE * SHARE * clock.now
 
 
 def test_a_batch_is_not_held_up_for_long():
@@ -258,6 +261,66 @@ def test_a_pin_goes_before_what_is_stored():
     plan = fc.plan(*job(), device="numpy", strategy=fc.Strategy(depth=4))
     assert plan.depth == 4
     assert "depth=4 (yours)" in plan.explain()
+
+
+@pytest.mark.parametrize(("better", "tune"), [(False, "quick"), (True, "quick"), (False, True)])
+def test_a_tuned_run_begins_with_what_is_kept_and_holds_the_default_against_it(better, tune):
+    store(*job(), depth=3)
+    with mock.patch.object(Tuner, "_pair", ratios(lambda knobs: better and knobs == {"depth": 2})):
+        run = fc.run(*job(), device="numpy", tune=tune, progress=False)
+    assert run.plan.depth == 3
+    first = next(trial for trial in run.tuning.tried if trial.where == "run")
+    assert "depth=2" in first.knobs
+    assert run.strategy.depth == (2 if better else 3)
+    (kept,) = StrategyStore().every()
+    assert kept.strategy == run.strategy
+
+
+def test_kernels_begin_with_what_is_kept_and_the_default_is_tried_first():
+    with mock.patch.object(KernelTrials, "_ratio", ratios(lambda knobs: knobs.get("unroll") == 8)):
+        fc.run(*job(), device="cpu", tune="quick", progress=False)
+    with mock.patch.object(KernelTrials, "_ratio", ratios(lambda knobs: False)):
+        run = fc.run(*job(), device="cpu", tune="quick", progress=False)
+    assert run.strategy.kernels[0][1].unroll == 8
+    tried = [trial.knobs for trial in run.tuning.tried if trial.where == "k0"]
+    assert tried[0] == "unroll=1"
+    assert fc.plan(*job(), device="cpu").passes[0].kernels[0].knobs.unroll == 8
+
+
+def paced(record_s):
+    """Runs in which a record takes so long."""
+    return mock.patch("flowcompute.runtime.chosen.pace_of", return_value=Pace(record_s, 0.01))
+
+
+def test_what_is_kept_and_drifts_is_told_and_searched_for_again():
+    store(*job(), depth=3)
+    with paced(1e-6):
+        fresh = fc.run(*job(), device="numpy", progress=False)
+    assert fresh.tuning.notes == ()
+    with paced(1.1e-6):
+        fc.run(*job(), device="numpy", progress=False)
+    (kept,) = StrategyStore().every()
+    assert (kept.pace, kept.drift) == (Pace(1e-6, 0.01), None)
+    with paced(3e-6):
+        slow = fc.run(*job(), device="numpy", progress=False)
+    assert "3.00 times as long" in slow.tuning.notes[0]
+    assert slow.plan.depth == 3
+    (kept,) = StrategyStore().every()
+    assert kept.drift == pytest.approx(3)
+    with mock.patch.object(Tuner, "_pair", ratios(lambda _: False)):
+        again = fc.run(*job(), device="numpy", tune=True, progress=False)
+    assert again.plan.depth == 2
+    assert "searched for again" in again.tuning.notes[0]
+    (kept,) = StrategyStore().every()
+    assert (kept.strategy.depth, kept.pace, kept.drift) == (2, None, None)
+
+
+def test_the_pace_of_a_run_is_that_of_its_batches():
+    run = fc.run(*job(), device="numpy", progress=False, strategy=fc.Strategy(batch_bytes=4000))
+    pace = pace_of(run._record)
+    assert 0 < pace.record_s * len(DATA) < 2 * run.seconds
+    assert pace_of(fc.run(*job(), device="numpy", progress=False)._record) is None
+    assert pace_of(fc.run(*job(), device="numpy", progress=False, metrics=False)._record) is None
 
 
 def test_what_does_not_fit_here_is_told_and_not_used():

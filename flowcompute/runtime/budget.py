@@ -1,0 +1,85 @@
+"""What trials may take, in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from flowcompute.errors import PlanError
+
+Tune = bool | Literal["quick", "full"]
+
+SHARE = 0.02
+"""What trials may take of a job's seconds with `tune=True`."""
+
+FIRST_S = 0.5
+"""What a measurement is expected to take before there was one: compiling is the most of it."""
+
+LIMITS_S: Mapping[str, float] = {"quick": 10.0, "full": 120.0}
+"""Seconds that trials may take otherwise."""
+
+Clock = Callable[[], float]
+
+
+def check_tune(tune: object) -> Tune:
+    """`tune=` as it was given.
+
+    Raises:
+        PlanError: if it is something else.
+    """
+    if tune is True or tune is False:
+        return tune
+    if isinstance(tune, str) and tune in LIMITS_S:
+        return "quick" if tune == "quick" else "full"
+    raise PlanError(
+        "tune= is not what it should be", element="tune", expected='False, True, "quick" or "full"', got=repr(tune)
+    )
+
+
+class Budget:
+    """Seconds for trials.
+
+    Args:
+        tune: as asked for.
+        clock: gives seconds.
+
+    Attributes:
+        spent_s: what trials have taken so far.
+    """
+
+    def __init__(self, tune: Tune, clock: Clock) -> None:
+        self.spent_s = 0.0
+        self._tune = tune
+        self._clock = clock
+        self._began = clock()
+        self._ended: float | None = None
+        self._dearest_s = FIRST_S
+
+    def end(self) -> None:
+        """The job has ended: what is left is left for after it."""
+        self._ended = self._clock()
+
+    @property
+    def limit_s(self) -> float:
+        """What trials may take so far."""
+        if isinstance(self._tune, str):
+            return LIMITS_S[self._tune]
+        return SHARE * ((self._clock() if self._ended is None else self._ended) - self._began)
+
+    def affords(self, seconds: float) -> bool:
+        """Whether so many more seconds may be spent."""
+        return self.spent_s + seconds < self.limit_s
+
+    def is_open(self, share: float = 1.0) -> bool:
+        """Whether one more measurement, as long as the longest so far, fits in a share of it."""
+        return self.spent_s + self._dearest_s < share * self.limit_s
+
+    def measure(self, work: Callable[[], float]) -> float:
+        """What `work` gives; its seconds are spent."""
+        began = self._clock()
+        try:
+            return work()
+        finally:
+            spent = self._clock() - began
+            self.spent_s += spent
+            self._dearest_s = max(self._dearest_s, spent)

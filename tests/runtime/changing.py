@@ -1,0 +1,55 @@
+"""Runs whose batches change their size all the time, as a tuner may have them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import flowcompute as fc
+from flowcompute.elements.source import Reader
+from flowcompute.planner.plan import Plan
+from flowcompute.runtime.cuts import Cuts
+from flowcompute.runtime.run import Run
+from flowcompute.runtime.starting import start
+
+
+class Changing:
+    """Draws another size for each batch of each root clock; stands for a tuner and for its live trials."""
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self.plan = plan
+        self.live = self
+        self.sizes: set[int] = set()
+        self._random = random.Random(seed)
+        self._cuts: list[tuple[Cuts, int]] = []
+
+    def begin(self, index: int, cuts: Sequence[Cuts], readers: Sequence[Reader]) -> None:
+        roots = [clock for clock in self.plan.passes[index].clocks if clock.is_root]
+        self._cuts = [(one, clock.granule) for one, clock in zip(cuts, roots, strict=True)]
+        self._change()
+
+    def passed(self, stop: int, now_s: float) -> None:
+        self._change()
+
+    def _change(self) -> None:
+        for cuts, granule in self._cuts:
+            items = granule * self._random.randint(1, max(1, cuts.most_items // granule))
+            self.sizes.add(items)
+            cuts.change(min(items, cuts.most_items))
+
+    def finish(self, *_: object) -> tuple[fc.Strategy, Any]:
+        return fc.Strategy(), self.plan.tuning
+
+
+def run_changing(*elements: Any, seed: int = 0, checks: Any = None, **options: Any) -> Run:
+    """The finished run."""
+    plan = fc.plan(*elements, **options)
+    return start(plan, tuner=Changing(plan, seed), on_batch=checks, progress=False).wait()
+
+
+def resolve_changing(*elements: Any, **options: Any) -> list[np.ndarray]:
+    """The values."""
+    return [np.asarray(value) for value in run_changing(*elements, **options).values]
