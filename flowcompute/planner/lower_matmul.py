@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 
 from flowcompute.graph.graph import Graph
-from flowcompute.planner.anchor import Row, times
+from flowcompute.planner.anchor import Axes, Row, times
 from flowcompute.planner.contraction import PANEL, Contraction
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
@@ -42,6 +42,8 @@ PACKED_ROWS = 16
 """Fewest rows for which a panel of B is first copied to where its rows follow each other."""
 SHORT = 32
 """Longest sum that is written out: the places of windows are then known to the compiler."""
+TURNS = 4
+"""Turns of a longer sum that are written out: one by one they take up to half as long again."""
 LEFT_BYTES = 512 << 10
 """Rows of A that are kept at hand where they are computed, so that each number is computed once."""
 
@@ -211,14 +213,19 @@ class MatmulLowering:
         totals = self._zeros(scope, rows, vectors)
 
         def columns(inner: Scope) -> list[Var]:
-            return self._from_b(inner, at_b, "k", vectors, count)
+            return self._from_b(inner, at_b, one.b.rows.offset("k"), vectors, count)
 
         if self.panels:
             panel = scope.inner()
             sums = self._zeros(panel, rows, vectors)
             until = panel.integer(f"min((long){one.inner}, panel + {PANEL})")
             self._accumulate(
-                panel, sums, at_a, "panel", until, lambda inner: self._from_b(inner, at_b, "k", vectors, count)
+                panel,
+                sums,
+                at_a,
+                "panel",
+                until,
+                lambda inner: self._from_b(inner, at_b, one.b.rows.offset("k"), vectors, count),
             )
             for own, before in zip(itertools.chain(*sums), itertools.chain(*totals), strict=True):
                 added = panel.let(Combine("sum", (before,), (own,), 0), before.dtype)
@@ -227,7 +234,12 @@ class MatmulLowering:
         else:
             stop = str(one.inner)
             self._accumulate(
-                scope, totals, at_a, "0", stop, lambda inner: self._from_b(inner, at_b, "k", vectors, count)
+                scope,
+                totals,
+                at_a,
+                "0",
+                stop,
+                lambda inner: self._from_b(inner, at_b, one.b.rows.offset("k"), vectors, count),
             )
         for row, line in zip(places, totals, strict=True):
             for vector, total in enumerate(line):
@@ -284,17 +296,19 @@ class MatmulLowering:
 
     def _pack(self, at_b: str, start: str, length: str, vectors: int, count: str | None) -> list[Stmt]:
         """Copy a panel of B, `length` rows from `start`, into `packed`."""
-        one = self.contraction
+        one, rows = self.contraction, self.contraction.b.rows
         copy = Scope(one.names, lanes=self.lanes)
         k = "k" if start == "0" else f"({start} + k)"
-        for vector, var in enumerate(self._from_b(copy, at_b, k, vectors, count)):
+        begin, step = ([], []) if rows.single else _walked(rows, start)
+        for vector, var in enumerate(self._from_b(copy, at_b, "at_k" if begin else rows.offset(k), vectors, count)):
             copy.add(Put("packed", f"k * {vectors} + {vector}", var))
-        return [For("k", "0", length, "1", tuple(copy.statements))]
+        loop = For("k", "0", length, "1", (*copy.statements, *step))
+        return [If("1", (*begin, loop)) if begin else loop]
 
-    def _from_b(self, scope: Scope, at_b: str, k: str, vectors: int, count: str | None) -> list[Var]:
-        """Vectors of row `k` of B."""
+    def _from_b(self, scope: Scope, at_b: str, at_k: str, vectors: int, count: str | None) -> list[Var]:
+        """Vectors of a row of B that lies there."""
         one, b = self.contraction, self.contraction.b
-        at = f"{at_b} + {b.rows.offset(k)}"
+        at = f"{at_b} + {at_k}"
         if not b.columns.single:
             at += " + at_y"
         stride = b.columns.stride
@@ -316,5 +330,25 @@ class MatmulLowering:
             a = self._left(inner, f"{at} + {times('k', self.stride)}")
             for own, b in zip(line, right, strict=True):
                 inner.add(Assign(own, Splat(inner.let(MultiplyAdd(a, b, own), own.dtype))))
-        unroll = 1 if self.contraction.inner <= SHORT else 0
+        unroll = 1 if self.contraction.inner <= SHORT else TURNS
         scope.add(For("k", start, stop, "1", tuple(inner.statements), unroll=unroll))
+
+
+def _walked(axes: Axes, start: str) -> tuple[list[Stmt], list[Stmt]]:
+    """What declares `at_k`, the offset of index `start` of all axes, and what makes it that of the next one.
+
+    No index is divided: for few rows of A that took a third as long as the product itself.
+    """
+    begin: list[Stmt] = [SetInteger("at_k", axes.offset(f"({start})"))]
+    step: tuple[Stmt, ...] = ()
+    below = 1
+    for axis in reversed(range(1, len(axes.sizes))):
+        size = axes.sizes[axis]
+        begin.append(SetInteger(f"axis{axis}", f"({start}) / {below} % {size}"))
+        below *= size
+    for axis in range(1, len(axes.sizes)):
+        size, name = axes.sizes[axis], f"axis{axis}"
+        back = axes.strides[axis - 1] - size * axes.strides[axis]
+        carried = (SetInteger(name, "0", new=False), SetInteger("at_k", f"at_k + {back}", new=False), *step)
+        step = (SetInteger(name, f"{name} + 1", new=False), If(f"{name} == {size}", carried))
+    return begin, [SetInteger("at_k", f"at_k + {axes.stride}", new=False), *step]

@@ -332,3 +332,8 @@ def test_the_naive_form_is_what_the_public_one_is_held_against() -> None:
     array, weight = whole((12, 4, 9)), whole((6, 2, 3), seed=1)
     naive = _naive_convolution("conv1d", fc.source(array), fc.constant(weight), None, (2,), (2,), 2)
     same(naive, convolved(array, weight, None, (2,), ((0, 0),), (2,), 2))
+
+
+def test_windows_longer_than_a_panel_are_walked_across_its_end() -> None:
+    array, weight = whole((3, 70, 5, 6)), whole((17, 70, 3, 3), seed=1)
+    same(fc.nn.conv2d(fc.source(array), weight), convolved(array, weight, None, (1, 1), ((0, 0),) * 2, (1, 1), 1))
