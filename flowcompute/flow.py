@@ -27,7 +27,6 @@ from flowcompute.planner.pieces import split_items
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.shaping import Shaping
-from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.stored import chosen_plan
 from flowcompute.planner.views import move_views
 from flowcompute.reference import NumpyBackend
@@ -89,7 +88,6 @@ def _plan(
     by_hand: bool = False,
     resumable: bool = False,
     shaping: Shaping | None = None,
-    stored: bool = True,
     searching: bool = False,
     isolation: Isolation | None = None,
 ) -> Plan:
@@ -118,7 +116,7 @@ def _plan(
                 raise
             return make(parts, shaping=replace(first, piece_bytes=budget // 16))
 
-    return chosen_plan(made, strategy or Strategy(), stored=stored and not by_hand, searching=searching)
+    return chosen_plan(made, strategy or Strategy(), stored=not by_hand, searching=searching)
 
 
 def start(
@@ -205,7 +203,7 @@ def start(
         on_batch=on_batch,
         stall_timeout_s=stall_timeout_s,
         draw=lambda run: describe_run(run.plan, run.progress, run.metrics, run.checkpoints, run.notes),
-        aliases=_aliases(made),
+        aliases=made.aliases,
         request=request,
         observe=observe,
     )
@@ -264,6 +262,10 @@ def open_flow(
     isolate: bool = False,
     launch_timeout_s: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    metrics: bool = True,
+    metrics_port: int | str | None = None,
+    metrics_log: Log | None = None,
+    trace: str | os.PathLike[str] | None = None,
 ) -> FlowOpener:
     """A persistent flow: planned now, opened once by `with` or `async with`, then fed by hand.
 
@@ -274,15 +276,17 @@ def open_flow(
         memory, device, strategy, precision, isolate, launch_timeout_s: as for `plan`.
         checkpoint: where `flow.freeze()` keeps what the flow holds; a flow that is opened where
             there is one goes on from it, and `flow.sent` says with which record.
+        metrics, metrics_port, metrics_log, trace: as for `start`, from when the flow is opened until it is closed.
 
     Raises:
         PlanError: if a source is no feed, or the job needs several passes.
     """
+    observe = Observe(metrics, metrics_port, trace, metrics_log)
     path = None if checkpoint is None else checkpoint_path(checkpoint)
     shaping = None if path is None else stored_shaping(path, FILES)
     isolation = Isolation(isolate, launch_timeout_s)
     made = _plan(elements, memory, device, strategy, precision, by_hand=True, shaping=shaping, isolation=isolation)
-    return FlowOpener(made, mode, path)
+    return FlowOpener(made, mode, path, observe)
 
 
 def structural_hash_of(*elements: Element) -> str:
@@ -324,15 +328,6 @@ def _refuse_feeds(made: Plan) -> None:
                 site=source.element.site,
                 hint="open a flow and send: with element.flow() as flow: flow.send(array)",
             )
-
-
-def _aliases(made: Plan) -> dict[str, str]:
-    """Names of elements inside a region, and the name of the region's stage."""
-    aliases: dict[str, str] = {}
-    for step in made.steps:
-        if isinstance(step, RegionStep):
-            aliases |= {made.graph.nodes[i].name: step.name for i in step.region.nodes}
-    return aliases
 
 
 Element.verbs = VerbSlot(

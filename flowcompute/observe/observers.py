@@ -103,6 +103,7 @@ class Observers:
                 self._trace.discard()
             if self._exporter is not None:
                 self._exporter.close()
+            self._trace, self._exporter = None, None
             raise
 
     @property

@@ -220,6 +220,12 @@ class Plan:
         return tuple(step for one in self.passes for step in (*one.before, *one.steps, *one.after))
 
     @property
+    def aliases(self) -> dict[str, str]:
+        """The name of the region for each element inside of one."""
+        regions = [(step.name, step.region) for step in self.steps if isinstance(step, RegionStep)]
+        return {self.graph.nodes[i].name: name for name, region in regions for i in region.nodes}
+
+    @property
     def kernels(self) -> tuple[KernelPlan, ...]:
         """The kernels, with their text; none on the reference backend."""
         lowered = [step.kernel for step in self.steps if isinstance(step, RegionStep) and step.kernel is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,10 +17,12 @@ from flowcompute.elements.keeping import State
 from flowcompute.elements.tally import skipped_by_policy
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.metrics import Skipped
+from flowcompute.observe.observers import Observe
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.clockwork import DRAIN
 from flowcompute.planner.plan import Plan, SourceStage
 from flowcompute.planner.policies import find_dead_letters, policies
+from flowcompute.runtime.flow_record import FlowRecord
 from flowcompute.sources.feed import FeedSource
 from flowcompute.strategy import Mode
 
@@ -35,9 +38,13 @@ class FlowCore:
     Args:
         plan: one pass over feeds.
         mode: what `resolve` does with the state.
+        observe: what is to be known of it.
+
+    Attributes:
+        record: what it has done.
     """
 
-    def __init__(self, plan: Plan, mode: Mode) -> None:
+    def __init__(self, plan: Plan, mode: Mode, observe: Observe | None = None) -> None:
         self.plan = plan
         self.mode = mode
         (self._pass,) = plan.passes
@@ -45,6 +52,7 @@ class FlowCore:
         self._roots = sorted(self._pass.sinks, key=lambda sink: sink.root)
         self._streams = [sink for sink in self._roots if sink.spec.is_stream]
         self._executor: Executor = plan.backend.executor(plan, 0, {})
+        self.record = FlowRecord(plan, self._executor, observe or Observe())
         self._letters = find_dead_letters(plan.graph)
         for tally in self._executor.tallies:
             tally.letters = self._letters.get(tally.policy)
@@ -58,11 +66,13 @@ class FlowCore:
         self.begin()
 
     def open(self) -> None:
-        """Compile and allocate everything, and begin dead-letter files."""
+        """Compile and allocate everything, begin dead-letter files, and tell those who observe it."""
         try:
+            self.record.observers.open()
             self._executor.open()
             for letters in self._letters.values():
                 letters.open()
+            self.record.begin()
         except BaseException:
             self.close()
             raise
@@ -70,6 +80,8 @@ class FlowCore:
     def close(self) -> None:
         """Release everything, and complete dead-letter files."""
         with contextlib.ExitStack() as stack:
+            stack.callback(self.record.observers.close)
+            stack.callback(self.record.end)
             stack.callback(self._results.clear)
             for letters in self._letters.values():
                 stack.callback(letters.commit)
@@ -107,13 +119,18 @@ class FlowCore:
             ) from self._failure
 
     @contextlib.contextmanager
-    def _computing(self) -> Iterator[None]:
+    def _computing(self, arrays: Mapping[str, np.ndarray] | None = None) -> Iterator[None]:
+        """What fails here fails the flow; what it takes is noted, with what was sent."""
         self.check()
+        began_s = time.perf_counter()
         try:
             yield
         except BaseException as error:
             self._failure = error
+            self.record.sent({}, began_s, "failing")
             raise
+        self.record.wait(len(self._results), self._waiting_bytes)
+        self.record.sent(arrays or {}, began_s, "ending" if arrays is None else "computing")
 
     # -- state ------------------------------------------------------------------------------
 
@@ -196,7 +213,7 @@ class FlowCore:
     def send(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Compute with records; what comes out waits to be received."""
         made: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
-        with self._computing():
+        with self._computing(arrays):
             for clock in self._pass.clocks:
                 if clock.is_root:
                     self._send_to(clock.id, clock.sources, arrays, made)
@@ -296,6 +313,9 @@ class FlowCore:
         with self._counting:
             made = self._results.popleft()
             self._waiting_bytes -= sum(array.nbytes for array in made.values())
+            self.record.wait(len(self._results), self._waiting_bytes)
+        for sink in self._streams:
+            self.record.gave(sink.name, len(made[sink.value]), made[sink.value].nbytes)
         values = tuple(made[sink.value] for sink in self._streams)
         return values[0] if len(values) == 1 else values
 
@@ -335,11 +355,14 @@ class FlowCore:
             for value, array in self._results.popleft().items():
                 parts[value].append(array)
         self._waiting_bytes = 0
+        self.record.wait(0, 0)
         values = []
         for sink in self._roots:
             if sink.spec.is_stream:
                 values.append(np.concatenate([np.empty((0, *sink.spec.shape), sink.spec.dtype), *parts[sink.value]]))
+                self.record.gave(sink.name, len(values[-1]), values[-1].nbytes)
             else:
                 whole = resident[sink.value].copy()
+                self.record.gave(sink.name, 1, whole.nbytes)
                 values.append(whole[()] if whole.ndim == 0 else whole)
         return values[0] if len(values) == 1 else tuple(values)

@@ -13,10 +13,11 @@ import numpy.typing as npt
 import trio
 
 from flowcompute.errors import PlanError, RunError
-from flowcompute.metrics import Skipped
+from flowcompute.observe.observers import Observe
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.runtime.flow_core import FlowCore, Result
 from flowcompute.runtime.flow_keeper import FlowKeeper
+from flowcompute.runtime.watched_flow import WatchedFlow
 from flowcompute.sources.feed import FeedSource
 from flowcompute.strategy import Mode
 
@@ -27,7 +28,7 @@ _WAITING = 2
 class FlowOpener:
     """Opens a flow: `with` gives a `Flow` for plain code, `async with` an `AsyncFlow` for trio. Made by `open_flow`."""
 
-    def __init__(self, plan: Plan, mode: Mode, checkpoint: str | None = None) -> None:
+    def __init__(self, plan: Plan, mode: Mode, checkpoint: str | None = None, observe: Observe | None = None) -> None:
         if mode not in ("reset", "cumulative"):
             raise PlanError("mode= is 'reset' or 'cumulative'", element="flow", got=repr(mode))
         if len(plan.passes) != 1:
@@ -60,12 +61,13 @@ class FlowOpener:
         self.plan = plan
         self._mode: Mode = mode
         self._checkpoint = checkpoint
+        self._observe = observe
         self._flows: list[Flow | AsyncFlow] = []
 
     def __enter__(self) -> Flow:
         if trio.lowlevel.in_trio_task():
             raise RunError("a plain flow would block the event loop", hint="async with element.flow() as flow: ...")
-        flow = Flow(FlowCore(self.plan, self._mode), self._checkpoint)
+        flow = Flow(FlowCore(self.plan, self._mode, self._observe), self._checkpoint)
         self._flows.append(flow)
         return flow
 
@@ -77,7 +79,7 @@ class FlowOpener:
         flow.close()
 
     async def __aenter__(self) -> AsyncFlow:
-        core = FlowCore(self.plan, self._mode)
+        core = FlowCore(self.plan, self._mode, self._observe)
         keeper = FlowKeeper(core, self._checkpoint)
         await trio.to_thread.run_sync(_open, core, keeper)
         flow = AsyncFlow(core, keeper)
@@ -129,7 +131,7 @@ def _check_clock(plan: Plan, clock: Clock) -> None:
             )
 
 
-class Flow:
+class Flow(WatchedFlow):
     """A flow for plain code. Calls from several threads are put one after the other.
 
     Everything is compiled and allocated when it is opened; `send` computes at once.
@@ -173,11 +175,6 @@ class Flow:
         with self._using() as core:
             return core.resolve()
 
-    @property
-    def sent(self) -> dict[str, int]:
-        """Records sent by feed since the flow began (in "reset" mode: began anew), those before a freeze included."""
-        return self._core.sent
-
     def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write all that the flow holds to a checkpoint, results that wait included; the flow goes on.
 
@@ -196,14 +193,6 @@ class Flow:
         """
         with self._using():
             return self._keeper.freeze(path)
-
-    @property
-    def skipped(self) -> dict[str, Skipped]:
-        """The records dropped since the flow was opened by each element with `on_error=`; also when it is closed.
-
-        In "reset" mode record indices begin anew after each `resolve`, counts do not.
-        """
-        return self._core.skipped
 
     def close(self) -> None:
         """Release everything; calling it twice is harmless."""
@@ -226,7 +215,7 @@ class Flow:
         self.close()
 
 
-class AsyncFlow:
+class AsyncFlow(WatchedFlow):
     """A flow for trio: `send` waits while results wait to be received, so a slow receiver stalls the sender.
 
     Iterating gives the result of each send until the input is closed. Tasks may send and
@@ -297,22 +286,12 @@ class AsyncFlow:
             finally:
                 self._changed.unpark_all()
 
-    @property
-    def sent(self) -> dict[str, int]:
-        """As `Flow.sent`."""
-        return self._core.sent
-
     async def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
         """As `Flow.freeze`."""
         async with self._turn:
             if self._closed:
                 raise RunError("the flow is closed", element="flow")
             return await trio.to_thread.run_sync(self._keeper.freeze, path)
-
-    @property
-    def skipped(self) -> dict[str, Skipped]:
-        """As `Flow.skipped`."""
-        return self._core.skipped
 
     async def aclose(self) -> None:
         """Release everything; calling it twice is harmless."""

@@ -21,7 +21,7 @@ import trio
 from flowcompute.errors import FlowError, RunError
 from flowcompute.observe.observers import Observe, Observers
 from flowcompute.planner.plan import Plan
-from flowcompute.runtime.about import about_run
+from flowcompute.runtime.about import about
 from flowcompute.runtime.chosen import Chosen, RunTuner
 from flowcompute.runtime.driver import Driver
 from flowcompute.runtime.history import Keep
@@ -101,8 +101,8 @@ class Run(Watched):
         tracks = sum(len(each.sources) + len(each.sinks) + 4 for each in plan.passes)
         keep = Keep(spans=observe.spans // tracks) if observe.metrics else None
         self._record = RunRecord(total, max(plan.memory.budget_bytes - plan.memory.host_bytes, 0), keep)
-        about = partial(about_run, plan, self._chosen, self._record)
-        self._observers = Observers(observe, partial(self._record.snapshot, aliases), self._record.tracks, about)
+        snapshot = partial(self._record.snapshot, aliases)
+        self._observers = Observers(observe, snapshot, self._record.tracks, self._about)
         self._conduct = Conduct(throttle_s, stall_timeout_s=stall_timeout_s)
         self._on_batch = on_batch
         self._draw = draw
@@ -336,6 +336,9 @@ class Run(Watched):
                 error.add_note(note)
             raise
         self._values = values
+
+    def _about(self) -> dict[str, Any]:
+        return about(self.plan, self._record.metrics({}), self._chosen.strategy, self._chosen.tuning)
 
     def _ask_freeze(self) -> None:
         self._request.freeze = True
