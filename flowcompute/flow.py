@@ -44,6 +44,9 @@ from flowcompute.sources import FeedSource
 from flowcompute.spec import FLOAT64
 from flowcompute.strategy import Config, Mode, Precision, Strategy, Tuning, default_memory_bytes, parse_bytes
 
+_ITEM_SHARES = (16, 1 << 14)
+"""What of the budget an item may have before items are in pieces: for batches of any size, and for whole blocks."""
+
 
 def plan(
     *elements: Element,
@@ -110,11 +113,17 @@ def _plan(
         make = partial(make_plan, config=config, strategy=chosen, backend=backend, asked=asked)
         try:
             return make(graph, shaping=first)
-        except BatchTooLargeError:
-            parts = None if shaping is not None else split_items(graph, budget // 16, fused=first.fused)
-            if parts is None:
-                raise
-            return make(parts, shaping=replace(first, piece_bytes=budget // 16))
+        except BatchTooLargeError as error:
+            refused = error
+        for share in _ITEM_SHARES if shaping is None else ():
+            piece_bytes = max(1, budget // share)
+            parts = split_items(graph, piece_bytes, fused=first.fused)
+            if parts is not None:
+                try:
+                    return make(parts, shaping=replace(first, piece_bytes=piece_bytes))
+                except BatchTooLargeError as error:
+                    refused = error
+        raise refused
 
     return chosen_plan(made, strategy or Strategy(), stored=not by_hand, searching=searching)
 

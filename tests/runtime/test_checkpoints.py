@@ -145,6 +145,14 @@ def test_items_in_pieces_stay_in_pieces_with_more_memory(tmp_path: Path) -> None
     assert value_bytes(fc.thaw(path).run(device="numpy", progress=False, memory="64MiB").values) == expected
 
 
+def test_blocks_of_records_that_do_not_fit_are_in_pieces_too(tmp_path: Path) -> None:
+    np.save(tmp_path / "wide.npy", np.ones((600, 2000), "f4"))
+    x = fc.open(tmp_path / "wide.npy")
+    for memory in ("64KiB", "1MiB", "6MiB"):  # with a checkpoint batches are whole blocks: of 1024 records, 8 MB
+        kept: Any = {"checkpoint": tmp_path / memory, "device": "numpy", "progress": False}
+        assert fc.resolve(fc.vecdot(x, x).sum(), memory=memory, **kept) == 1_200_000
+
+
 def test_dead_letters_are_written_once(x: fc.Element, tmp_path: Path) -> None:
     def make(name: str) -> fc.Element:
         letters = tmp_path / f"{name}.jsonl"
