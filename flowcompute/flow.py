@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, get_args
@@ -42,7 +42,7 @@ from flowcompute.runtime.tuning import Tuner
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
 from flowcompute.spec import FLOAT64
-from flowcompute.strategy import Config, Mode, Precision, Strategy, Tuning, default_memory_bytes, parse_bytes
+from flowcompute.strategy import Config, Devices, Mode, Precision, Strategy, Tuning, default_memory_bytes, parse_bytes
 
 _ITEM_SHARES = (16, 1 << 14)
 """What of the budget an item may have before items are in pieces: for batches of any size, and for whole blocks."""
@@ -51,7 +51,7 @@ _ITEM_SHARES = (16, 1 << 14)
 def plan(
     *elements: Element,
     memory: int | str | None = None,
-    device: str = "auto",
+    device: Devices = "auto",
     strategy: Strategy | None = None,
     precision: Precision = "exact",
     isolate: bool = False,
@@ -63,7 +63,8 @@ def plan(
         elements: the roots; one that is no destination is kept in memory.
         memory: budget on the host, as bytes or text like "24MiB"; by default half of the
             machine's memory.
-        device: "auto", "numpy", "cpu", "gpu", "gpu:1", or text that names exactly one device.
+        device: "auto", "numpy", "cpu", "gpu", "gpu:1", or text that names exactly one device; or a list of such
+            names (not of "numpy"): devices of one kind that share the batches.
         strategy: knobs to pin.
         precision: "exact" keeps IEEE rounding of every operation; "fast" lets the compiler
             contract multiplications and additions; "tf32x3" lets tensor cores multiply matrices of
@@ -84,7 +85,7 @@ def plan(
 def _plan(
     elements: tuple[Element, ...],
     memory: int | str | None,
-    device: str,
+    device: Devices,
     strategy: Strategy | None,
     precision: Precision,
     *,
@@ -102,7 +103,8 @@ def _plan(
         raise PlanError("strategy= is an fc.Strategy", element="strategy", got=type(strategy).__name__)
     budget = default_memory_bytes() if memory is None else parse_bytes(memory)
     isolate, limit_s = (isolation or Isolation()).checked(device)
-    config = Config(budget, device, precision, by_hand, resumable, isolate, limit_s)
+    named = device if isinstance(device, str) else tuple(device)
+    config = Config(budget, named, precision, by_hand, resumable, isolate, limit_s)
     backend = _backend(device, asked)
     first = shaping or Shaping(backend.traits.float64, fused=backend.traits.code_shape != "numpy")
     graph = fold_selected(move_views(move_parts_to_sources(asked)), float64=first.float64)
@@ -137,7 +139,7 @@ def start(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: Every = "auto",
     memory: int | str | None = None,
-    device: str = "auto",
+    device: Devices = "auto",
     strategy: Strategy | None = None,
     precision: Precision = "exact",
     isolate: bool = False,
@@ -237,7 +239,7 @@ def tune_ahead(
     *elements: Element,
     tune: Literal["quick", "full"] = "full",
     memory: int | str | None = None,
-    device: str = "auto",
+    device: Devices = "auto",
     precision: Precision = "exact",
 ) -> tuple[Strategy, Tuning]:
     """Find and keep a strategy for a job by rehearsals: its sources are read, its destinations see nothing.
@@ -265,7 +267,7 @@ def open_flow(
     *elements: Element,
     mode: Mode = "reset",
     memory: int | str | None = None,
-    device: str = "auto",
+    device: Devices = "auto",
     strategy: Strategy | None = None,
     precision: Precision = "exact",
     isolate: bool = False,
@@ -319,9 +321,11 @@ def _graph(elements: tuple[Element, ...]) -> Graph:
     return build_graph([e if isinstance(e, Destination) else to_array().bind(e) for e in elements])
 
 
-def _backend(device: str, graph: Graph) -> Backend:
-    if not isinstance(device, str):
-        raise PlanError("device= is text", element="device", got=repr(device))
+def _backend(device: Devices, graph: Graph) -> Backend:
+    if not isinstance(device, str) and not (
+        isinstance(device, Sequence) and all(isinstance(one, str) and one != "numpy" for one in device)
+    ):
+        raise PlanError("device= is text, or a list of OpenCL devices' names", element="device", got=repr(device))
     if device == "numpy":
         return NumpyBackend()
     inside = any(isinstance(node.op, UserOp | SourceOp) and node.op.float64 for node in graph.nodes)

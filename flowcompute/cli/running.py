@@ -12,11 +12,30 @@ from flowcompute.runtime.run import Run
 from flowcompute.strategy import Limits, default_memory_bytes, load_limits, save_limits
 
 
+class _OneOrSeveral(argparse.Action):
+    """Text, or a list where an option is given more than once."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 - argparse's signature
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,  # noqa: ARG002 - as above
+    ) -> None:
+        before = getattr(namespace, self.dest)
+        known = [] if before == self.default else before if isinstance(before, list) else [before]
+        setattr(namespace, self.dest, [*known, values] if known else values)
+
+
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the budget and the device."""
     parser.add_argument("--memory", metavar="SIZE", help='budget on the host, as "512MiB" or "2 GB"')
     parser.add_argument(
-        "--device", default="auto", help='"auto", "numpy", "cpu", "gpu", "gpu:1", or text that fits one device\'s name'
+        "--device",
+        action=_OneOrSeveral,
+        default="auto",
+        help='"auto", "numpy", "cpu", "gpu", "gpu:1", or text that fits one device\'s name; '
+        "given again, several devices share the work",
     )
 
 

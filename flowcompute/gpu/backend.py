@@ -1,35 +1,48 @@
-"""The OpenCL backend: one device, kernels in OpenCL C."""
+"""The OpenCL backend: one device, or several of one kind, and kernels in OpenCL C."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from flowcompute.gpu.device import Device, select_device
+from flowcompute.gpu.device import Device, select_devices
 from flowcompute.gpu.executor import OpenCLExecutor, argument_types
 from flowcompute.gpu.isolated import open_launcher
 from flowcompute.gpu.limits import host_bytes, measure_limits
 from flowcompute.gpu.render import render
+from flowcompute.gpu.sharing import SharedExecutor
 from flowcompute.planner.backend import Backend, Executor
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.plan import Plan
+from flowcompute.planner.sharing import why_alone
 from flowcompute.planner.steps import RegionStep
 from flowcompute.strategy.roofline import Limits
 
 
 class OpenCLBackend(Backend):
-    """Computes on one OpenCL device."""
+    """Computes on an OpenCL device, or on several of one kind.
 
-    def __init__(self, device: Device) -> None:
+    Args:
+        device: the first one.
+        others: what shares the batches with it.
+    """
+
+    def __init__(self, device: Device, *others: Device) -> None:
         self.device = device
+        self.devices = (device, *others)
         self.traits = device.traits
+        if others:
+            name = f"{len(self.devices)} x {device.traits.name}"
+            self.traits = replace(device.traits, name=name, devices=len(self.devices))
 
     @classmethod
-    def select(cls, spec: str, needs_float64: bool) -> OpenCLBackend:
-        """The backend for `device=`; see `select_device`."""
-        return cls(select_device(spec, needs_float64))
+    def select(cls, spec: str | Sequence[str], needs_float64: bool) -> OpenCLBackend:
+        """The backend for `device=`; see `select_devices`."""
+        return cls(*select_devices(spec, needs_float64))
 
     def source_text(self, kernel: Any) -> str:
         """The kernel's OpenCL C."""
@@ -39,9 +52,10 @@ class OpenCLBackend(Backend):
     def prepare(self, plan: Plan) -> None:
         """Compile the kernels of all passes; isolated ones in a worker process, which keeps them for others."""
         kernels = [step.kernel for step in plan.steps if isinstance(step, RegionStep) and step.kernel is not None]
-        with contextlib.closing(open_launcher(self.device, plan.config)) as launcher, launcher.told():
-            for kernel in kernels:
-                launcher.build(render(kernel), kernel.name, argument_types(kernel))
+        for device in self.devices:
+            with contextlib.closing(open_launcher(device, plan.config)) as launcher, launcher.told():
+                for kernel in kernels:
+                    launcher.build(render(kernel), kernel.name, argument_types(kernel))
 
     def measure(self, room_bytes: int) -> Limits | None:
         """What the device can do at most; see `Backend.measure`."""
@@ -49,5 +63,8 @@ class OpenCLBackend(Backend):
         return measure_limits(self.device) if needed <= room_bytes else None
 
     def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
-        """An executor for one pass."""
+        """An executor for one pass, on all devices where its batches can be shared."""
+        alone = why_alone(plan.passes[pass_index], by_hand=plan.config.by_hand)
+        if len(self.devices) > 1 and alone is None:
+            return SharedExecutor(plan, pass_index, resident, self.devices)
         return OpenCLExecutor(plan, pass_index, resident, self.device)

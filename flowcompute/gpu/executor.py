@@ -135,10 +135,11 @@ class OpenCLExecutor(StepExecutor):
             self._memory.drop(slot)
         return sum(array.nbytes for array in arrays.values())
 
-    def _run_batch(
+    def run_steps(
         self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
     ) -> Mapping[int, np.ndarray]:
-        values = super()._run_batch(clock, start, items, arrays, outputs)
+        """See `StepExecutor.run_steps`; the next slice uploads its own values."""
+        values = super().run_steps(clock, start, items, arrays, outputs)
         if self._memory is not None:
             self._memory.forget(self._streamed)
         return values

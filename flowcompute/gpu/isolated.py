@@ -17,7 +17,7 @@ from flowcompute.gpu.device import Device, all_devices
 from flowcompute.gpu.launcher import Launcher, LocalLauncher
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.worker import Worker
-from flowcompute.strategy import Config
+from flowcompute.strategy import Config, Devices
 
 if sys.platform != "win32":
     import fcntl
@@ -29,7 +29,7 @@ class Isolation(NamedTuple):
     isolate: bool = False
     launch_timeout_s: float | None = None
 
-    def checked(self, device: str) -> Isolation:
+    def checked(self, device: Devices) -> Isolation:
         """The same, where it can be done.
 
         Args:
@@ -67,8 +67,10 @@ class Isolation(NamedTuple):
         return self
 
 
-def _missing(device: str) -> str | None:
+def _missing(device: Devices) -> str | None:
     """Why there can be no worker process."""
+    if not isinstance(device, str):
+        return "several devices, and there is one worker process"
     if device == "numpy":
         return 'device="numpy", which computes in this process and has no kernels'
     if not hasattr(os, "memfd_create"):

@@ -41,6 +41,7 @@ class Traits:
         shuffles: whether 32 neighbouring work-items can read each other's registers.
         tensor_cores: whether 32 neighbouring work-items can multiply matrices of half formats together, by PTX.
         correct_division: whether it can round fp32 division and square root correctly.
+        devices: how many devices of this kind share the batches.
         reason: why this device was chosen, in words.
     """
 
@@ -58,6 +59,7 @@ class Traits:
     shuffles: bool = False
     tensor_cores: bool = False
     correct_division: bool = True
+    devices: int = 1
     reason: str = ""
 
 
@@ -89,6 +91,9 @@ class Executor(ABC):
     thread of its own. `download` of a batch comes before `upload` of the one `in_flight` later. State
     changes in `process` only.
     """
+
+    lanes: int = 1
+    """Batches that may be uploaded at a time, and as many downloaded."""
 
     in_flight: int = 1
     """Batches that may be between the beginning of `upload` and the end of `download`; without both where it is 1."""

@@ -32,6 +32,9 @@ from flowcompute.planner.storage import view_array
 from flowcompute.planner.try_inlet import find_attempts, seconds_of
 from flowcompute.planner.work import bytes_of_record
 
+Pushes = list[tuple[str, Callable[[], None]]]
+"""What folds are to be given, each by the step that made it."""
+
 
 class StepExecutor(Executor):
     """Walks a pass's steps. Subclasses run regions on arrays in host memory (`run_region`).
@@ -52,7 +55,7 @@ class StepExecutor(Executor):
         self._offset = 0
         self._most: dict[int, int] = {}
         self._notes: dict[int, str] = {}
-        self._pushes: list[tuple[str, Callable[[], None]]] = []
+        self._pushes: Pushes = []
         self._clock: Clock | None = None
         self._attempts = find_attempts(plan.graph, self.one_pass, resident)
         self.tallies = tuple(attempt.tally for attempt in self._attempts.values())
@@ -195,6 +198,15 @@ class StepExecutor(Executor):
         self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
     ) -> Mapping[int, np.ndarray]:
         """The steps of a clock on a slice; gives all values of it. Nothing has changed where one of them fails."""
+        values = self.run_steps(clock, start, items, arrays, outputs)
+        pushes, self._pushes = self._pushes, []
+        self.settle(clock, start, items, pushes)
+        return values
+
+    def run_steps(
+        self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
+    ) -> Mapping[int, np.ndarray]:
+        """The steps of a clock on a slice, but for what folds are given: that is in `_pushes`."""
         self._clock, self.start = clock, start
         self.values, self.bases = arrays, {}
         self._pushes.clear()
@@ -208,7 +220,15 @@ class StepExecutor(Executor):
         try:
             for step in clock.steps:
                 self._timed(step.name, partial(self._run_step, step, outputs, start, items))
-            for name, push in self._pushes:
+        except FlowError as error:
+            error.records = error.records or (start, start + items)
+            raise
+        return self.values
+
+    def settle(self, clock: Clock, start: int, items: int, pushes: Pushes) -> None:
+        """Give folds what the steps of a slice have made for them."""
+        try:
+            for name, push in pushes:
                 self._timed(name, push)
         except FlowError as error:
             error.records = error.records or (start, start + items)
@@ -216,7 +236,6 @@ class StepExecutor(Executor):
         for step in clock.steps:
             self._seconds[step.name][0] += 1
             self._records[step.name] += items
-        return self.values
 
     def _timed(self, step: str, work: Callable[[], None]) -> None:
         began = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple
 
 from flowcompute.ring import Ring
@@ -59,12 +60,15 @@ class LaunchLog:
 
     def __init__(self, keep: int = 0) -> None:
         self.steps: dict[str, StepLaunches] = {}
+        # Several devices may launch at a time.
+        self._lock = threading.Lock()
         self.kept: Ring[Launch] = Ring(keep)
         self._times_all = keep > 0
 
     def compiled(self, step: str, seconds: float) -> None:
         """A step's program has been built."""
-        self._of(step).compile_s += seconds
+        with self._lock:
+            self._of(step).compile_s += seconds
 
     def is_timed(self, step: str) -> bool:
         """Whether the next launch of a step is to be timed on the device."""
@@ -79,15 +83,16 @@ class LaunchLog:
             ended_s: when, on the clock of `time.perf_counter`.
             device_s: its seconds on the device, None where it was not timed.
         """
-        numbers = self._of(step)
-        numbers.launches += 1
-        if device_s is None:
-            return
-        if not numbers.timed:
-            numbers.first_s = device_s
-        numbers.timed += 1
-        numbers.device_s += device_s
-        self.kept.add(Launch(step, ended_s, device_s))
+        with self._lock:
+            numbers = self._of(step)
+            numbers.launches += 1
+            if device_s is None:
+                return
+            if not numbers.timed:
+                numbers.first_s = device_s
+            numbers.timed += 1
+            numbers.device_s += device_s
+            self.kept.add(Launch(step, ended_s, device_s))
 
     def _of(self, step: str) -> StepLaunches:
         if step not in self.steps:

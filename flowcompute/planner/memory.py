@@ -18,6 +18,7 @@ from flowcompute.planner.isolation import shared
 from flowcompute.planner.plan import Clock, MemoryPlan, Pass, SinkStage
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES, with_defaults
+from flowcompute.planner.sharing import alignment, why_dependent
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.storage import is_copied
 from flowcompute.planner.transfers import VECTOR_NUMBERS, Transfers, device_edges, device_residents
@@ -209,6 +210,9 @@ class _PassSizer:
 
     def _sized(self, edges: list[Edge], items: int, depth: int) -> _SizedPass:
         granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
+        if self.traits.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None:
+            # Where no more than a granule fits, one device does it all.
+            granule = alignment(self.one) if alignment(self.one) <= items else granule
         items = max(granule, items // granule * granule)
         rooms = self.rooms(items)
         clocks = tuple(replace(clock, batch_items=rooms[clock.id]) for clock in self.one.clocks)
@@ -219,7 +223,7 @@ class _PassSizer:
         if self.traits.host_memory:
             return ()
         transfers = Transfers.of(self.one, by_hand=self.config.by_hand)
-        edges = device_edges(self.graph, self.one, self.folds, transfers, depth)
+        edges = device_edges(self.graph, self.one, self.folds, transfers, -(-depth // self.traits.devices))
         return (*device_residents(self.graph, self.one), *(edge.line(rooms) for edge in edges))
 
     def _wanted(self, edges: list[Edge]) -> int:

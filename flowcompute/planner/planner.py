@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from flowcompute.elements import Destination, Source
 from flowcompute.elements.functions.kernel import UserOp
@@ -23,6 +24,7 @@ from flowcompute.planner.policies import check_dead_letters
 from flowcompute.planner.readings import Reading, find_readings, levels_of
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.shaping import Shaping
+from flowcompute.planner.sharing import why_alone
 from flowcompute.planner.stepping import FUSED, RESIDENT, StepMaker
 from flowcompute.planner.steps import RegionStep, Step
 from flowcompute.scratch import Scratch
@@ -73,6 +75,7 @@ def make_plan(
     reasons += not_applied(strategy, kernels, sources, backend.traits)
     reasons += not_isolated(graph, passes) if config.isolate else []
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend.traits, reasons)
+    reasons += _computed_alone(passes, config, backend)
     return Plan(
         graph=graph,
         passes=passes,
@@ -87,6 +90,14 @@ def make_plan(
         asked=asked or graph,
         shaping=shaping or Shaping(backend.traits.float64, fused=backend.traits.code_shape != "numpy"),
     )
+
+
+def _computed_alone(passes: tuple[Pass, ...], config: Config, backend: Backend) -> Iterator[Reason]:
+    """Which passes the first of several devices computes alone."""
+    for number, one in enumerate(passes if backend.traits.devices > 1 else (), 1):
+        why = why_alone(one, by_hand=config.by_hand)
+        if why is not None:
+            yield Reason("device", f"pass {number}", f"computed on the first device alone: {why}")
 
 
 def _is_canonical(node: Node) -> bool:

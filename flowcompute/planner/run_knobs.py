@@ -19,14 +19,15 @@ def with_defaults(strategy: Strategy, traits: Traits) -> Strategy:
     """A strategy with all knobs of the run set.
 
     A device with memory of its own reads pinned memory by itself, so files are read into it rather than mapped
-    and copied, and three batches are on their way: one uploaded, one computed, one downloaded.
+    and copied, and three batches are on their way: one uploaded, one computed, one downloaded. Several devices
+    have as many batches each.
     """
     discrete = not traits.host_memory
     how: Literal["mapped", "read"] = "read" if discrete else "mapped"
     return replace(
         strategy,
         batch_bytes=strategy.batch_bytes or DEFAULT_BATCH_BYTES[traits.code_shape],
-        depth=strategy.depth or (3 if discrete else 2),
+        depth=strategy.depth or (3 if discrete else 2) * traits.devices,
         input=strategy.input or how,
         reader_threads=strategy.reader_threads or (min(MOST_READER_THREADS, os.cpu_count() or 1) if discrete else 1),
     )

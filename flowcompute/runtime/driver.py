@@ -37,7 +37,10 @@ class Driver:
         self._plan = plan
         self._record = record
         self._conduct = conduct
-        self._workers = Workers(max(len(each.sources) + len(each.sinks) + 4 for each in plan.passes))
+        ends = max(len(each.sources) + len(each.sinks) for each in plan.passes)
+        moving = 1 if plan.backend.traits.devices == 1 else plan.depth
+        # Beside those: one computes, one tells destinations of their own memory, one takes checkpoints.
+        self._workers = Workers(ends + 3 + 2 * moving)
         self._writers: OpenWriters = []
         self._resident: dict[int, np.ndarray] = {}
         self._letters = find_dead_letters(plan.graph)

@@ -1,8 +1,8 @@
-"""The compute stage where batches overlap: one is uploaded while another is computed and a third downloaded."""
+"""The compute stage where batches overlap: some are uploaded while another is computed and others downloaded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import Any
 
 import trio
@@ -17,29 +17,39 @@ from flowcompute.runtime.pass_record import PassRecord
 from flowcompute.runtime.stage_record import State
 
 
-class _Uploaded:
-    """A batch on the device, and what its sources lie in."""
+class _Coming:
+    """A batch on its way to be computed, and what its sources lie in; `there` once it has been uploaded."""
 
     def __init__(self, batch: Batch, parcels: list[Parcel]) -> None:
         self.batch = batch
-        self._parcels = parcels
-
-    @property
-    def parcels(self) -> list[Parcel]:
-        return self._parcels
+        self.parcels = parcels
+        self.there = trio.Event()
 
     def release(self) -> None:
         """Give the sources' buffers back."""
-        for parcel in self._parcels:
-            parcel.release()
-        self._parcels = []
+        while self.parcels:
+            self.parcels.pop().release()
+
+
+class _Going:
+    """What has been computed on its way to destinations; `there` once it has been downloaded."""
+
+    def __init__(self, batch: Batch | None, emission: Emission) -> None:
+        self.batch = batch
+        self.emission = emission
+        self.there = trio.Event()
+
+    def release(self) -> None:
+        """Drop what nobody takes any more."""
+        self.emission.release()
 
 
 class OverlappedTask(ComputeTask):
-    """A compute task of three tasks in a row, for executors with several batches in flight.
+    """A compute task of four tasks in a row, for executors with several batches in flight.
 
-    Up to `Executor.in_flight` batches are on their way at a time, in order all the way. Before a
-    checkpoint, and before the end, all of them arrive.
+    Up to `Executor.in_flight` batches are on their way at a time. They are begun, computed and sent in record
+    order; up to `Executor.lanes` of them are uploaded at a time, and as many downloaded. Before a checkpoint, and
+    before the end, all of them arrive.
 
     Args:
         executor, record, options: as `ComputeTask`.
@@ -50,54 +60,61 @@ class OverlappedTask(ComputeTask):
         self._uploads = record.taker
         self._downloads = record.giver
         self._root = next(clock.id for clock in self._clocks if clock.is_root)
-        self._count = self._executor.in_flight
+        self._count = executor.in_flight
         self._slots = trio.Semaphore(self._count)
+        self._up = trio.Semaphore(executor.lanes)
+        self._down = trio.Semaphore(executor.lanes)
         self._enough = trio.CancelScope()
 
     async def _run_batches(self) -> None:
-        # The slots bound what lies in both.
-        uploaded, to_compute = trio.open_memory_channel[_Uploaded](self._count)
-        computed, to_download = trio.open_memory_channel[tuple[Batch | None, Emission]](self._count)
+        # The slots bound what lies in all three.
+        coming, to_compute = trio.open_memory_channel[_Coming](math.inf)
+        computed, to_download = trio.open_memory_channel[_Going](0)
+        going, to_send = trio.open_memory_channel[_Going](math.inf)
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._upload_all, uploaded)
+                nursery.start_soon(self._upload_all, coming)
                 nursery.start_soon(self._compute_all, to_compute, computed)
-                nursery.start_soon(self._download_all, to_download)
+                nursery.start_soon(self._download_all, to_download, going)
+                nursery.start_soon(self._send_all, to_send)
         finally:
             # Tasks close what they send on only: what lies in a channel that nobody receives from is lost.
-            _empty(to_compute, _Uploaded.release)
-            _empty(to_download, lambda pair: pair[1].release())
+            for channel in (to_compute, to_send):
+                _empty(channel)
 
-    async def _upload_all(self, uploaded: trio.MemorySendChannel[_Uploaded]) -> None:
-        with uploaded, self._enough:
-            seq = 0
-            while True:
-                if self._keeper is not None and self._keeper.is_due():
-                    await self._arrived()
-                    await self._cut(self._keeper)
-                    self._give_slots(self._count)
-                await self._slots.acquire()
-                parcels: list[Parcel] = []
-                try:
-                    batch = await self._receive(self._root, seq, parcels)
-                    if batch is None:
-                        break
-                    await self._upload(batch)
+    # -- before ---------------------------------------------------------------------------------
+
+    async def _upload_all(self, coming: trio.MemorySendChannel[_Coming]) -> None:
+        with coming, self._enough:
+            async with trio.open_nursery() as uploads:
+                seq = 0
+                while (batch := await self._begin(seq, coming, uploads)) is not None:
                     self._starts[self._root] = batch.stop
-                    uploaded.send_nowait(_Uploaded(batch, parcels))
-                    parcels = []
-                finally:
-                    for parcel in parcels:
-                        parcel.release()
-                seq += 1
+                    seq += 1
         self._uploads.enter(State.DONE)
 
-    async def _upload(self, batch: Batch) -> None:
-        records = (batch.start, batch.stop)
-        self._uploads.enter(State.BUSY, "uploading", records)
-        with attributed(self._record.label, None, records):
-            size = await self._workers.call(self._executor.upload, batch)
-        self._uploads.passed(batch.items, size, size)
+    async def _begin(self, seq: int, coming: trio.MemorySendChannel[_Coming], uploads: trio.Nursery) -> Batch | None:
+        """Let the next batch come; None after the last."""
+        if self._keeper is not None and self._keeper.is_due():
+            await self._arrived()
+            await self._cut(self._keeper)
+            for _ in range(self._count):
+                self._slots.release()
+        await self._slots.acquire()
+        parcels: list[Parcel] = []
+        try:
+            batch = await self._receive(self._root, seq, parcels)
+            if batch is None:
+                return None
+            one = _Coming(batch, parcels)
+            coming.send_nowait(one)
+            parcels = []
+        finally:
+            for parcel in parcels:
+                parcel.release()
+        await self._up.acquire()
+        uploads.start_soon(self._upload, one)
+        return batch
 
     async def _arrived(self) -> None:
         """Take all slots, once every batch is with its destinations."""
@@ -105,89 +122,100 @@ class OverlappedTask(ComputeTask):
         for _ in range(self._count):
             await self._slots.acquire()
 
-    def _give_slots(self, count: int) -> None:
-        for _ in range(count):
-            self._slots.release()
+    async def _upload(self, one: _Coming) -> None:
+        batch = one.batch
+        records = (batch.start, batch.stop)
+        self._uploads.enter(State.BUSY, "uploading", records)
+        with attributed(self._record.label, None, records):
+            size = await self._workers.call(self._executor.upload, batch)
+        self._uploads.passed(batch.items, size, size)
+        one.there.set()
+        self._up.release()
+
+    # -- between --------------------------------------------------------------------------------
 
     async def _compute_all(
-        self,
-        uploaded: trio.MemoryReceiveChannel[_Uploaded],
-        computed: trio.MemorySendChannel[tuple[Batch | None, Emission]],
+        self, coming: trio.MemoryReceiveChannel[_Coming], computed: trio.MemorySendChannel[_Going]
     ) -> None:
         with computed:
-            wanted = self._executor.wants()
-            while wanted is not None:
+            while (wanted := self._executor.wants()) is not None:
                 if wanted == DRAIN:
-                    await self._send(computed, None, await self._drained())
-                elif (one := await self._next(uploaded)) is not None:
-                    try:
-                        emission = await self._compute(one.batch, one.parcels, settled=False)
-                    finally:
-                        one.release()
-                    await self._send(computed, one.batch, emission)
-                    self._done(one.batch)
-                    await self._pause()
-                else:
-                    await self._send(computed, None, await self._ended(self._root))
-                wanted = self._executor.wants()
+                    await self._give(computed, None, await self._drained())
+                elif not await self._compute_next(coming, computed):
+                    await self._give(computed, None, await self._ended(self._root))
             # Whatever is under way to here is of no use any more.
             self._enough.cancel()
 
-    async def _next(self, uploaded: trio.MemoryReceiveChannel[_Uploaded]) -> _Uploaded | None:
+    async def _compute_next(
+        self, coming: trio.MemoryReceiveChannel[_Coming], computed: trio.MemorySendChannel[_Going]
+    ) -> bool:
+        """Compute the next batch; False after the last."""
         self._record.enter(State.INPUT, self._uploads.name)
         try:
-            return await uploaded.receive()
+            one = await coming.receive()
         except trio.EndOfChannel:
-            return None
-
-    async def _send(
-        self,
-        computed: trio.MemorySendChannel[tuple[Batch | None, Emission]],
-        batch: Batch | None,
-        emission: Emission,
-    ) -> None:
+            return False
         try:
-            await computed.send((batch, emission))
+            await one.there.wait()
+            emission = await self._compute(one.batch, one.parcels, settled=False)
+        finally:
+            one.release()
+        await self._give(computed, one.batch, emission)
+        self._done(one.batch)
+        await self._pause()
+        return True
+
+    async def _give(self, computed: trio.MemorySendChannel[_Going], batch: Batch | None, emission: Emission) -> None:
+        try:
+            await computed.send(_Going(batch, emission))
         except BaseException:
             emission.release()
             raise
 
-    async def _download_all(self, computed: trio.MemoryReceiveChannel[tuple[Batch | None, Emission]]) -> None:
-        while True:
-            self._downloads.enter(State.INPUT, self._record.name)
-            try:
-                batch, emission = await computed.receive()
-            except trio.EndOfChannel:
-                break
-            if batch is not None:
-                await self._download(batch, emission)
-            await self._pass_on(emission)
-            if batch is not None:
-                self._slots.release()
-        self._downloads.enter(State.DONE)
+    # -- behind ---------------------------------------------------------------------------------
 
-    async def _download(self, batch: Batch, emission: Emission) -> None:
+    async def _download_all(
+        self, computed: trio.MemoryReceiveChannel[_Going], going: trio.MemorySendChannel[_Going]
+    ) -> None:
+        with going:
+            async with trio.open_nursery() as downloads:
+                async for one in computed:
+                    going.send_nowait(one)
+                    if one.batch is None:
+                        one.there.set()
+                        continue
+                    await self._down.acquire()
+                    downloads.start_soon(self._download, one, one.batch)
+
+    async def _download(self, one: _Going, batch: Batch) -> None:
         records = (batch.start, batch.stop)
         self._downloads.enter(State.BUSY, "downloading", records)
 
-        def work() -> int:
-            with attributed(self._record.label, None, records):
-                size = self._executor.download(batch)
-            emission.settle()
-            return size
-
-        try:
-            size = await self._workers.call(work)
-        except BaseException:
-            emission.release()
-            raise
+        with attributed(self._record.label, None, records):
+            size = await self._workers.call(self._executor.download, batch)
         self._downloads.passed(batch.items, size, size)
+        self._downloads.enter(State.INPUT, self._record.name)
+        one.there.set()
+        self._down.release()
+
+    async def _send_all(self, going: trio.MemoryReceiveChannel[_Going]) -> None:
+        async for one in going:
+            try:
+                await one.there.wait()
+                if one.emission.placed:
+                    await self._workers.call(one.emission.settle)
+                await one.emission.send()
+            finally:
+                one.release()
+            if one.batch is not None:
+                self._slots.release()
+        self._downloads.enter(State.DONE)
 
 
-def _empty(channel: trio.MemoryReceiveChannel[Any], release: Callable[[Any], None]) -> None:
+def _empty(channel: trio.MemoryReceiveChannel[Any]) -> None:
     """Release what nobody has received."""
     while True:
         try:
-            release(channel.receive_nowait())
+            channel.receive_nowait().release()
         except (trio.WouldBlock, trio.EndOfChannel, trio.ClosedResourceError):
             return

@@ -1,6 +1,6 @@
 """Strategy (what may be tuned) and Config (what the user fixes)."""
 
-from flowcompute.strategy.config import Config, Mode, Precision, default_memory_bytes, parse_bytes
+from flowcompute.strategy.config import Config, Devices, Mode, Precision, default_memory_bytes, parse_bytes
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
 from flowcompute.strategy.pace import Pace
 from flowcompute.strategy.roofline import Limits, Roofline, load_limits, save_limits
@@ -11,6 +11,7 @@ from flowcompute.strategy.trial import Trial, Tuning
 __all__ = [
     "KERNEL_KNOBS",
     "Config",
+    "Devices",
     "KernelKnobs",
     "Key",
     "Limits",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +13,9 @@ from flowcompute.errors import PlanError
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
 
+
+Devices = str | Sequence[str]
+"""What computes: see `device=` of `fc.plan`."""
 
 Precision = Literal["exact", "fast", "tf32x3"]
 """How numbers are computed; see `fc.plan`."""
@@ -26,7 +30,7 @@ class Config:
 
     Attributes:
         memory_bytes: budget on the host.
-        device: as given: "auto", "numpy", "cpu", "gpu:1", part of a name.
+        device: as given: "auto", "numpy", "cpu", "gpu:1", part of a name, or several of these.
         precision: "exact" (IEEE, the default), "fast" (multiply-add may be contracted), or "tf32x3".
         by_hand: whether records are sent by hand, in batches of any size.
         resumable: whether checkpoints are taken, so that every batch must end where any backend can go on.
@@ -35,7 +39,7 @@ class Config:
     """
 
     memory_bytes: int
-    device: str = "auto"
+    device: str | tuple[str, ...] = "auto"
     precision: Precision = "exact"
     by_hand: bool = False
     resumable: bool = False

@@ -1,0 +1,199 @@
+"""Several devices of one kind that share the batches of a pass."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from flowcompute.batch import Batch
+from flowcompute.errors import DeviceFullError
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.planner.clockwork import Made
+from flowcompute.planner.executor import Pushes
+from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.sharing import alignment
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """A batch that a device has computed; its results are there, or in `values`."""
+
+    batch: Batch
+    values: Mapping[int, np.ndarray]
+    pushes: Pushes
+    launches: int
+
+
+class _Share(OpenCLExecutor):
+    """One of the devices: computes batches of the root clock, and touches no state."""
+
+    def __init__(
+        self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], device: Device, in_flight: int
+    ) -> None:
+        super().__init__(plan, pass_index, resident, device)
+        self.in_flight = in_flight
+        if device.traits.host_memory:
+            # Computed where it lies.
+            self._transfers = replace(self._transfers, ahead=frozenset(), late=frozenset())
+        self._uploading, self._computing, self._downloading = threading.Lock(), threading.Lock(), threading.Lock()
+
+    def serve(self, owner: OpenCLExecutor, *, tunes: bool) -> None:
+        """Work for an executor, once both are open."""
+        self.folds, self._adopted, self.log = owner.folds, owner._adopted, owner.log  # noqa: SLF001 - a part of it
+        self.tuner = owner.tuner if tunes else None
+
+    def take(self, batch: Batch, slot: int) -> tuple[int, _Computed | None]:
+        """Upload and compute a batch in a slot; gives the bytes uploaded, and None where there was no room.
+
+        Several threads may ask. Batches come and go in any order, so each is numbered by its slot.
+        """
+        mine = replace(batch, seq=slot)
+        with self._uploading:
+            size = self.upload(mine)
+        with self._computing:
+            return size, self._compute_ahead(mine)
+
+    def _compute_ahead(self, batch: Batch) -> _Computed | None:
+        assert self._memory is not None
+        self._leaving, self._slot = self._arriving.get(batch.seq), batch.seq % self.in_flight
+        if self._leaving is None:
+            return None
+        self._memory.begin(self._slot)
+        specs = {i: self.nodes[i].spec for i in self._transfers.late}
+        # Only their sizes are of use: results are fetched when the destinations' memory is known.
+        outputs = {i: np.empty((batch.items, *spec.shape), spec.dtype) for i, spec in specs.items()}
+        # What folds will be given must outlast the next batch.
+        self._scratch, self._partials = {}, {}
+        before = self.launches
+        try:
+            clock = self.one_pass.clocks[batch.clock]
+            values = self.run_steps(clock, batch.start, batch.items, dict(batch.arrays), outputs)
+        except DeviceFullError:
+            self.make_room()
+            self._arriving.pop(batch.seq)
+            return None
+        finally:
+            self._leaving = None
+        pushes, self._pushes = self._pushes, []
+        return _Computed(batch, values, pushes, self.launches - before)
+
+    def leave(self, one: _Computed, value: int, array: np.ndarray) -> None:
+        """Bring a result of a batch into an array, whose memory may change until it is downloaded, or at once."""
+        if value in self._transfers.late:
+            self._arriving[one.batch.seq][value] = array
+        else:
+            np.copyto(array, one.values[value])
+
+    def bring(self, one: _Computed) -> int:
+        """Download what was left; gives the bytes. Several threads."""
+        with self._downloading:
+            return self.download(one.batch)
+
+
+class SharedExecutor(OpenCLExecutor):
+    """Runs a pass whose batches know nothing of each other on several devices.
+
+    Whichever device is free takes the next batch. What kernels make of folds' blocks is added up in record order,
+    and derived clocks, host folds and resident values are computed on the first device, so that results have the
+    bits of one device.
+
+    Args:
+        plan, pass_index, resident: as for `OpenCLExecutor`.
+        devices: of one kind.
+    """
+
+    def __init__(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], devices: Sequence[Device]) -> None:
+        super().__init__(plan, pass_index, resident, devices[0])
+        each = -(-plan.depth // len(devices))
+        self.lanes = self.in_flight = plan.depth
+        self._shares = [_Share(plan, pass_index, resident, device, each) for device in devices]
+        # At least as many as are in flight: whoever asks finds one.
+        self._free: queue.SimpleQueue[tuple[_Share, int]] = queue.SimpleQueue()
+        for slot in range(each):
+            for share in self._shares:
+                self._free.put((share, slot))
+        self._taken: dict[int, tuple[_Share, int, _Computed | None]] = {}
+        self._given: tuple[_Share, _Computed] | None = None
+        self._alignment = alignment(self.one_pass)
+
+    def open(self) -> None:
+        """See `OpenCLExecutor.open`; on each device."""
+        super().open()
+        for share in self._shares:
+            share.open()
+        self._employ()
+
+    def reset(self) -> None:
+        """See `StepExecutor.reset`."""
+        super().reset()
+        self._employ()
+
+    def _employ(self) -> None:
+        for position, share in enumerate(self._shares):
+            share.serve(self, tunes=position == 0)
+
+    def upload(self, batch: Batch) -> int:
+        """Let a device that is free upload and compute a batch, unless it begins or ends inside a block of a fold."""
+        inside = [at for at in (batch.start, batch.stop) if at % self._alignment and at != self.one_pass.length]
+        if self.is_sliced or inside:
+            return 0
+        share, slot = self._free.get()
+        size, computed = share.take(batch, slot)
+        self._taken[batch.seq] = (share, slot, computed)
+        return size
+
+    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
+        """Go on with what a device has computed, or compute it here."""
+        share, _, computed = self._taken.get(batch.seq, (None, 0, None))
+        self._given = None if share is None or computed is None else (share, computed)
+        try:
+            return super().process(batch, outputs)
+        finally:
+            self._given = None
+
+    def _run_batch(
+        self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
+    ) -> Mapping[int, np.ndarray]:
+        if self._given is None or not clock.is_root or items != self._given[1].batch.items:
+            return super()._run_batch(clock, start, items, arrays, outputs)
+        share, computed = self._given
+        for value, array in outputs.items():
+            share.leave(computed, value, array)
+        self.settle(clock, start, items, computed.pushes)
+        self.launches += computed.launches
+        return computed.values
+
+    def download(self, batch: Batch) -> int:
+        """Fetch what is still on the device that has computed a batch."""
+        if batch.seq not in self._taken:
+            return 0
+        share, slot, computed = self._taken.pop(batch.seq)
+        size = 0 if computed is None else share.bring(computed)
+        self._free.put((share, slot))
+        return size
+
+    def step_seconds(self) -> dict[str, tuple[int, float]]:
+        """Batches, and the seconds of all devices, by step."""
+        found = super().step_seconds()
+        for share in self._shares:
+            for name, (_, seconds) in share.step_seconds().items():
+                batches, spent = found[name]
+                found[name] = (batches, spent + seconds)
+        return found
+
+    def close(self) -> None:
+        """See `OpenCLExecutor.close`; all devices are told, also where one fails."""
+        failures: list[Exception] = []
+        for share in self._shares:
+            try:
+                share.close()
+            except Exception as failure:  # noqa: BLE001 - all are closed, then the first failure is told
+                failures.append(failure)
+        super().close()
+        if failures:
+            raise failures[0]

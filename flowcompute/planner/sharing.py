@@ -1,0 +1,50 @@
+"""Whether several devices can share the batches of a pass, and where the batches must be cut for it."""
+
+from __future__ import annotations
+
+import math
+
+from flowcompute.elements.op import Kind
+from flowcompute.planner.plan import Pass
+from flowcompute.planner.steps import NodeStep, RegionStep
+
+
+def why_alone(one_pass: Pass, *, by_hand: bool) -> str | None:
+    """Why one device computes all batches of a pass; None where several can share them.
+
+    Folds do not stand in the way: what kernels make of their blocks is added up in record order.
+    """
+    why, blocks, items = why_dependent(one_pass, by_hand=by_hand), alignment(one_pass), one_pass.batch_items
+    whole = one_pass.length is not None and items >= one_pass.length
+    if why is None and items % blocks and not whole:
+        return f"batches of {items} records would have to be cut at multiples of {blocks}, where its folds' blocks end"
+    return why
+
+
+def why_dependent(one_pass: Pass, *, by_hand: bool) -> str | None:
+    """Why batches of a pass depend on those before them; None where they know nothing of each other."""
+    roots = [clock for clock in one_pass.clocks if clock.is_root]
+    if by_hand:
+        return "flows are fed by hand"
+    if len(roots) != 1:
+        return "what has been computed decides which source is read next" if roots else "nothing is read"
+    for step in roots[0].steps:
+        if isinstance(step, RegionStep):
+            if step.region.anchor is not None and step.kernel is not None and step.kernel.work in ("scan", "walk"):
+                return f"{step.name} carries a value from batch to batch"
+        elif step.node.kind is Kind.SCAN:
+            return f"{step.name} carries a value from batch to batch"
+        elif not isinstance(step, NodeStep) or step.node.kind not in (Kind.VIEW, Kind.ALONG, Kind.FOLD):
+            return f"{step.name} calls a function of yours, in the order of the records"
+    return None
+
+
+def alignment(one_pass: Pass) -> int:
+    """Records that batches of the root clock are cut at multiples of, so that no fold has an open block between two."""
+    found = 1
+    for clock in one_pass.clocks:
+        if clock.is_root:
+            kernels = [step.kernel for step in clock.steps if isinstance(step, RegionStep) and step.kernel is not None]
+            blocks = [kernel.block for kernel in kernels if kernel.work in ("records", "columns")]
+            found = math.lcm(found, clock.granule, *blocks)
+    return found

@@ -1,0 +1,202 @@
+"""Several devices that share the batches of a job: the bits of one device, whoever computes what, whatever fails."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import threading
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.errors import DeviceError, KernelError, PlanError
+from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu.device import Device, select_device
+from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.gpu.sharing import _Share
+from flowcompute.planner.sharing import alignment
+from flowcompute.runtime.starting import start
+from tests.gpu.faulty_driver import LOST, REFUSED, driver_error
+from tests.gpu.shapes import gpu_shaped
+
+DATA = np.random.default_rng(6).standard_normal((9_000, 5), dtype=np.float32)
+
+
+def twin(device: Device) -> Device:
+    """The same hardware with a context, queues and programs of its own."""
+    other = copy.copy(device)
+    other.programs, other._made = {}, {}
+    return other
+
+
+def several(count: int, shape: str) -> OpenCLBackend:
+    first = gpu_shaped().device if shape == "gpu" else select_device("cpu", needs_float64=True)
+    return OpenCLBackend(first, *(twin(first) for _ in range(count - 1)))
+
+
+DEVICES = {(shape, count): several(count, shape) for shape in ("cpu", "gpu") for count in (1, 2, 3)}
+
+
+def run_on(backend: OpenCLBackend, *roots: fc.Element, **options: Any) -> fc.Run:
+    with mock.patch.object(OpenCLBackend, "select", return_value=backend):
+        return fc.run(*roots, progress=False, **options)
+
+
+def jobs() -> dict[str, list[fc.Element]]:
+    x = fc.source(DATA)
+    return {
+        "maps and folds": [x * 2 + 1, x.sum(axis=1), x.max(axis=0), x.mean(), x],
+        "two passes": [(x - x.mean(axis=0)) * 2, x.sum(axis=1).var()],
+        "folds on the host": [fc.histogram(x * 2, range=(-1, 1))[0], (x * 3).T @ (x + 1)],
+        "other clocks": [x[x[:, 0] > 0] * 3, fc.window(x, 3).sum(axis=1)],
+        "alone": [fc.cumulative_sum(x, axis=0), fc.host(np.sort, x, shape=(5,), dtype="float32") + 1, x[:30] * 2],
+    }
+
+
+@pytest.mark.parametrize("name", jobs())
+@pytest.mark.parametrize(("shape", "count"), [("cpu", 3), ("gpu", 2)])
+def test_any_number_of_devices_gives_the_bits_of_one(shape: str, count: int, name: str) -> None:
+    roots = jobs()[name]
+    whole = [np.asarray(value).tobytes() for value in run_on(DEVICES[shape, 1], *roots).values]
+    # The last batches are smaller than the blocks of folds.
+    for depth, size in ((None, 1 << 17), (1, 1 << 17), (4, 1 << 13)):
+        strategy = fc.Strategy(depth=depth, batch_bytes=size)
+        run = run_on(DEVICES[shape, count], *roots, strategy=strategy)
+        assert [np.asarray(value).tobytes() for value in run.values] == whole, (depth, size)
+        if size == 1 << 17:
+            alone = [str(reason) for reason in run.plan.reasons if "alone" in str(reason)]
+            assert bool(alone) == (name == "alone"), alone
+    assert not gpu_shaped().device.pinned.lent_bytes
+
+
+def test_whoever_is_free_takes_the_next_batch() -> None:
+    """While one device is held, the others do the rest; results are in order."""
+    takers: list[_Share] = []
+    others_done = threading.Event()
+    real = _Share.take
+
+    def take(self: _Share, batch: Any, slot: int) -> Any:
+        takers.append(self)
+        if batch.seq == 0:
+            assert others_done.wait(20), "the others wait for the one that is held"
+        elif len(takers) >= 4:
+            others_done.set()
+        return real(self, batch, slot)
+
+    with mock.patch.object(_Share, "take", take):
+        run = run_on(DEVICES["gpu", 2], fc.source(DATA) * 2, strategy=fc.Strategy(batch_bytes=1 << 13, depth=4))
+    np.testing.assert_array_equal(run.value, DATA * 2)
+    assert len(set(takers)) == 2
+
+
+def test_batches_are_cut_where_no_fold_has_an_open_block() -> None:
+    x = fc.source(DATA)
+    with mock.patch.object(OpenCLBackend, "select", return_value=DEVICES["gpu", 2]):
+        plan = fc.plan(x.max(axis=0), (x * 2).sum(axis=1), strategy=fc.Strategy(batch_bytes=1 << 17))
+    assert alignment(plan.passes[0]) > 1024
+    assert plan.batch_items % alignment(plan.passes[0]) == 0
+    assert "2 x" in str(plan)
+
+
+def test_a_job_that_was_frozen_inside_a_block_goes_on(tmp_path: Path) -> None:
+    def resolve(backend: OpenCLBackend, stop_after: int | None, size: int) -> Any:
+        seen: list[int] = []
+
+        def stop(_: fc.Run) -> None:
+            seen.append(1)
+            if len(seen) == stop_after:
+                raise KeyError("enough")
+
+        x = fc.source(DATA)
+        options = {"checkpoint": tmp_path / "job", "checkpoint_every": 0, "throttle": 0.08 if stop_after else 0.0}
+        strategy = fc.Strategy(batch_bytes=size)
+        return run_on(backend, x.max(axis=0), x * 2, strategy=strategy, on_batch=stop, **options).values
+
+    with pytest.raises(fc.RunError, match="enough"):
+        resolve(DEVICES["gpu", 1], 4, 3000)
+    most, doubled = resolve(DEVICES["gpu", 3], None, 1 << 14)
+    np.testing.assert_array_equal(most, DATA.max(axis=0))
+    np.testing.assert_array_equal(doubled, DATA * 2)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(REFUSED, KernelError), (LOST, DeviceError)])
+@pytest.mark.parametrize("at", [0, 5])
+def test_a_device_that_fails_is_named_with_its_records(code: int, kind: type[Exception], at: int) -> None:
+    real, begun = OpenCLExecutor._compute, []
+
+    def compute(self: OpenCLExecutor, *arguments: Any) -> None:
+        begun.append(self)
+        if len(begun) == at + 1:
+            with self._told(arguments[0]):
+                raise driver_error(code, "a launch")
+        real(self, *arguments)
+
+    with (
+        mock.patch.object(OpenCLExecutor, "_compute", compute),
+        mock.patch.object(Device, "give_up"),
+        pytest.raises(kind, match="a launch") as caught,
+    ):
+        run_on(DEVICES["gpu", 2], fc.source(DATA) * 2, strategy=fc.Strategy(batch_bytes=1 << 13))
+    assert caught.value.element == "multiply"  # type: ignore[attr-defined]
+    assert caught.value.records is not None  # type: ignore[attr-defined]
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("flowcompute")]
+    assert not gpu_shaped().device.pinned.lent_bytes
+
+
+def test_where_a_device_has_no_room_the_first_one_computes_in_slices() -> None:
+    real = OpenCLExecutor._compute
+
+    def compute(self: OpenCLExecutor, step: Any, outputs: Any, items: int) -> None:
+        if items > 200:
+            with self._told(step):
+                raise driver_error(-4, "no room")
+        real(self, step, outputs, items)
+
+    x = fc.source(DATA)
+    with mock.patch.object(OpenCLExecutor, "_compute", compute), pytest.warns(fc.DeviceWarning, match="no room"):
+        run = run_on(DEVICES["gpu", 2], x * 2, x.max(axis=0), strategy=fc.Strategy(batch_bytes=1 << 14))
+    np.testing.assert_array_equal(run.values[0], DATA * 2)
+    np.testing.assert_array_equal(run.values[1], DATA.max(axis=0))
+    assert run.notes
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        (["cpu", "cpu:0"], "names a device twice"),
+        ([], "names no device"),
+        (["cpu", "numpy"], "a list of OpenCL devices' names"),
+        (["cpu", 3], "a list of OpenCL devices' names"),
+        (["cpu", "gpu:7"], "does not exist"),
+    ],
+)
+def test_devices_that_cannot_share(device: list[Any], words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        fc.plan(fc.source(DATA) * 2, device=device)
+
+
+def test_devices_that_share_are_not_isolated() -> None:
+    with pytest.raises(PlanError, match="several devices, and there is one worker process"):
+        fc.plan(fc.source(DATA) * 2, device=["cpu"], isolate=True)
+
+
+def test_devices_of_several_kinds_share_no_job() -> None:
+    one = select_device("cpu", needs_float64=False)
+    other = twin(one)
+    other.traits, other.platform = dataclasses.replace(one.traits, kind="of another kind"), "another"
+    with (
+        mock.patch("flowcompute.gpu.device.select_device", side_effect=[one, other]),
+        pytest.raises(PlanError, match="only devices of one kind"),
+    ):
+        fc.plan(fc.source(DATA) * 2, device=["cpu", "gpu"])
+
+
+def test_metrics_count_what_all_devices_did() -> None:
+    run = run_on(DEVICES["gpu", 2], fc.source(DATA) * 2, strategy=fc.Strategy(batch_bytes=1 << 13))
+    row = run.metrics["multiply"]
+    assert row.launches == row.batches == -(-len(DATA) // run.plan.batch_items)
+    assert start(run.plan, progress=False).wait().progress.done
