@@ -25,6 +25,10 @@ LONGEST_TEXT = 1 << 16
 """Characters of a name or a path."""
 
 
+UNSOUND = "restore the checkpoint from a copy, or remove it to begin anew"
+"""What to do about data that nobody of ours has written."""
+
+
 class _Brief(reprlib.Repr):
     """What data looks like, in few words, however large or deep it is."""
 
@@ -74,7 +78,7 @@ class Fields:
 
     def __init__(self, data: object, what: str) -> None:
         if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
-            refuse(f"{what} is not described by a map", got=type(data).__name__)
+            refuse(f"{what} is not described by a map", got=type(data).__name__, hint=UNSOUND)
         self._data: Mapping[str, Any] = data
         self._what = what
         self._taken: set[str] = set()
@@ -85,18 +89,19 @@ class Fields:
     def take(self, key: str) -> Any:
         """A field as it is, unchecked."""
         if key not in self._data:
-            refuse(f"{self._what} lacks {key!r}")
+            refuse(f"{self._what} lacks {key!r}", hint=UNSOUND)
         self._taken.add(key)
         return self._data[key]
 
     def close(self) -> None:
         """Raise CheckpointError where there are fields that were not taken."""
         if others := sorted(self._data.keys() - self._taken):
-            refuse(f"{self._what} has fields that are not known", got=others)
+            refuse(f"{self._what} has fields that are not known", got=others, hint=UNSOUND)
 
     def wrong(self, key: str, expected: str) -> NoReturn:
         """Raise CheckpointError for a field's value."""
-        refuse(f"{self._what}: {key!r} is not what it should be", expected=expected, got=self._data.get(key))
+        message = f"{self._what}: {key!r} is not what it should be"
+        refuse(message, expected=expected, got=self._data.get(key), hint=UNSOUND)
 
     def whole(self, key: str, least: int = 0, most: int = MOST - 1) -> int:
         """A whole number of that range."""

@@ -200,7 +200,9 @@ class CheckpointFolder:
             if self._token is None:
                 self.newest()
             if self._job is None:
-                raise CheckpointError(f"{shown(self.path)} holds no job")
+                raise CheckpointError(
+                    f"{shown(self.path)} holds no job", hint="choose another path: nothing is frozen here"
+                )
             return stored.read_job(self._files, self._folder, self._job)[0]
 
     def get_blob(self, blob: Blob) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.describe import FORMAT
-from flowcompute.checkpoint.fields import MOST, MOST_NODES, Fields, refuse
+from flowcompute.checkpoint.fields import MOST, MOST_NODES, UNSOUND, Fields, refuse
 from flowcompute.checkpoint.kernels import rebuild_functions
 from flowcompute.checkpoint.part import Node, Part, Rebuilding
 from flowcompute.checkpoint.tags import TAGS
@@ -20,8 +20,6 @@ from flowcompute.errors import CheckpointError, FlowError, Site, SourceError
 from flowcompute.graph.graph import build_graph
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.spec import Spec, Stream
-
-_DAMAGED = "put sources back as they were; else restore the checkpoint from a copy, or remove it to begin anew"
 
 
 def rebuild_job(
@@ -132,7 +130,7 @@ class _Draft:
         except FlowError as error:
             # Hints of other errors speak to who composes, which nobody does now.
             own = error.hint if isinstance(error, CheckpointError | SourceError) else None
-            hint = own or (f"bind={{{self.name!r}: ...}} takes its {self.bind}" if self.bind else _DAMAGED)
+            hint = own or (f"bind={{{self.name!r}: ...}} takes its {self.bind}" if self.bind else UNSOUND)
             raise CheckpointError(
                 error.message, element=self.name, site=self.site, expected=error.expected, got=error.got, hint=hint
             ) from error

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint import CheckpointFolder, absolute_path
+from flowcompute.checkpoint.fields import UNSOUND
 from flowcompute.checkpoint.job import check_sources, describe_job, differences
 from flowcompute.checkpoint.kept import KeptJob
 from flowcompute.checkpoint.values import blob_of
@@ -62,7 +63,7 @@ def sound_state(path: str | None) -> Iterator[None]:
         raise CheckpointError(
             f"the state in {shown(path or 'the checkpoint')} is not one that this job can have",
             got=f"{type(error).__name__}: {error}",
-            hint="restore the folder from a copy, or remove it to begin anew",
+            hint=UNSOUND,
         ) from error
 
 
