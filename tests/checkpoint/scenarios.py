@@ -114,13 +114,18 @@ def prepared(scenario: Scenario) -> Disk:
     disk = Disk()
     files = SimulatedFiles(disk)
     files.make_folders(os.path.dirname(PATH))
+    lead_up(scenario, files, PATH)
+    return disk
+
+
+def lead_up(scenario: Scenario, files: Files, path: str) -> None:
+    """Make what is there before a scenario."""
     if scenario.before:
-        first(files, PATH, lambda _: None)
+        first(files, path, lambda _: None)
     for _ in range(scenario.before - 1):
-        folder, side, k = resumed(files, PATH)
+        folder, side, k = resumed(files, path)
         with folder:
             advance(folder, side, k + 1)
-    return disk
 
 
 def committed(scenario: Scenario) -> int:

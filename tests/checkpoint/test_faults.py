@@ -21,6 +21,7 @@ from tests.checkpoint.scenarios import (
     advance,
     first,
     found,
+    lead_up,
     prepared,
     reproducible,
     resumed,
@@ -158,12 +159,7 @@ def test_the_disk_in_memory_does_what_a_real_one_does(
         simulated = prepared(scenario)
         run(scenario, simulated)
     with reproducible():
-        if scenario.before:
-            first(FILES, path, lambda _: None)
-        for _ in range(scenario.before - 1):
-            folder, side, k = resumed(FILES, path)
-            with folder:
-                advance(folder, side, k + 1)
+        lead_up(scenario, FILES, path)
         scenario.act(FILES, path, lambda _: None)
     real = {f"{PATH}/{name}": Path(path, name).read_bytes() for name in os.listdir(path)}
     assert real == {name: data for name, data in simulated.tree().items() if data is not None}
