@@ -369,6 +369,21 @@ def _sealed(files: Files, path: str) -> Sealed | None:
         return None
 
 
+def in_the_way(files: Files, target: str) -> str | None:
+    """What lies under a name and cannot be replaced by a file: "a folder", or something else; None where a file may be.
+
+    Raises:
+        OSError: as the system does.
+    """
+    try:
+        mode = files.stat(target).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISREG(mode):
+        return None
+    return "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+
+
 def explain(error: OSError) -> tuple[str, str]:
     """What the system said, in words and as its code, and what can be done about it."""
     code = errno.errorcode.get(error.errno or 0)

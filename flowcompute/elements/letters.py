@@ -7,7 +7,6 @@ import json
 import math
 import os
 import reprlib
-import stat
 import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 from flowcompute.elements.keeping import State
 from flowcompute.elements.policy import ErrorPolicy
 from flowcompute.errors import DestinationError, Site
-from flowcompute.files import Draft, Sealed, Unfinished, explain, roll_forward, shown
+from flowcompute.files import Draft, Sealed, Unfinished, explain, in_the_way, roll_forward, shown
 from flowcompute.metrics import FailedRecord
 from flowcompute.spec import is_float
 
@@ -185,17 +184,16 @@ class DeadLetters:
 
     def _refuse_special(self) -> None:
         """Refuse to replace a folder, device or pipe by a file."""
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            mode = self._files.stat(self._path).st_mode
-            if not stat.S_ISREG(mode):
-                inside = os.path.join(self._path, "failed.jsonl")
-                raise DestinationError(
-                    f"the dead-letter file {shown(self._path)} is there already and is no regular file",
-                    element=self._element,
-                    site=self._site,
-                    expected="a new name, or a file to replace",
-                    hint=f"dead_letter={inside!r}" if stat.S_ISDIR(mode) else "choose another name",
-                )
+        other = in_the_way(self._files, self._path)
+        if other is not None:
+            inside = os.path.join(self._path, "failed.jsonl")
+            raise DestinationError(
+                f"the dead-letter file {shown(self._path)} is {other}",
+                element=self._element,
+                site=self._site,
+                expected="a new name, or a file to replace",
+                hint=f"dead_letter={inside!r}" if other == "a folder" else "choose another name",
+            )
 
     @contextlib.contextmanager
     def _errors(self, doing: str) -> Iterator[None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 
@@ -14,7 +13,18 @@ from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.keeping import Place, State
 from flowcompute.elements.site import user_site
 from flowcompute.errors import CheckpointError, DestinationError, SpecError
-from flowcompute.files import FILES, Draft, Files, Sealed, Unfinished, explain, path_text, roll_forward, shown
+from flowcompute.files import (
+    FILES,
+    Draft,
+    Files,
+    Sealed,
+    Unfinished,
+    explain,
+    in_the_way,
+    path_text,
+    roll_forward,
+    shown,
+)
 from flowcompute.sinks.unbound import UNBOUND
 from flowcompute.spec import Spec
 
@@ -246,19 +256,15 @@ class StoredWriter(Writer):
     def _refuse_special(self, files: Files) -> None:
         """Refuse to replace a folder, device or pipe by a file."""
         with self._errors("look at"):
-            try:
-                mode = files.stat(self._target).st_mode
-            except (FileNotFoundError, NotADirectoryError):
-                return
-        if not stat.S_ISREG(mode):
-            folder = stat.S_ISDIR(mode)
+            other = in_the_way(files, self._target)
+        if other is not None:
             raise DestinationError(
-                f"{shown(self._target)} is {'a folder' if folder else 'not a regular file'}",
+                f"{shown(self._target)} is {other}",
                 element=self.element,
                 site=self._site,
                 expected="a new name, or a file to replace",
                 hint=f"fc.save({os.path.join(self._path, 'result.npy')!r})"
-                if folder
+                if other == "a folder"
                 else "fc.discard() drops a result",
             )
 
