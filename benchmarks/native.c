@@ -109,35 +109,39 @@ double dot_files(int first, long first_from, int second, long second_from, long 
 }
 
 /* Rows to unit length times a (1024, 256) matrix packed in panels of 16 columns: tiles of 4 rows by 16 columns. */
+static void unit_rows_times(const float *x, float *y, long rows, const float *panels) {
+    float scale[NUMBERS / ROW];
+    for (long r = 0; r < rows; r++) {
+        float sum = 0.0f;
+        for (long i = 0; i < ROW; i++) sum += x[r * ROW + i] * x[r * ROW + i];
+        scale[r] = 1.0f / sqrtf(sum);
+    }
+    for (long p = 0; p < OUT / PANEL; p++) {
+        const vec8 *b = (const vec8 *)(panels + p * ROW * PANEL);
+        for (long r = 0; r < rows; r += 4) {
+            const float *a = x + r * ROW;
+            vec8 tile[4][2] = {0};
+            for (long k = 0; k < ROW; k++)
+                for (int i = 0; i < 4; i++) {
+                    tile[i][0] += b[2 * k] * a[i * ROW + k];
+                    tile[i][1] += b[2 * k + 1] * a[i * ROW + k];
+                }
+            for (int i = 0; i < 4; i++)
+                for (int j = 0; j < 2; j++)
+                    *(vec8 *)(y + (r + i) * OUT + p * PANEL + j * 8) = tile[i][j] * scale[r + i];
+        }
+    }
+}
+
 void normalise_matmul(int in, long from, int out, long to, long bytes, const float *panels) {
     #pragma omp parallel
     {
         float *x = scratch(), *y = scratch();
         #pragma omp for schedule(dynamic)
         for (long at = 0; at < bytes; at += CHUNK) {
-            long part = least(CHUNK, bytes - at), rows = part / 4 / ROW;
-            float scale[CHUNK / 4 / ROW];
+            long part = least(CHUNK, bytes - at);
             get(in, x, part, from + at);
-            for (long r = 0; r < rows; r++) {
-                float sum = 0.0f;
-                for (long i = 0; i < ROW; i++) sum += x[r * ROW + i] * x[r * ROW + i];
-                scale[r] = 1.0f / sqrtf(sum);
-            }
-            for (long p = 0; p < OUT / PANEL; p++) {
-                const vec8 *b = (const vec8 *)(panels + p * ROW * PANEL);
-                for (long r = 0; r < rows; r += 4) {
-                    const float *a = x + r * ROW;
-                    vec8 tile[4][2] = {0};
-                    for (long k = 0; k < ROW; k++)
-                        for (int i = 0; i < 4; i++) {
-                            tile[i][0] += b[2 * k] * a[i * ROW + k];
-                            tile[i][1] += b[2 * k + 1] * a[i * ROW + k];
-                        }
-                    for (int i = 0; i < 4; i++)
-                        for (int j = 0; j < 2; j++)
-                            *(vec8 *)(y + (r + i) * OUT + p * PANEL + j * 8) = tile[i][j] * scale[r + i];
-                }
-            }
+            unit_rows_times(x, y, part / 4 / ROW, panels);
             put(out, y, part * OUT / ROW, to + at * OUT / ROW);
         }
         free(x);
@@ -146,28 +150,33 @@ void normalise_matmul(int in, long from, int out, long to, long bytes, const flo
 }
 
 /* float32 in blocks of 64 rows, float64 above them */
-void column_sums(int in, long from, long bytes, double *sums, double *squares) {
+static void add_rows(const float *x, long rows, double *total, double *total_squares) {
+    for (long block = 0; block < rows; block += 64) {
+        float s[COLUMNS] = {0}, q[COLUMNS] = {0};
+        for (long r = block; r < least(block + 64, rows); r++)
+            for (int i = 0; i < COLUMNS; i++) {
+                float v = x[r * COLUMNS + i];
+                s[i] += v;
+                q[i] += v * v;
+            }
+        for (int i = 0; i < COLUMNS; i++) {
+            total[i] += s[i];
+            total_squares[i] += q[i];
+        }
+    }
+}
+
+/* from a file, or with memory from there */
+void column_sums(int in, const float *memory, long from, long bytes, double *sums, double *squares) {
     #pragma omp parallel
     {
         float *x = scratch();
         double total[COLUMNS] = {0}, total_squares[COLUMNS] = {0};
         #pragma omp for schedule(dynamic)
         for (long at = 0; at < bytes; at += CHUNK) {
-            long part = least(CHUNK, bytes - at), rows = part / 4 / COLUMNS;
-            get(in, x, part, from + at);
-            for (long block = 0; block < rows; block += 64) {
-                float s[COLUMNS] = {0}, q[COLUMNS] = {0};
-                for (long r = block; r < least(block + 64, rows); r++)
-                    for (int i = 0; i < COLUMNS; i++) {
-                        float v = x[r * COLUMNS + i];
-                        s[i] += v;
-                        q[i] += v * v;
-                    }
-                for (int i = 0; i < COLUMNS; i++) {
-                    total[i] += s[i];
-                    total_squares[i] += q[i];
-                }
-            }
+            long part = least(CHUNK, bytes - at);
+            if (!memory) get(in, x, part, from + at);
+            add_rows(memory ? memory + at / 4 : x, part / 4 / COLUMNS, total, total_squares);
         }
         #pragma omp critical
         for (int i = 0; i < COLUMNS; i++) {
@@ -175,6 +184,17 @@ void column_sums(int in, long from, long bytes, double *sums, double *squares) {
             squares[i] += total_squares[i];
         }
         free(x);
+    }
+}
+
+/* kind: 1 is W1, 3 is W3, 4 is W4, from memory to memory */
+void map_memory(const float *x, float *y, long bytes, int kind, const float *panels) {
+    #pragma omp parallel for schedule(dynamic)
+    for (long at = 0; at < bytes; at += CHUNK) {
+        long i = at / 4, n = least(CHUNK, bytes - at) / 4;
+        if (kind == 1) chain(x + i, y + i, n);
+        if (kind == 3) softmax(x + i, y + i, n);
+        if (kind == 4) unit_rows_times(x + i, y + i / ROW * OUT, n / ROW, panels);
     }
 }
 

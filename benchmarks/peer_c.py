@@ -75,7 +75,7 @@ def prepare_commit(job: Job) -> Callable[[Job], object] | None:
     return run
 
 
-def _address(array: np.ndarray) -> ctypes.c_void_p:
+def address_of(array: np.ndarray) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
@@ -83,7 +83,7 @@ def _map(native: ctypes.CDLL, job: Job, panels: np.ndarray, out: NpyFile) -> Non
     file = NpyFile(job.inputs[0])
     ends = (file.handle, ctypes.c_long(file.offset), out.handle, ctypes.c_long(out.offset), ctypes.c_long(file.bytes))
     if job.workload == "W4":
-        native.normalise_matmul(*ends, _address(panels))
+        native.normalise_matmul(*ends, address_of(panels))
     else:
         native.map_file(*ends, {"copy": 0, "W1": 1, "W3": 3}[job.workload])
     file.close()
@@ -103,7 +103,7 @@ def _columns(native: ctypes.CDLL, job: Job) -> tuple[np.ndarray, np.ndarray]:
     file = NpyFile(job.inputs[0])
     sums, squares = np.zeros(COLUMNS), np.zeros(COLUMNS)
     size = ctypes.c_long(file.bytes)
-    native.column_sums(file.handle, ctypes.c_long(file.offset), size, _address(sums), _address(squares))
+    native.column_sums(file.handle, None, ctypes.c_long(file.offset), size, address_of(sums), address_of(squares))
     file.close()
     return column_moments(file.shape[0], iter([(sums, squares)]), COLUMNS)
 
@@ -111,7 +111,7 @@ def _columns(native: ctypes.CDLL, job: Job) -> tuple[np.ndarray, np.ndarray]:
 def _tiny(native: ctypes.CDLL, job: Job) -> np.ndarray:
     data = tiny_batches(job)
     result = np.empty_like(data)
-    native.tiny_batches(_address(data), _address(result), ctypes.c_long(len(data)))
+    native.tiny_batches(address_of(data), address_of(result), ctypes.c_long(len(data)))
     return result
 
 
@@ -128,6 +128,6 @@ def _prepare_memcpy(native: ctypes.CDLL) -> Callable[[Job], object]:
     def run(job: Job) -> None:
         for start in range(0, job.moved_bytes // 2, MEMCPY_BYTES):
             count = min(MEMCPY_BYTES, job.moved_bytes // 2 - start)
-            native.copy_memory(_address(source), _address(target), ctypes.c_long(count))
+            native.copy_memory(address_of(source), address_of(target), ctypes.c_long(count))
 
     return run
