@@ -202,9 +202,9 @@ def start(
         isolation=Isolation(isolate, launch_timeout_s),
     )
     _refuse_feeds(made)
-    if checkpoint is not None:
+    if request.path is not None:
         refuse_unreadable(made)
-        refuse_overwriting(made)
+        refuse_overwriting(made, request.path)
     tuner = Tuner(made, tune) if check_tune(tune) else None
     return start_run(
         made,

@@ -40,7 +40,7 @@ def check_dead_letters(graph: Graph) -> None:
     Raises:
         PlanError: naming both.
     """
-    taken = {path: (node, does) for node in graph.nodes for path, does in _files_of(node.element)}
+    taken = {path: (node, does) for node in graph.nodes for path, does in files_of(node.element)}
     for policy, node in _nodes_by_policy(graph).items():
         if policy.path is None:
             continue
@@ -64,7 +64,7 @@ def _nodes_by_policy(graph: Graph) -> dict[ErrorPolicy, Node]:
     return found
 
 
-def _files_of(element: Element) -> Iterator[tuple[str, str]]:
+def files_of(element: Element) -> Iterator[tuple[str, str]]:
     """The files that an element reads or writes, by their real paths, and which of the two it does."""
     if isinstance(element, StoredSink):
         yield os.path.realpath(element.target), "writes"
@@ -72,6 +72,6 @@ def _files_of(element: Element) -> Iterator[tuple[str, str]]:
         yield os.path.realpath(element.path), "reads"
     elif isinstance(element, SeveralSource):
         for part in element.sources:
-            yield from _files_of(part)
+            yield from files_of(part)
     elif isinstance(element, SourceView):
-        yield from _files_of(element.inner)
+        yield from files_of(element.inner)

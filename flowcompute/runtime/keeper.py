@@ -62,7 +62,7 @@ class Request:
         """
         target = freezing_path(self.path, path, "run")
         refuse_unreadable(plan)
-        refuse_overwriting(plan)
+        refuse_overwriting(plan, target)
         if self.path is None:
             # Who asks is told at once where there can be none, and the run goes on.
             CheckpointFolder.create(target, FILES).close()

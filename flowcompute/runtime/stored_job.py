@@ -20,10 +20,8 @@ from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, Pl
 from flowcompute.files import Files, shown
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.plan import Plan
+from flowcompute.planner.policies import files_of
 from flowcompute.planner.shaping import Shaping
-from flowcompute.sinks.stored import StoredSink
-from flowcompute.sources.several import SeveralSource
-from flowcompute.sources.stored import StoredSource
 from flowcompute.strategy import Mode
 
 _BELOW = "\n" + " " * 12
@@ -94,25 +92,37 @@ def check_alike(begun: Any, state: Any) -> None:
         raise ValueError(f"a {type(state).__name__}")
 
 
-def refuse_overwriting(plan: Plan) -> None:
-    """Refuse a plan that replaces a file that it reads: nobody could tell then whether the job is still the same.
+def refuse_overwriting(plan: Plan, checkpoint: str) -> None:
+    """Refuse a plan that replaces a file that it reads, or writes where its checkpoint is.
+
+    Args:
+        plan: what runs.
+        checkpoint: the path of its checkpoint.
 
     Raises:
         PlanError: naming the destination.
     """
-    read: set[str] = set()
-    for node in plan.asked.nodes:
-        if isinstance(node.element, StoredSource | SeveralSource):
-            parts = node.element.sources if isinstance(node.element, SeveralSource) else (node.element,)
-            read |= {os.path.realpath(part.path) for part in parts}
-    for node in plan.asked.nodes:
-        if isinstance(node.element, StoredSink) and os.path.realpath(node.element.target) in read:
+    files = [(node, path, does) for node in plan.asked.nodes for path, does in files_of(node.element)]
+    read = {path for _, path, does in files if does == "reads"}
+    inside = os.path.join(os.path.realpath(checkpoint), "")
+    for node, path, _ in (one for one in files if one[2] == "writes"):
+        if path in read:
+            # Nobody could tell then whether the job is still the same.
             raise PlanError(
                 "replaces a file that the job reads, and a job with a checkpoint must find its sources unchanged",
                 element=node.name,
                 site=node.element.site,
-                got=shown(node.element.path),
+                got=shown(path),
                 hint="write to another file, or leave checkpoint= out",
+            )
+        if os.path.join(path, "").startswith(inside):
+            raise PlanError(
+                "writes where the checkpoint of the job is",
+                element=node.name,
+                site=node.element.site,
+                expected="a file outside of the folder of the checkpoint",
+                got=shown(path),
+                hint="choose another path for one of them",
             )
 
 

@@ -245,6 +245,18 @@ def test_a_job_that_replaces_what_it_reads_cannot_be_resumed(x: fc.Element, tmp_
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), DATA * 2)
 
 
+@pytest.mark.parametrize("target", ["ckpt", "ckpt/y.npy"])
+def test_a_result_is_not_written_where_the_checkpoint_is(target: str, x: fc.Element, tmp_path: Path) -> None:
+    job, path = x * 2 >> fc.save(tmp_path / target, format="npy", name="out"), tmp_path / "ckpt"
+    with pytest.raises(PlanError, match=r"out: writes where the checkpoint(.|\n)*another path"):
+        job.resolve(checkpoint=path, device="numpy", progress=False)
+    with pytest.raises(PlanError, match="writes where the checkpoint"):
+        (x * 2 >> fc.save(tmp_path / "ckpt.npy")).run(
+            device="numpy", progress=False, on_batch=lambda run: run.freeze(tmp_path / "ckpt.npy")
+        )
+    assert not list(tmp_path.glob("*ckpt*"))
+
+
 @pytest.mark.parametrize("path", [5, True, "", b"x", "a\0b"])
 def test_a_checkpoint_is_a_path(path: Any, x: fc.Element) -> None:
     with pytest.raises(PlanError, match="checkpoint= is the path of a folder"):
