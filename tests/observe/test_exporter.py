@@ -112,6 +112,26 @@ def test_ports_as_they_may_be_given():
             parse_port(wrong)
 
 
+def test_every_number_is_served_under_its_name():
+    row = NodeMetrics("a", "region", 1, 2, 3, 4, 5.0, 6.0, 7.0, 8, 9.0, 10.0, 11, 12, 13)
+    progress, kept = Progress(14, 28, 15, 16.0, False, 17), Checkpoints(18, 19, age_s=20.0)
+    exporter = Exporter(0, lambda: Snapshot(Metrics({"a": row}, {}), progress, kept, "a", 21, 22, 23))
+    try:
+        page = read(exporter.port)
+    finally:
+        exporter.close()
+    names = ("items_total", "batches_total", "in_bytes_total", "out_bytes_total", "wait_in_seconds_total",
+             "busy_seconds_total", "wait_out_seconds_total", "launches_total", "device_seconds_total",
+             "compile_seconds_total", "queued_batches", "credits", "peak_bytes")  # fmt: skip
+    of_run = {"items_total": 14, "read_bytes_total": 15, "seconds": 16, "skipped_total": 17, "checkpoints_total": 18,
+              "checkpoint_age_seconds": 20, "written_bytes_total": 22, "peak_bytes": 23, "expected_items": 28,
+              "remaining_seconds": 16}  # fmt: skip
+    wanted = {(f"flowcompute_{name}", "a"): float(number) for number, name in enumerate(names, 1)}
+    wanted |= {(f"flowcompute_run_{name}", None): float(number) for name, number in of_run.items()}
+    wanted["flowcompute_run_bottleneck", "a"] = 1.0
+    assert page == wanted
+
+
 def test_labels_are_few_and_quoted():
     families = list(RunCollector(lambda: small([f'e{i}"\n\\' for i in range(MOST_ELEMENTS + 9)])).collect())
     assert max(len(family.samples) for family in families) == MOST_ELEMENTS

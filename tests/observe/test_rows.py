@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.errors import PlanError
+from flowcompute.metrics import EdgeMetrics
 from flowcompute.ring import Ring
+from flowcompute.runtime.buffers import Ledger, Pool
+from flowcompute.runtime.channel import Channel, Parcel
 from flowcompute.runtime.pass_record import PassRecord
 from flowcompute.runtime.stage_record import ComputeRecord, StageRecord, State
 
@@ -105,6 +108,31 @@ async def test_the_bottleneck_is_who_is_waited_for_not_who_is_longest_in_one_ste
     # A source that waits for what it iterates over is waited for itself.
     source.seconds[State.INPUT] = 2.0
     assert max(one.loads, key=lambda name: one.loads[name]) == "source"
+
+
+async def test_rows_and_edges_tell_queues_credits_and_bytes_of_the_moment():
+    source, sink, compute = StageRecord("source"), StageRecord("sink"), ComputeRecord("compute")
+    compute.steps = {"a": (1, 2.0)}
+    one, ledger = PassRecord([source], compute, [sink]), Ledger(0)
+    into, out = Channel(source, compute, 1), Channel(compute, sink, 1)
+    read, made = Pool(ledger, 2, 10, (3,), np.dtype("f4")), Pool(ledger, 2, 10, (), np.dtype("f4"))
+    one.edges += [(into, read), (out, made)]
+    first, second, result = read.acquire_nowait(), read.acquire_nowait(), made.acquire_nowait()
+    await into.send(Parcel(0, 10, first.array, first))
+    rows = {row.name: row for row in one.rows()}
+    assert (rows["a"].queued, rows["source"].credits, rows["source"].peak_bytes) == (1, 2, 240)
+    assert (rows["sink"].queued, rows["a"].credits, rows["a"].peak_bytes) == (0, 1, 40)
+    await out.send(Parcel(0, 10, result.array, result))
+    second.release()
+    assert one.edge_rows() == [
+        EdgeMetrics("source", "compute", 1, 1, 1, 2, 240),
+        EdgeMetrics("compute", "sink", 1, 1, 1, 2, 40),
+    ]
+    for channel, pool in one.edges:
+        channel.close()
+        assert pool.lent == 0
+        pool.close()
+    assert [edge.peak_bytes for edge in one.edge_rows()] == [240, 40]
 
 
 @given(st.integers(0, 5), st.lists(st.integers(), max_size=20))

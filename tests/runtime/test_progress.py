@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from flowcompute.metrics import Progress
+from flowcompute.metrics import Checkpoints, Progress
 from flowcompute.runtime.progress import Display, describe
 from flowcompute.runtime.record import RunRecord
 from flowcompute.runtime.starting import start
@@ -20,6 +20,14 @@ def test_one_line_says_it_all():
     assert describe(Progress(7, None, 0, 1.0, False), None) == "7 of ? items, 0 bytes/s"
     assert describe(Progress(9, 9, 90, 3.0, True), None) == "9 of 9 items (100%), 30 bytes/s, 3.0 s"
     assert describe(Progress(0, 9, 0, 0.0, False), None) == "0 of 9 items (0%), 0 bytes/s"
+
+
+def test_the_line_tells_what_was_skipped_and_how_old_the_checkpoint_is():
+    progress = Progress(items=10, total_items=20, bytes_read=0, seconds=600.0, done=False, skipped=3)
+    line = describe(progress, "tanh", Checkpoints(2, 1, age_s=41.6))
+    assert line.endswith("10:00 left, 3 skipped, busiest: tanh, checkpoint 42 s ago")
+    assert "ago" not in describe(progress, None, Checkpoints())
+    assert "ago" not in describe(Progress(20, 20, 0, 1.0, True), None, Checkpoints(2, 1, age_s=41.6))
 
 
 def test_fractions_of_nothing():
