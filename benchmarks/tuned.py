@@ -50,7 +50,7 @@ class Data:
 
     def file(self, *item: int) -> Element:
         """The same in a file that is old enough to be mapped."""
-        path = os.path.join(self.folder, f"{'x'.join(map(str, item))}.npy")
+        path = os.path.join(self.folder, f"{'x'.join(map(str, ('records', *item)))}.npy")
         if not os.path.exists(path):
             np.save(path, self._array(*item))
             os.utime(path, (1, 1))

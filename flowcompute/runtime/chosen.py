@@ -50,13 +50,18 @@ class Chosen:
         self.strategy, self.tuning = complete_strategy(plan), plan.tuning
         self._tuner = tuner
 
-    def finish(self, cancelled: Callable[[], bool], record: RunRecord) -> None:
+    def finish(self, cancelled: Callable[[], bool], record: RunRecord, *, throttled: bool = False) -> None:
         """Look at the pace of a complete run, and let the tuner try what is left.
 
         The results are there, and nothing that goes wrong now takes them away.
+
+        Args:
+            cancelled: whether to stop.
+            record: of the run.
+            throttled: whether it paused between batches, so that its pace is not the job's own.
         """
         try:
-            drift = note_pace(self.plan, pace_of(record))
+            drift = None if throttled else note_pace(self.plan, pace_of(record))
             if drift is not None:
                 note = (
                     f"a record took {drift:.2f} times as long as when this strategy was new; tune=True searches again"

@@ -70,7 +70,8 @@ class LiveTrials:
         self._space = self._space_of(plan)
         self._turn = False
         self._steps: Steps | None = None
-        self.searches: list[Search] = [self._search()]
+        self.searches: list[Search] = []
+        self._search()
         self.notes: list[str] = []
 
     @property
@@ -132,7 +133,7 @@ class LiveTrials:
         """Records take another time than they did: what was learnt may no longer hold."""
         self.notes.append(f"a record took {drift:.2f} times as long as before: searched again while the job ran")
         self._kept = replace(self._kept, **self._knobs(self.searches[-1].best))
-        self.searches.append(self._search())
+        self._search()
 
     def items_of(self, index: int, candidate: Candidate, most: int) -> int:
         """Records in a batch of a pass."""
@@ -176,9 +177,9 @@ class LiveTrials:
             space["reader_threads"] = (1, 2, 4)
         return {name: tried for name, tried in space.items() if tried and getattr(plan.pinned, name) is None}
 
-    def _search(self) -> Search:
+    def _search(self) -> None:
         default = {name: getattr(self._kept, name) for name in self._space}
-        return Climb(self._space, default, self._seed + len(getattr(self, "searches", ())))
+        self.searches.append(Climb(self._space, default, self._seed + len(self.searches)))
 
 
 class _Part(NamedTuple):

@@ -301,7 +301,8 @@ class Run(Watched):
         if self._display is not None:
             self._display.stop()
         if self._error is None:
-            self._chosen.finish(lambda: self._stop_asked, self._record)
+            throttled = self._conduct.throttle_s > 0
+            self._chosen.finish(lambda: self._stop_asked, self._record, throttled=throttled)
         try:
             self._observers.close()
         except Exception as error:  # noqa: BLE001 - a warning that was made an error, told to whoever waits

@@ -299,6 +299,9 @@ def test_what_is_kept_and_drifts_is_told_and_searched_for_again():
     assert fresh.tuning.notes == ()
     with paced(1.1e-6):
         fc.run(*job(), device="numpy", progress=False)
+    with paced(5e-6):
+        # Its pauses are not the job's.
+        assert fc.run(*job(), device="numpy", progress=False, throttle=1e-6).tuning.notes == ()
     (kept,) = StrategyStore().every()
     assert (kept.pace, kept.drift) == (Pace(1e-6, 0.01), None)
     with paced(3e-6):
