@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import operator
 import platform
 from collections.abc import Iterable, Mapping
 from types import CodeType, FunctionType, MethodType
@@ -133,6 +134,8 @@ def function_digest(function: object) -> str:
 
 
 _DEEPEST = 8
+_OPERATORS = (operator.methodcaller, operator.itemgetter, operator.attrgetter)
+"""Objects whose fields are seen by `__reduce__` alone."""
 _COMPARED_BYTES = 1 << 20
 
 
@@ -154,8 +157,13 @@ def _function_parts(function: Any, depth: int) -> Iterable[object]:
                 yield from _value_parts(cell.cell_contents, depth)
             except ValueError:
                 yield "an empty cell"
+    elif isinstance(function, _OPERATORS):
+        yield type(function).__qualname__
+        yield from _value_parts(function.__reduce__()[1:], depth)
     else:
         yield getattr(function, "__qualname__", type(function).__qualname__)
+        if hasattr(function, "__wrapped__"):
+            yield from _function_parts(function.__wrapped__, depth + 1)
         call = type(function).__call__
         if isinstance(call, FunctionType):
             yield from _function_parts(call, depth + 1)

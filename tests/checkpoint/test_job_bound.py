@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import types
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,8 @@ def test_whatever_can_be_called_has_a_digest() -> None:
     some: list[Any] = [np.sort, np.add, math.sqrt, len, Scale, lambda a: a, lambda a: a + table["b"][0]]
     some += [Scale(1), Scale(2), Scale(1).method, Scale(2).method, Scale(np.ones(3)), Scale(np.ones(4)), Scale(print)]
     some += [functools.partial(np.sort, axis=0), functools.partial(np.sort, axis=1), functools.partial(np.sort, None)]
+    some += [operator.methodcaller("clip", 0, top) for top in (1, 2)] + [operator.itemgetter(0), operator.itemgetter(1)]
+    some += [functools.cache(lambda a: a), functools.cache(lambda a: a + 1)]
     digests = [function_digest(one) for one in some]
     assert len(set(digests)) == len(digests)
     assert digests == [function_digest(one) for one in some]
