@@ -1,11 +1,23 @@
-"""The folder of the user's own in which programs and strategies are kept between runs."""
+"""The folder of the user's own in which programs and strategies are kept between runs, and its files.
+
+Processes may read and write at any moment: a file appears whole under its name or not at all. Nothing
+about a file ever fails a run: what cannot be read counts as missing, what cannot be written is not
+kept, and both are logged.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import stat
 import sys
+import tempfile
+
+TEMPORARY = "new-"
+"""How names of files begin that are being written."""
+
+_LOG = logging.getLogger(__name__)
 
 
 def cache_folder() -> str:
@@ -56,3 +68,37 @@ def distrust(status: os.stat_result, wanted: int = stat.S_IFDIR) -> str:
     if status.st_uid != os.geteuid():
         return "belongs to another user"
     return "can be written by others (chmod go-w)" if status.st_mode & 0o022 else ""
+
+
+def read_private(path: str, limit_bytes: int) -> bytes | None:
+    """What a file holds, so much of it at most; None where it is missing or could have been written by others."""
+    try:
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
+            problem = distrust(os.fstat(file.fileno()), stat.S_IFREG)
+            if not problem:
+                return file.read(limit_bytes)
+        _LOG.info("%s is not used: it %s", path, problem)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        _LOG.info("%s is not used: %s", path, error)
+    return None
+
+
+def write_private(folder: str, name: str, data: bytes) -> bool:
+    """Write a file in place of what was there; gives whether it is kept."""
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=folder)
+        with open(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, os.path.join(folder, name))
+        temporary = None
+    except OSError as error:
+        _LOG.info("%s is not kept: %s", name, error)
+        return False
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+    return True

@@ -8,13 +8,12 @@ import hashlib
 import logging
 import os
 import shutil
-import stat
 import struct
 import sys
 import tempfile
 from collections.abc import Iterator
 
-from flowcompute.cache_folder import distrust, private_folder
+from flowcompute.cache_folder import private_folder, read_private, write_private
 
 if sys.platform != "win32":
     import fcntl
@@ -54,21 +53,14 @@ class ProgramStore:
         path = self._path(key)
         if path is None:
             return None
-        try:
-            with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
-                problem = distrust(os.fstat(file.fileno()), stat.S_IFREG)
-                if problem:
-                    _LOG.info("%s is not used: it %s", path, problem)
-                    return None
-                content = _unsealed(key, file.read(LIMIT_BYTES))
-            if content is not None:
+        data = read_private(path, LIMIT_BYTES)
+        if data is None:
+            return None
+        content = _unsealed(key, data)
+        if content is not None:
+            with contextlib.suppress(OSError):
                 os.utime(path)
-                return content
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            _LOG.info("%s is not used: %s", path, error)
-            return None
+            return content
         _LOG.info("%s is damaged and is made again", path)
         self.remove(key)
         return None
@@ -79,20 +71,9 @@ class ProgramStore:
         if path is None or self.folder is None:
             return
         header = _HEADER.pack(_MAGIC, len(content), _digest(key, content))
-        temporary = None
-        try:
-            handle, temporary = tempfile.mkstemp(prefix="new-", dir=self.folder)
-            with open(handle, "wb") as file:
-                file.write(header + content)
-            os.replace(temporary, path)
-            temporary = None
-            self._trim()
-        except OSError as error:
-            _LOG.info("%s is not kept: %s", path, error)
-        finally:
-            if temporary is not None:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
+        if write_private(self.folder, os.path.basename(path), header + content):
+            with contextlib.suppress(OSError):
+                self._trim()
 
     def remove(self, key: str) -> None:
         """Forget a program."""

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from flowcompute.cache_folder import cache_folder, private_folder
+from flowcompute.cache_folder import TEMPORARY, cache_folder, private_folder
 from flowcompute.errors import PlanError
-from flowcompute.strategy.kept import TEMPORARY, read_kept, write_kept
+from flowcompute.strategy.kept import read_kept, write_kept
 from flowcompute.strategy.pace import Pace
 from flowcompute.strategy.strategy import Strategy
 from flowcompute.strategy.trial import Tuning
