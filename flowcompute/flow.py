@@ -52,6 +52,7 @@ def plan(
     *elements: Element,
     memory: int | str | None = None,
     device: Devices = "auto",
+    device_memory: int | str | None = None,
     strategy: Strategy | None = None,
     precision: Precision = "exact",
     isolate: bool = False,
@@ -65,6 +66,8 @@ def plan(
             machine's memory.
         device: "auto", "numpy", "cpu", "gpu", "gpu:1", or text that names exactly one device; or a list of such
             names (not of "numpy"): devices of one kind that share the batches.
+        device_memory: the budget on a discrete device, in bytes or as "4GiB"; by default most of its memory. Resident
+            operands (weights) that do not fit together are uploaded as kernels need them.
         strategy: knobs to pin.
         precision: "exact" keeps IEEE rounding of every operation; "fast" lets the compiler
             contract multiplications and additions; "tf32x3" lets tensor cores multiply matrices of
@@ -79,7 +82,8 @@ def plan(
         PlanError: if the job cannot be run as asked.
         SpecError: if the graph is not sound.
     """
-    return _plan(elements, memory, device, strategy, precision, isolation=Isolation(isolate, launch_timeout_s))
+    isolation = Isolation(isolate, launch_timeout_s)
+    return _plan(elements, memory, device, strategy, precision, isolation=isolation, device_memory=device_memory)
 
 
 def _plan(
@@ -94,6 +98,7 @@ def _plan(
     shaping: Shaping | None = None,
     searching: bool = False,
     isolation: Isolation | None = None,
+    device_memory: int | str | None = None,
 ) -> Plan:
     asked = _graph(elements)
     if precision not in get_args(Precision):
@@ -104,7 +109,8 @@ def _plan(
     budget = default_memory_bytes() if memory is None else parse_bytes(memory)
     isolate, limit_s = (isolation or Isolation()).checked(device)
     named = device if isinstance(device, str) else tuple(device)
-    config = Config(budget, named, precision, by_hand, resumable, isolate, limit_s)
+    on_device = None if device_memory is None else parse_bytes(device_memory, "device_memory")
+    config = Config(budget, named, precision, by_hand, resumable, isolate, limit_s, on_device)
     backend = _backend(device, asked)
     first = shaping or Shaping(backend.traits.float64, fused=backend.traits.code_shape != "numpy")
     graph = fold_selected(move_views(move_parts_to_sources(asked)), float64=first.float64)
@@ -140,6 +146,7 @@ def start(
     checkpoint_every: Every = "auto",
     memory: int | str | None = None,
     device: Devices = "auto",
+    device_memory: int | str | None = None,
     strategy: Strategy | None = None,
     precision: Precision = "exact",
     isolate: bool = False,
@@ -165,7 +172,7 @@ def start(
             the program.
         checkpoint_every: seconds, a size of what is read ("64MiB"), or "auto": as often as costs
             less than 1 % of the time, and not more often than every 10 s.
-        memory, device, strategy, precision, isolate, launch_timeout_s: as for `plan`.
+        memory, device, device_memory, strategy, precision, isolate, launch_timeout_s: as for `plan`.
         tune: False takes the strategy that was kept for such a job, or the defaults, and tries
             nothing. True looks for a better one, while the job runs and after its end, in at most
             2 % of the job's time, but measures 3 candidates however short the job is, and has 3 s to confirm
@@ -200,6 +207,7 @@ def start(
         shaping=shaping,
         searching=tune is not False,
         isolation=Isolation(isolate, launch_timeout_s),
+        device_memory=device_memory,
     )
     _refuse_feeds(made)
     if request.path is not None:
@@ -240,6 +248,7 @@ def tune_ahead(
     tune: Literal["quick", "full"] = "full",
     memory: int | str | None = None,
     device: Devices = "auto",
+    device_memory: int | str | None = None,
     precision: Precision = "exact",
 ) -> tuple[Strategy, Tuning]:
     """Find and keep a strategy for a job by rehearsals: its sources are read, its destinations see nothing.
@@ -247,7 +256,7 @@ def tune_ahead(
     Args:
         elements: the roots.
         tune: "quick" may take 10 s, "full" two minutes.
-        memory, device, precision: as for `plan`.
+        memory, device, device_memory, precision: as for `plan`.
 
     Returns:
         The strategy, complete, and how it was found.
@@ -255,7 +264,7 @@ def tune_ahead(
     Raises:
         PlanError, SpecError: as `plan`; PlanError also for a job that cannot be run twice.
     """
-    made = _plan(elements, memory, device, None, precision, searching=True)
+    made = _plan(elements, memory, device, None, precision, searching=True, device_memory=device_memory)
     _refuse_feeds(made)
     why_not = why_not_rehearsed(made)
     if why_not is not None:
@@ -268,6 +277,7 @@ def open_flow(
     mode: Mode = "reset",
     memory: int | str | None = None,
     device: Devices = "auto",
+    device_memory: int | str | None = None,
     strategy: Strategy | None = None,
     precision: Precision = "exact",
     isolate: bool = False,
@@ -284,7 +294,7 @@ def open_flow(
         elements: what is to be computed of `fc.feed` sources.
         mode: what `resolve` answers for: what came since it was last asked ("reset", which begins
             all state anew) or everything that ever came ("cumulative").
-        memory, device, strategy, precision, isolate, launch_timeout_s: as for `plan`.
+        memory, device, device_memory, strategy, precision, isolate, launch_timeout_s: as for `plan`.
         checkpoint: where `flow.freeze()` keeps what the flow holds; a flow that is opened where
             there is one goes on from it, and `flow.sent` says with which record.
         metrics, metrics_port, metrics_log, trace: as for `start`, from when the flow is opened until it is closed.
@@ -296,7 +306,17 @@ def open_flow(
     path = None if checkpoint is None else checkpoint_path(checkpoint)
     shaping = None if path is None else stored_shaping(path, FILES)
     isolation = Isolation(isolate, launch_timeout_s)
-    made = _plan(elements, memory, device, strategy, precision, by_hand=True, shaping=shaping, isolation=isolation)
+    made = _plan(
+        elements,
+        memory,
+        device,
+        strategy,
+        precision,
+        by_hand=True,
+        shaping=shaping,
+        isolation=isolation,
+        device_memory=device_memory,
+    )
     return FlowOpener(made, mode, path, observe)
 
 

@@ -28,11 +28,12 @@ from flowcompute.planner.clockwork import Made
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
-from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.plan import Clock, Pass, Plan
+from flowcompute.planner.residency import VECTOR_NUMBERS, kernels_of
 from flowcompute.planner.scan import make_scan
 from flowcompute.planner.scan_order import Carry
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
-from flowcompute.planner.transfers import VECTOR_NUMBERS, Transfers, outputs_of
+from flowcompute.planner.transfers import Transfers, outputs_of
 from flowcompute.strategy import KernelKnobs
 
 LONG_RUN_S = 2.0
@@ -62,6 +63,8 @@ class OpenCLExecutor(StepExecutor):
         self._arriving: dict[int, dict[int, np.ndarray]] = {}
         self._leaving: dict[int, np.ndarray] | None = None
         self._slot = 0
+        self._turn = 0
+        self._next_passing = _cycle(self.one_pass)
 
     def _steps(self) -> tuple[Step, ...]:
         one = self.one_pass
@@ -223,6 +226,7 @@ class OpenCLExecutor(StepExecutor):
         count, chunk, groups = division(self.plan, self.device.traits, kernel, items, blocks)
         chunk = launch or chunk
         if count:
+            self._prefetch(kernel)
             timed = self.log is not None and self.log.is_timed(step.name)
             device_s = self._launch(kernel, [*values, count, chunk, blocks, start, phase], groups, timed=timed)
             self.launches += 1
@@ -295,10 +299,26 @@ class OpenCLExecutor(StepExecutor):
             return self._memory.input(("carry", value, argument.part), self._carry(argument), fresh=True)
         if argument.period:
             return self._memory.input(("cyclic", value), self._cyclic(value), fresh=False)
+        if value in self.one_pass.passing:
+            return self._memory.input(self._ring_key(), self.array(value), fresh=True)
         fresh = stream and value in self._streamed
         if value in self.bases:
             return self._memory.input(("base", value), self.bases[value], fresh=True)
         return self._memory.input(value, self.array(value), fresh=fresh)
+
+    def _ring_key(self, ahead: int = 0) -> Hashable:
+        """The buffer of the next operand that passes through, or of one `ahead` of it."""
+        if not ahead:
+            self._turn += 1
+        return ("ring", (self._turn + ahead) % self.one_pass.ring)
+
+    def _prefetch(self, kernel: Kernel) -> None:
+        """Upload what passes through next while a kernel works."""
+        mine = [one.value for one in kernel.arguments if one.kind == "input" and one.value in self._next_passing]
+        if mine:
+            assert self._memory is not None
+            following = self._next_passing[mine[-1]]
+            self._memory.prefetch(self._ring_key(ahead=1), self.array(following))
 
     def _output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> Any:
         assert self._memory is not None
@@ -400,6 +420,14 @@ class OpenCLExecutor(StepExecutor):
             # Compiled once more for keeping, which would be felt after a short run, or for all that was tried.
             # Those are kept at exit.
             launcher.keep_programs()
+
+
+def _cycle(one_pass: Pass) -> dict[int, int]:
+    """Of each operand that passes through the one that is needed next; after the last of a batch comes the first."""
+    kernels = kernels_of(one_pass.steps)
+    read = [one.value for kernel in kernels for one in kernel.arguments if one.kind == "input" and not one.period]
+    order = [value for value in read if value in one_pass.passing]
+    return {value: order[(position + 1) % len(order)] for position, value in enumerate(order)}
 
 
 def argument_types(kernel: Kernel) -> list[np.dtype | None]:

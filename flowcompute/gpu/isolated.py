@@ -86,7 +86,7 @@ def open_launcher(device: Device, config: Config) -> Launcher:
     """
     if config.isolate:
         return IsolatedLauncher(device, config.memory_bytes, config.launch_timeout_s)
-    return LocalLauncher(device, config.memory_bytes)
+    return LocalLauncher(device, config.memory_bytes, config.device_memory_bytes)
 
 
 class Handle(NamedTuple):

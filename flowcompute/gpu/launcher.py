@@ -76,15 +76,16 @@ class LocalLauncher(Launcher):
     Args:
         device: where kernels run.
         budget_bytes: what may be allocated on the host.
+        device_bytes: what may be allocated on a discrete device; None for all that it has.
 
     Raises:
         DeviceError: if the device does not start.
     """
 
-    def __init__(self, device: Device, budget_bytes: int) -> None:
+    def __init__(self, device: Device, budget_bytes: int, device_bytes: int | None = None) -> None:
         self._device = device
         self._faults = Faults(device)
-        self.memory = memory_of(device, budget_bytes)
+        self.memory = memory_of(device, budget_bytes, device_bytes)
 
     def told(self, element: str | None = None, site: Site | None = None) -> AbstractContextManager[None]:
         """See `Faults.told`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
@@ -30,6 +31,9 @@ class Memory(ABC):
 
     def begin(self, slot: int) -> None:  # noqa: B027 - as above
         """Work on the batch that was uploaded into a slot."""
+
+    def prefetch(self, key: Hashable, array: np.ndarray) -> None:  # noqa: B027 - as above
+        """`input` will be asked for this; it may be uploaded while kernels work."""
 
     @abstractmethod
     def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
@@ -75,9 +79,9 @@ class Memory(ABC):
         """Release every buffer."""
 
 
-def memory_of(device: Device, budget_bytes: int) -> Memory:
-    """The memory that kernels of a device work on, within a host budget."""
-    return HostMemory(device) if device.traits.host_memory else DeviceMemory(device, budget_bytes)
+def memory_of(device: Device, budget_bytes: int, device_bytes: int | None = None) -> Memory:
+    """The memory that kernels of a device work on, within budgets of the host and of a discrete device."""
+    return HostMemory(device) if device.traits.host_memory else DeviceMemory(device, budget_bytes, device_bytes)
 
 
 class HostMemory(Memory):
@@ -134,15 +138,17 @@ class DeviceMemory(Memory):
     queue of its own, used by one thread at a time.
     """
 
-    def __init__(self, device: Device, budget_bytes: int) -> None:
+    def __init__(self, device: Device, budget_bytes: int, device_bytes: int | None = None) -> None:
         self._device = device
-        self._arena = DeviceArena(device)
+        self._arena = DeviceArena(device, device_bytes)
         self._transfers = Transfers(device, staging_bytes(budget_bytes))
         self._buffers: dict[Hashable, cl.Buffer] = {}
         self._current: dict[Hashable, cl.Buffer] = {}
         self._slots: dict[int, dict[Hashable, cl.Buffer]] = {}
         self._uploaded: dict[int, dict[Hashable, cl.Buffer]] = {}
         self._slot = 0
+        self._coming: dict[Hashable, tuple[np.ndarray, Future[None]]] = {}
+        self._prefetcher: ThreadPoolExecutor | None = None
         self._rooms: list[np.ndarray] = []
 
     def _buffer(self, key: Hashable, size_bytes: int, slot: int | None = None) -> cl.Buffer:
@@ -165,6 +171,18 @@ class DeviceMemory(Memory):
         self._device.upload_queue.finish()
         self._uploaded[slot][key] = buffer
 
+    def prefetch(self, key: Hashable, array: np.ndarray) -> None:
+        """Upload in a thread of its own."""
+        if self._prefetcher is None:
+            self._prefetcher = ThreadPoolExecutor(1, thread_name_prefix="flowcompute-prefetch")
+        buffer = self._buffer(key, array.nbytes)
+
+        def upload() -> None:
+            self._transfers.upload(np.ascontiguousarray(array), buffer, self._device.upload_queue)
+            self._device.upload_queue.finish()
+
+        self._coming[key] = (array, self._prefetcher.submit(upload))
+
     def begin(self, slot: int) -> None:
         """Find what was uploaded into a slot."""
         self._slot = slot
@@ -174,6 +192,11 @@ class DeviceMemory(Memory):
         """Upload the array, unless the value is on the device already."""
         if key in self._current:
             return self._current[key]
+        if key in self._coming:
+            expected, there = self._coming.pop(key)
+            there.result()
+            if expected is array:
+                return self._buffers[key]
         buffer = self._buffer(key, array.nbytes)
         self._transfers.upload(np.ascontiguousarray(array), buffer, self._device.queue)
         # What a batch has uploaded stays for its later kernels, until `forget`.
@@ -235,6 +258,11 @@ class DeviceMemory(Memory):
 
     def close(self) -> None:
         """Release the buffers."""
+        if self._prefetcher is not None:
+            # What nobody came for is of no interest, also where it failed.
+            self._prefetcher.shutdown(wait=True)
+        self._prefetcher = None
+        self._coming.clear()
         self._transfers.close()
         self._arena.close()
         self._buffers.clear()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from flowcompute.elements import Constant
 from flowcompute.elements.op import Kind
@@ -17,13 +19,17 @@ from flowcompute.planner.inlets import base_item_bytes, extra_items, most_record
 from flowcompute.planner.isolation import shared
 from flowcompute.planner.plan import Clock, MemoryPlan, Pass, SinkStage
 from flowcompute.planner.reason import Reason
+from flowcompute.planner.residency import HEADROOM, VECTOR_NUMBERS, Residency, device_budget, residency
 from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES, with_defaults
 from flowcompute.planner.sharing import alignment, why_dependent
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.storage import is_copied
-from flowcompute.planner.transfers import VECTOR_NUMBERS, Transfers, device_edges, device_residents
+from flowcompute.planner.transfers import Transfers, device_edges
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
+
+BATCH_COST_BYTES = 3 << 20
+"""What a batch costs beside its bytes, as bytes that a bus carries in that time: 60 microseconds at 55 GB/s."""
 
 IN_PLACE_BATCHES = 4
 """How many times the default batch may go by at a time where sources are read in place."""
@@ -75,8 +81,9 @@ def plan_memory(
     if not traits.host_memory:
         fixed.append(("pinned memory for transfers", staging_bytes(config.memory_bytes)))
     if config.isolate:
-        seen = [device_residents(graph, one) for one in passes]
-        fixed += [(shared(name), size) for name, size in max(seen, key=lambda lines: sum(size for _, size in lines))]
+        room = _device_room(config, traits)
+        seen = max((residency(graph, one, room) for one in passes), key=lambda one: one.size_bytes)
+        fixed += [(shared(name), size) for name, size in seen.lines]
     fixed_bytes = sum(size for _, size in fixed)
     if fixed_bytes > config.memory_bytes:
         what, size = max(fixed, key=lambda line: line[1])
@@ -104,6 +111,7 @@ def plan_memory(
     items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)
     device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
+    reasons += [reason for one in sized for reason in _passing_through(graph, one.planned)]
     memory = MemoryPlan(config.memory_bytes, host_bytes, items, device)
     return memory, tuple(one.planned for one in sized), depth
 
@@ -199,16 +207,19 @@ class _PassSizer:
         if grows and 2 * least_bytes <= room:
             # Results of unknown length get the other half.
             room //= 2
+        on_device = self._device_edges(depth)
+        self._check_device(on_device)
         low, high = 1, max(1, self._wanted(edges))
         while low < high:
             middle = (low + high + 1) // 2
-            if sum(size for _, size in self.lines(edges, middle)) <= room:
+            fits = sum(size for _, size in self.lines(edges, middle)) <= room
+            if fits and self._fits_device(on_device, middle):
                 low = middle
             else:
                 high = middle - 1
-        return self._sized(edges, low, depth)
+        return self._sized(edges, on_device, self._fewest_uploads(on_device, low))
 
-    def _sized(self, edges: list[Edge], items: int, depth: int) -> _SizedPass:
+    def _sized(self, edges: list[Edge], on_device: list[Edge], items: int) -> _SizedPass:
         granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
         if self.traits.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None:
             # Where no more than a granule fits, one device does it all.
@@ -216,15 +227,73 @@ class _PassSizer:
         items = max(granule, items // granule * granule)
         rooms = self.rooms(items)
         clocks = tuple(replace(clock, batch_items=rooms[clock.id]) for clock in self.one.clocks)
-        return _SizedPass(replace(self.one, clocks=clocks), self.lines(edges, items), self._device_lines(depth, rooms))
-
-    def _device_lines(self, depth: int, rooms: list[int]) -> tuple[tuple[str, int], ...]:
-        """What lies on a discrete device."""
+        streams = tuple(edge.line(rooms) for edge in on_device)
+        sized = replace(self.one, clocks=clocks)
         if self.traits.host_memory:
-            return ()
+            return _SizedPass(sized, self.lines(edges, items), ())
+        kept = self._residency(on_device, items)
+        sized = replace(sized, passing=kept.passing, ring=kept.ring)
+        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams))
+
+    # -- on a discrete device -------------------------------------------------------------------
+
+    def _device_edges(self, depth: int) -> list[Edge]:
+        """What grows with the batch there."""
+        if self.traits.host_memory:
+            return []
         transfers = Transfers.of(self.one, by_hand=self.config.by_hand)
-        edges = device_edges(self.graph, self.one, self.folds, transfers, -(-depth // self.traits.devices))
-        return (*device_residents(self.graph, self.one), *(edge.line(rooms) for edge in edges))
+        return device_edges(self.graph, self.one, self.folds, transfers, -(-depth // self.traits.devices))
+
+    def _fits_device(self, on_device: list[Edge], items: int) -> bool:
+        """Whether batches of so many records fit, with every operand that can passing through."""
+        if self.traits.host_memory:
+            return True
+        streams = sum(size for _, size in self.lines(on_device, items))
+        return streams + self._least.size_bytes <= _device_room(self.config, self.traits)
+
+    def _fewest_uploads(self, on_device: list[Edge], most: int) -> int:
+        """Records a batch, at most so many, for which operands that pass through cross the bus least for each record.
+
+        Smaller batches leave room for more operands to stay, but those that do not cross more often.
+        """
+        best, least = most, math.inf
+        while most >= 1 and not self.traits.host_memory:
+            kept = self._residency(on_device, most)
+            if (cost := (kept.passing_bytes + BATCH_COST_BYTES) / most) < least:
+                best, least = most, cost
+            if not kept.passing:
+                break
+            most //= 2
+        return best
+
+    def _residency(self, on_device: list[Edge], items: int) -> Residency:
+        """What stays on the device beside batches of so many records."""
+        streams = sum(size for _, size in self.lines(on_device, items))
+        return residency(self.graph, self.one, _device_room(self.config, self.traits) - streams)
+
+    @cached_property
+    def _least(self) -> Residency:
+        """Everything passes through that can."""
+        return residency(self.graph, self.one, 0)
+
+    def _check_device(self, on_device: list[Edge]) -> None:
+        """Refuse what does not fit the device in any way.
+
+        Raises:
+            PlanError: naming what takes most.
+        """
+        if self._fits_device(on_device, 1):
+            return
+        lines = (*self._least.lines, *self.lines(on_device, 1))
+        needed, (what, size) = sum(size for _, size in lines), max(lines, key=lambda line: line[1])
+        raise PlanError(
+            "the device's memory is too small for the smallest batch and the operands of one kernel",
+            element=what,
+            expected=f"at least {int(needed / HEADROOM) + 1} bytes",
+            got=f"{device_budget(self.traits.memory_bytes, self.config.device_memory_bytes)} bytes; "
+            f"{what} alone takes {size}",
+            hint="raise device_memory=, or choose another device with device=",
+        )
 
     def _wanted(self, edges: list[Edge]) -> int:
         """Records that the knob asks for, or the default."""
@@ -237,6 +306,23 @@ class _PassSizer:
         seen = max(sum(source.spec.item_bytes for source in self.one.sources), 1)
         in_place = min(IN_PLACE_BATCHES * bytes_, self.config.memory_bytes // 2) if bytes_ >= default else bytes_
         return min(wanted, in_place // seen)
+
+
+def _device_room(config: Config, traits: Traits) -> int:
+    """Bytes of a discrete device that a plan may give away."""
+    return int(device_budget(traits.memory_bytes, config.device_memory_bytes) * HEADROOM)
+
+
+def _passing_through(graph: Graph, one_pass: Pass) -> Iterator[Reason]:
+    """What crosses the bus with every batch, and how much of it."""
+    batches = "each batch"
+    if one_pass.length is not None:
+        count = -(-one_pass.length // one_pass.batch_items)
+        batches = f"each of {count} batches" if count > 1 else "the batch"
+    for value in sorted(one_pass.passing):
+        node = graph.nodes[value]
+        why = f"{node.spec.item_bytes} bytes are uploaded anew for {batches}: not all operands fit the device"
+        yield Reason("device", node.name, why)
 
 
 def _read_into_buffers(passes: tuple[Pass, ...], strategy: Strategy, traits: Traits) -> Iterator[Reason]:

@@ -106,12 +106,16 @@ class Pass:
         before: steps on resident values that run once, before the first batch.
         after: steps on resident values that run once the folds are done.
         sinks: destinations: the streams of this pass, and resident values known at its end.
+        passing: resident operands that are uploaded anew for each kernel, since not all fit the device.
+        ring: buffers on the device that these go through.
     """
 
     clocks: tuple[Clock, ...]
     before: tuple[Step, ...]
     after: tuple[Step, ...]
     sinks: tuple[SinkStage, ...]
+    passing: frozenset[int] = frozenset()
+    ring: int = 0
 
     @property
     def sources(self) -> tuple[SourceStage, ...]:

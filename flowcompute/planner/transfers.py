@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.inlets import base_item_bytes, extra_items
-from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.plan import Clock, Pass
+from flowcompute.planner.residency import kernels_of
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
-
-VECTOR_NUMBERS = 16
-"""Numbers that are repeated behind a resident operand that is read cyclically."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ def _needed(one_pass: Pass) -> set[int]:
 
 
 def _read_as_they_are(clock: Clock) -> set[int]:
-    arguments = [argument for kernel in _kernels(clock.steps) for argument in kernel.arguments]
+    arguments = [argument for kernel in kernels_of(clock.steps) for argument in kernel.arguments]
     return {argument.value for argument in arguments if argument.kind == "input" and not argument.period}
 
 
@@ -75,7 +72,7 @@ def device_edges(
     edges = []
     for clock in one_pass.clocks:
         used: dict[int, None] = {}
-        for kernel in _kernels(clock.steps):
+        for kernel in kernels_of(clock.steps):
             used |= {one.value: None for one in kernel.arguments if one.kind in ("input", "output")}
             blocks = {one.value for one in kernel.arguments if one.kind == "partial"}
             edges += [
@@ -90,19 +87,3 @@ def device_edges(
             else:
                 edges.append(Edge(node.name, node.spec.item_bytes, depth if node.id in moving else 1, clock.id, 0))
     return edges
-
-
-def device_residents(graph: Graph, one_pass: Pass) -> list[tuple[str, int]]:
-    """What a pass keeps on the device that does not grow with its batches: name and bytes."""
-    found: dict[tuple[int, str, bool], int] = {}
-    for kernel in _kernels((*one_pass.before, *one_pass.steps, *one_pass.after)):
-        for one in kernel.arguments:
-            spec = graph.nodes[one.value].spec if one.kind != "integer" else None
-            if spec is not None and one.kind in ("input", "output") and not spec.is_stream:
-                padding = VECTOR_NUMBERS if one.period else 0
-                found[one.value, one.kind, bool(one.period)] = (spec.item_numbers + padding) * spec.dtype.itemsize
-    return [(graph.nodes[i].name, size) for (i, _, _), size in found.items()]
-
-
-def _kernels(steps: Iterable[Step]) -> list[Kernel]:
-    return [step.kernel for step in steps if isinstance(step, RegionStep) and step.kernel is not None]

@@ -36,6 +36,7 @@ class Config:
         resumable: whether checkpoints are taken, so that every batch must end where any backend can go on.
         isolate: whether kernels run in a worker process.
         launch_timeout_s: how long a launch may take there; None for any time.
+        device_memory_bytes: budget on a discrete device; None for most of its memory.
     """
 
     memory_bytes: int
@@ -45,6 +46,7 @@ class Config:
     resumable: bool = False
     isolate: bool = False
     launch_timeout_s: float | None = None
+    device_memory_bytes: int | None = None
 
 
 def parse_bytes(value: int | str, option: str = "memory") -> int:

@@ -1,0 +1,137 @@
+"""Resident operands that do not fit a discrete device together pass through it: the same bits, within its budget."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.errors import DeviceError, PlanError
+from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.memory import DeviceMemory
+from tests.gpu.faulty_driver import LOST, driver_error
+from tests.gpu.shapes import gpu_shaped
+
+DRAW = np.random.default_rng(8)
+DATA = DRAW.standard_normal((2_000, 64), dtype=np.float32)
+WEIGHTS = [DRAW.standard_normal((64, 64), dtype=np.float32) / 8 for _ in range(4)]
+"""16 KiB each."""
+
+
+def network(data: np.ndarray = DATA) -> fc.Element:
+    """Four layers, and a small operand that is read cyclically."""
+    x: fc.Element = fc.source(data) + np.arange(64, dtype=np.float32)
+    for weight in WEIGHTS:
+        x = fc.maximum(x @ weight, 0)
+    return x
+
+
+def run_on_gpu(*roots: fc.Element, **options: Any) -> fc.Run:
+    with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
+        return fc.run(*roots, progress=False, strategy=fc.Strategy(batch_bytes=1 << 14), **options)
+
+
+@pytest.fixture(scope="module")
+def whole() -> fc.Run:
+    run = run_on_gpu(network())
+    assert not run.plan.passes[0].passing
+    return run
+
+
+@pytest.mark.parametrize(("budget", "passing"), [("250KiB", 3), ("150KiB", 4)])
+def test_what_does_not_fit_passes_through(whole: fc.Run, budget: str, passing: int) -> None:
+    memories: list[DeviceMemory] = []
+    made = DeviceMemory.__init__
+
+    def watch(self: DeviceMemory, *arguments: Any) -> None:
+        made(self, *arguments)
+        memories.append(self)
+
+    with mock.patch.object(DeviceMemory, "__init__", watch):
+        run = run_on_gpu(network(), device_memory=budget)
+    assert run.value.tobytes() == whole.value.tobytes()
+    [one] = run.plan.passes
+    assert len(one.passing) == passing
+    said = [reason.element for reason in run.plan.reasons if "uploaded anew for each of" in str(reason)]
+    assert len(said) == passing
+    assert "pass through x 2" in str(run.plan)
+    limit = int(budget.removesuffix("KiB")) << 10
+    assert run.plan.memory.device_bytes <= limit
+    assert max(memory._arena.peak_bytes for memory in memories) <= limit
+
+
+def test_the_next_operand_comes_while_a_kernel_works(whole: fc.Run) -> None:
+    """A launch and the upload of what the next one reads wait for each other."""
+    meeting, real = threading.Barrier(2), DeviceMemory.finish
+    prefetch, met = DeviceMemory.prefetch, []
+
+    def uploading(self: DeviceMemory, key: Any, array: np.ndarray) -> None:
+        prefetch(self, key, array)
+        assert self._prefetcher is not None
+        if not met:
+            met.append(self._prefetcher.submit(meeting.wait, 20))
+
+    def finish(self: DeviceMemory, outputs: Any) -> None:
+        if len(met) == 1:
+            met.append(meeting.wait(20))
+        real(self, outputs)
+
+    with (
+        mock.patch.object(DeviceMemory, "prefetch", uploading),
+        mock.patch.object(DeviceMemory, "finish", finish),
+    ):
+        run = run_on_gpu(network(), device_memory="150KiB")
+    assert len(met) == 2
+    assert run.value.tobytes() == whole.value.tobytes()
+
+
+def test_batches_shrink_before_a_job_is_refused(whole: fc.Run) -> None:
+    run = run_on_gpu(network(), device_memory="100KiB")
+    assert run.plan.batch_items < whole.plan.batch_items
+    assert run.value.tobytes() == whole.value.tobytes()
+
+
+def test_what_does_not_fit_in_any_way_is_refused_with_the_number() -> None:
+    few = network(DATA[:9])
+    with pytest.raises(PlanError, match="device's memory is too small") as caught:
+        run_on_gpu(few, device_memory="20KiB")
+    error = caught.value
+    assert error.element is not None
+    least = int(str(error.expected).split()[2])
+    run_on_gpu(few, device_memory=least)
+    with pytest.raises(PlanError, match="too small"):
+        run_on_gpu(few, device_memory=least - 200)
+
+
+def test_an_upload_ahead_that_fails_is_told() -> None:
+    real, calls = DeviceMemory.prefetch, []
+
+    def failing(self: DeviceMemory, key: Any, array: np.ndarray) -> None:
+        calls.append(key)
+        if len(calls) != 3:
+            real(self, key, array)
+            return
+        with mock.patch.object(self._transfers, "upload", side_effect=driver_error(LOST, "a wire")):
+            real(self, key, array)
+            assert self._prefetcher is not None
+            self._prefetcher.submit(lambda: None).result()
+
+    with (
+        mock.patch.object(DeviceMemory, "prefetch", failing),
+        mock.patch.object(Device, "give_up"),
+        pytest.raises(DeviceError, match="a wire") as caught,
+    ):
+        run_on_gpu(network(), device_memory="150KiB")
+    assert caught.value.records is not None
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("flowcompute")]
+
+
+@pytest.mark.parametrize("size", ["nothing", 0, "-1MiB"])
+def test_a_budget_that_is_none(size: Any) -> None:
+    with pytest.raises(PlanError, match="device_memory="):
+        fc.plan(fc.source(DATA) * 2, device_memory=size)
