@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.knob_table import GPU_PARTS_PER_UNIT, PARTS_PER_UNIT
 from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.steps import RegionStep
-
-GROUPS_PER_UNIT = 16
-"""Work-items for each compute unit of a CPU, when there is so much work."""
-
-GPU_GROUPS_PER_UNIT = 64
-"""As many work-groups of a GPU: more than run at once, so that those that wait keep the memory busy."""
 
 SCAN_GROUPS_PER_UNIT = 4
 """Work-groups that scan tiles at a time, for each compute unit of a GPU."""
@@ -34,10 +29,10 @@ def division(plan: Plan, traits: Traits, kernel: Kernel, items: int, blocks: int
         return items, 0, min(blocks, traits.units * (1 if cpu else SCAN_GROUPS_PER_UNIT))
     if kernel.work == "walk":
         sequences = count if kernel.notes["along"] == "items" else kernel.units
-        most = traits.units * (GROUPS_PER_UNIT if cpu else GPU_GROUPS_PER_UNIT)
+        most = traits.units * (PARTS_PER_UNIT if cpu else GPU_PARTS_PER_UNIT)
         return items, 0, max(1, min(-(-sequences // (kernel.lanes * kernel.work_group)), most))
     if not cpu:
-        most = traits.units * GPU_GROUPS_PER_UNIT
+        most = traits.units * (kernel.knobs.fold_parts or GPU_PARTS_PER_UNIT)
         lanes = (kernel.knobs.items_per_work_item or kernel.lanes) * kernel.work_group
         tiles = -(-count // kernel.tile[0]) * kernel.tile[1]
         work = {"flat": -(-count // lanes), "rows": tiles, "matmul": tiles}
@@ -46,7 +41,7 @@ def division(plan: Plan, traits: Traits, kernel: Kernel, items: int, blocks: int
     if kernel.work in ("records", "columns"):
         units = blocks * (_tiles(plan, kernel) if kernel.columns else 1)
         # Neighbouring blocks to one work-item, but enough work-items for all compute units to end together.
-        chunk = max(1, units // (traits.units * GROUPS_PER_UNIT))
+        chunk = max(1, units // (traits.units * (kernel.knobs.fold_parts or PARTS_PER_UNIT)))
         return items, chunk, -(-units // chunk)
     chunk = _chunk(plan, traits, kernel, count)
     return count, chunk, max(1, -(-count // chunk))

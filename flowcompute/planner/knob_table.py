@@ -19,18 +19,26 @@ Family = Literal["map", "numbers", "rows", "short rows", "team rows", "columns",
 CHUNK_BYTES = 64 << 10
 """What one work-item of a CPU takes: launching smaller ones costs more than it balances."""
 
+PARTS_PER_UNIT = 16
+"""Work-items for each compute unit of a CPU, when there is so much work."""
+
+GPU_PARTS_PER_UNIT = 64
+"""As many work-groups of a GPU: more than run at once, so that those that wait keep the memory busy."""
+
 _ITEMS = range(1, (1 << 24) + 1)
 _CPU_LANES = (4, 8, 16)
 _TURNS = (1, 2, 4, 8)
 _TILES = (16, 32, 64, 128)
+_PARTS = (4, 8, 16, 32, 64)
+_GPU_PARTS = (8, 16, 32, 64, 128)
 _GROUPS = (32, 64, 128, 256, 512, 1024)
 
 _TABLE: Mapping[tuple[str, Family], Mapping[str, range | tuple[int, ...]]] = {
     ("cpu", "map"): {"vector_width": _CPU_LANES, "unroll": _TURNS, "items_per_work_item": _ITEMS},
-    ("cpu", "numbers"): {"vector_width": _CPU_LANES},
+    ("cpu", "numbers"): {"vector_width": _CPU_LANES, "fold_parts": _PARTS},
     ("cpu", "rows"): {"vector_width": _CPU_LANES, "unroll": _TURNS, "items_per_work_item": _ITEMS},
     ("cpu", "short rows"): {"vector_width": _CPU_LANES, "items_per_work_item": _ITEMS},
-    ("cpu", "columns"): {"vector_width": _CPU_LANES, "unroll": _TURNS},
+    ("cpu", "columns"): {"vector_width": _CPU_LANES, "unroll": _TURNS, "fold_parts": _PARTS},
     ("cpu", "matmul"): {"tile_rows": (2, 4, 8), "tile_columns": (16, 32, 64)},
     ("gpu", "map"): {
         "vector_width": (2, 4, 8),
@@ -38,11 +46,11 @@ _TABLE: Mapping[tuple[str, Family], Mapping[str, range | tuple[int, ...]]] = {
         "work_group": _GROUPS,
         "items_per_work_item": _ITEMS,
     },
-    ("gpu", "numbers"): {"work_group": _GROUPS},
+    ("gpu", "numbers"): {"work_group": _GROUPS, "fold_parts": _GPU_PARTS},
     ("gpu", "rows"): {"work_group": _GROUPS},
     ("gpu", "team rows"): {"work_group": _GROUPS},
     ("gpu", "matmul"): {"tile_rows": _TILES, "tile_columns": _TILES},
-    ("gpu", "columns"): {"work_group": _GROUPS, "unroll": (*_TURNS, 16)},
+    ("gpu", "columns"): {"work_group": _GROUPS, "unroll": (*_TURNS, 16), "fold_parts": _GPU_PARTS},
 }
 
 _TRIED_ITEMS = {"cpu": (1 << 12, 1 << 14, 1 << 16, 1 << 18), "gpu": (4, 8, 16, 32)}
@@ -100,8 +108,10 @@ def written_turns(knobs: KernelKnobs) -> int:
 
 def _defaults(family: Family, traits: Traits) -> dict[str, int]:
     if traits.code_shape == "cpu":
-        return {"vector_width": traits.lanes, "unroll": 1, "items_per_work_item": CHUNK_BYTES // 4}
+        items = CHUNK_BYTES // 4
+        return {"vector_width": traits.lanes, "unroll": 1, "items_per_work_item": items, "fold_parts": PARTS_PER_UNIT}
     # Columns of GPUs: so many records are loaded at once.
     unroll = 8 if family == "columns" else 1
     group = min(256, traits.max_work_group)
-    return {"vector_width": 4, "unroll": unroll, "work_group": group, "items_per_work_item": 4}
+    parts = GPU_PARTS_PER_UNIT
+    return {"vector_width": 4, "unroll": unroll, "work_group": group, "items_per_work_item": 4, "fold_parts": parts}

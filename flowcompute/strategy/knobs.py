@@ -68,6 +68,7 @@ class KernelKnobs:
     unroll: int | None = knob(Range(1, 16, powers=True), "turns of the innermost loop that are written out")
     work_group: int | None = knob(Range(32, 1024, powers=True), "work-items that share local memory, on GPUs")
     items_per_work_item: int | None = knob(Range(1, 1 << 24), "numbers that one work-item takes")
+    fold_parts: int | None = knob(Range(1, 256, powers=True), "parts of a batch's folds, for each compute unit")
     tile_rows: int | None = knob(Range(2, 128, powers=True), "rows of a product that are made together")
     tile_columns: int | None = knob(Range(8, 128, powers=True), "columns of a product that are made together")
 

@@ -21,6 +21,7 @@ KNOBS = st.fixed_dictionaries(
         "unroll": st.sampled_from([1, 2, 4, 8, 16]),
         "work_group": st.sampled_from([32, 64, 128, 256, 512, 1024]),
         "items_per_work_item": st.sampled_from([1, 4, 100, 4096]),
+        "fold_parts": st.sampled_from([1, 4, 8, 64, 128]),
         "tile_rows": st.sampled_from([2, 4, 8, 32, 128]),
         "tile_columns": st.sampled_from([8, 16, 32, 128]),
     },
