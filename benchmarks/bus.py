@@ -1,18 +1,28 @@
-"""`python -m benchmarks.bus`: memory -> discrete GPU -> memory, beside PyTorch's naive and careful loops."""
+"""`python -m benchmarks.bus`: streams through a discrete GPU, beside what its wires can do and what others reach."""
 
 from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import flowcompute as fc
+from benchmarks.bus_limits import limits
+from benchmarks.bus_peers import peers
 from benchmarks.interleaved import interleaved
 from benchmarks.report import say
+from flowcompute.gpu.device import select_device
 
-CHUNK_BYTES = 64 << 20
+Jobs = dict[str, tuple[int, Callable[[], Any]]]
+"""By name the bytes that go to the device, and what brings them there."""
+
+LAYERS, WIDTH = 16, 8192
+"""Of the network whose weights pass through the device."""
 
 
 def chain(x: fc.Element) -> fc.Element:
@@ -20,77 +30,97 @@ def chain(x: fc.Element) -> fc.Element:
     return fc.nn.sigmoid(2 * x + 1) * fc.tanh(x) + x * x
 
 
-def ours(data: np.ndarray, batch_bytes: int) -> Callable[[], object]:
-    """The job as a user writes it."""
-    strategy = fc.Strategy(batch_bytes=batch_bytes)
-    return lambda: chain(fc.source(data)).resolve(device="gpu", progress=False, strategy=strategy)
+class Ours:
+    """The jobs as users write them."""
+
+    def __init__(self, device: str | list[str], gib: float, batch_bytes: int | None) -> None:
+        self.options: dict[str, Any] = {"device": device, "progress": False, "memory": "32GiB"}
+        if batch_bytes is not None:
+            self.options["strategy"] = fc.Strategy(batch_bytes=batch_bytes)
+        self.gib = gib
+
+    def streams(self, data: np.ndarray, path: Path, out: Path) -> Jobs:
+        """W1 from and to memory and files, and a fold of a file."""
+        x, y = fc.source(data), fc.open(path)
+        return {
+            "memory to memory": (data.nbytes, lambda: chain(x).resolve(**self.options)),
+            "memory to nowhere": (data.nbytes, lambda: (chain(x) >> fc.discard()).resolve(**self.options)),
+            "file to a sum": (data.nbytes, lambda: chain(y).sum().resolve(**self.options)),
+            "file to file": (data.nbytes, lambda: (chain(y) >> fc.save(out)).resolve(**self.options)),
+        }
+
+    def products(self) -> Jobs:
+        """A long half matrix times a resident one; its time beside the transfers is the GPU's."""
+        rows = int(self.gib * (1 << 30)) // (2 * 4096)
+        x = np.ones((rows, 4096), np.float16)
+        w = np.ones((4096, 4096), np.float16)
+        product = fc.source(x) @ w
+        return {"half matrix times 4096 x 4096": (x.nbytes, lambda: (product >> fc.discard()).resolve(**self.options))}
+
+    def weights(self, device_memory: str) -> Jobs:
+        """A network whose weights do not fit the device's budget together: they cross the bus with each batch."""
+        layers = [np.full((WIDTH, WIDTH), 1 / WIDTH, np.float16) for _ in range(LAYERS)]
+        y: fc.Element = fc.source(np.ones((256, WIDTH), np.float16))
+        for layer in layers:
+            y = y @ layer
+        size = sum(layer.nbytes for layer in layers)
+        options = {**self.options, "device_memory": device_memory}
+        return {f"weights through {device_memory}": (size, lambda: y.resolve(**options))}
 
 
-def chunks(data: np.ndarray) -> Iterator[slice]:
-    """Parts of the data that fit the device several times."""
-    items = CHUNK_BYTES // data.itemsize
-    for start in range(0, len(data), items):
-        yield slice(start, min(start + items, len(data)))
+def batch_cost(data: np.ndarray, device: str | list[str]) -> Jobs:
+    """The same bytes in batches of 1 MiB."""
+    x = fc.source(data)
+    options: dict[str, Any] = {"device": device, "progress": False, "strategy": fc.Strategy(batch_bytes=1 << 20)}
+    return {"memory to nowhere, batches of 1 MiB": (data.nbytes, lambda: (chain(x) >> fc.discard()).resolve(**options))}
 
 
-def torch_loops(data: np.ndarray) -> dict[str, Callable[[], object]]:
-    """What a PyTorch user writes first, and what one writes who knows the machine."""
-    import torch  # noqa: PLC0415 - a peer that need not be there
-
-    def compute(x: torch.Tensor) -> torch.Tensor:
-        return torch.sigmoid(2 * x + 1) * torch.tanh(x) + x * x
-
-    def naive() -> object:
-        return np.concatenate([compute(torch.from_numpy(data[part]).cuda()).cpu().numpy() for part in chunks(data)])
-
-    items = CHUNK_BYTES // data.itemsize
-    pinned = [(torch.empty(items, pin_memory=True), torch.empty(items, pin_memory=True)) for _ in range(3)]
-    streams = [torch.cuda.Stream() for _ in range(3)]
-
-    def careful() -> object:
-        result = np.empty_like(data)
-        waiting: list[slice | None] = [None] * 3
-        for turn, part in enumerate([*chunks(data), None, None, None]):
-            slot = turn % 3
-            before = waiting[slot]
-            if before is not None:
-                streams[slot].synchronize()
-                np.copyto(result[before], pinned[slot][1][: before.stop - before.start].numpy())
-            waiting[slot] = part
-            if part is None:
-                continue
-            size = part.stop - part.start
-            np.copyto(pinned[slot][0][:size].numpy(), data[part])
-            with torch.cuda.stream(streams[slot]):
-                made = compute(pinned[slot][0][:size].cuda(non_blocking=True))
-                pinned[slot][1][:size].copy_(made, non_blocking=True)
-        return result
-
-    return {"PyTorch, naive": naive, "PyTorch, pinned memory and three streams": careful}
+def check(device: str | list[str], data: np.ndarray) -> None:
+    """Whether the answers are right, before anything is timed."""
+    part = data[: 1 << 20]
+    wide = part.astype(np.float64)
+    made = chain(fc.source(part)).resolve(device=device, progress=False)
+    np.testing.assert_allclose(made, np.tanh(wide) / (1 + np.exp(-2 * wide - 1)) + wide * wide, rtol=1e-5, atol=1e-6)
 
 
 def main() -> None:
-    """Print GB/s read, with the results going out at the same time."""
+    """Print GB/s of what goes to the device, each job in turns with the others."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bus", description=__doc__)
+    parser.add_argument("--device", action="append", help="given again, devices share the jobs (default: gpu)")
     parser.add_argument("--gib", type=float, default=4, help="size of the input, GiB")
     parser.add_argument("--reps", type=int, default=5, help="repetitions")
-    parser.add_argument("--batch-mib", type=int, nargs="*", default=[16, 64, 256], help="batches of ours, MiB")
+    parser.add_argument("--batch-mib", type=int, help="batches of ours, MiB")
+    parser.add_argument("--device-memory", default="1GiB", help="what the network's weights pass through")
+    parser.add_argument("--folder", default="/dev/shm", help="where the files lie")
+    parser.add_argument("--only", default="", help="jobs whose name has this text")
     options = parser.parse_args()
+    names = options.device or ["gpu"]
+    device = names[0] if len(names) == 1 else names
     data = np.random.default_rng(0).standard_normal(int(options.gib * (1 << 28)), dtype=np.float32)
-    calls = {f"flowcompute, batches of {mib} MiB": ours(data, mib << 20) for mib in options.batch_mib}
-    try:
-        calls |= torch_loops(data)
-    except ImportError:
-        say("PyTorch is not here")
-    part = data[: 1 << 20]
-    made = np.asarray(ours(part, 1 << 20)())
-    wide = part.astype(np.float64)
-    np.testing.assert_allclose(made, np.tanh(wide) / (1 + np.exp(-2 * wide - 1)) + wide * wide, rtol=1e-5, atol=1e-6)
-    seconds = interleaved(calls, options.reps, untimed=1)
-    print("| program | GB/s in | spread |\n| --- | --- | --- |")
+    check(device, data)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        path, out = Path(folder, "x.npy"), Path(folder, "y.npy")
+        np.save(path, data)
+        ours = Ours(device, options.gib, options.batch_mib and options.batch_mib << 20)
+        jobs: Jobs = ours.streams(data, path, out) | ours.products() | ours.weights(options.device_memory)
+        jobs |= batch_cost(data, device)
+        jobs |= {name: (data.nbytes, call) for name, call in peers(data).items()}
+        jobs |= limits(select_device(names[0], needs_float64=False), path, out)
+        report({name: job for name, job in jobs.items() if options.only in name}, options.reps)
+
+
+def report(jobs: Jobs, reps: int) -> None:
+    """Time them in turns and print a table."""
+    seconds = interleaved({name: call for name, (_, call) in jobs.items()}, reps, untimed=1)
+    print("| job | GB/s to the device | spread |\n| --- | --- | --- |")
     for name, each in seconds.items():
-        rates = [data.nbytes / one / 1e9 for one in each]
+        rates = [jobs[name][0] / one / 1e9 for one in each]
         print(f"| {name} | {statistics.median(rates):.3g} | {min(rates):.3g} to {max(rates):.3g} |", flush=True)
+    small, whole = (seconds.get(f"memory to nowhere{tail}") for tail in (", batches of 1 MiB", ""))
+    if small and whole:
+        batches = jobs["memory to nowhere"][0] >> 20
+        cost = (statistics.median(small) - statistics.median(whole)) / batches
+        say(f"a batch of 1 MiB costs {cost * 1e6:.0f} microseconds more than its share of large ones")
 
 
 if __name__ == "__main__":
