@@ -9,6 +9,7 @@ from flowcompute.elements import Element, HostFunction
 from flowcompute.elements.letters import DeadLetters
 from flowcompute.elements.policy import ErrorPolicy
 from flowcompute.errors import PlanError
+from flowcompute.files import shown
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.sinks.stored import StoredSink
 from flowcompute.sources.iterate import IterateSource
@@ -41,19 +42,22 @@ def check_dead_letters(graph: Graph) -> None:
         PlanError: naming both.
     """
     taken = {path: (node, does) for node in graph.nodes for path, does in files_of(node.element)}
-    for policy, node in _nodes_by_policy(graph).items():
-        if policy.path is None:
-            continue
-        other, does = taken.setdefault(os.path.realpath(policy.path), (node, "writes"))
+    for node, path in letter_paths(graph):
+        other, does = taken.setdefault(path, (node, "writes"))
         if other is not node:
             raise PlanError(
                 "its dead-letter file is also a file of another element",
                 element=node.name,
                 site=node.element.site,
                 expected="a file of its own",
-                got=f"{policy.path}, which {other.name} {does}",
+                got=f"{shown(path)}, which {other.name} {does}",
                 hint="choose another name for dead_letter=",
             )
+
+
+def letter_paths(graph: Graph) -> list[tuple[Node, str]]:
+    """The real paths of dead-letter files, each with the first node whose records go there."""
+    return [(node, os.path.realpath(one.path)) for one, node in _nodes_by_policy(graph).items() if one.path is not None]
 
 
 def _nodes_by_policy(graph: Graph) -> dict[ErrorPolicy, Node]:

@@ -20,7 +20,7 @@ from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, Pl
 from flowcompute.files import Files, shown
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.plan import Plan
-from flowcompute.planner.policies import files_of
+from flowcompute.planner.policies import files_of, letter_paths
 from flowcompute.planner.shaping import Shaping
 from flowcompute.strategy import Mode
 
@@ -105,7 +105,8 @@ def refuse_overwriting(plan: Plan, checkpoint: str) -> None:
     files = [(node, path, does) for node in plan.asked.nodes for path, does in files_of(node.element)]
     read = {path for _, path, does in files if does == "reads"}
     inside = os.path.join(os.path.realpath(checkpoint), "")
-    for node, path, _ in (one for one in files if one[2] == "writes"):
+    written = [(node, path) for node, path, does in files if does == "writes"]
+    for node, path in (*written, *letter_paths(plan.asked)):
         if path in read:
             # Nobody could tell then whether the job is still the same.
             raise PlanError(

@@ -245,6 +245,14 @@ def test_a_job_that_replaces_what_it_reads_cannot_be_resumed(x: fc.Element, tmp_
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), DATA * 2)
 
 
+def test_dropped_records_are_not_written_where_the_checkpoint_is(x: fc.Element, tmp_path: Path) -> None:
+    job = fc.host(
+        np.sqrt, x, shape=(4,), dtype="float32", name="root", on_error="dead_letter", dead_letter=tmp_path / "ckpt/d"
+    )
+    with pytest.raises(PlanError, match=r"root: writes where the checkpoint(.|\n)*another path"):
+        job.resolve(checkpoint=tmp_path / "ckpt", device="numpy", progress=False)
+
+
 @pytest.mark.parametrize("target", ["ckpt", "ckpt/y.npy"])
 def test_a_result_is_not_written_where_the_checkpoint_is(target: str, x: fc.Element, tmp_path: Path) -> None:
     job, path = x * 2 >> fc.save(tmp_path / target, format="npy", name="out"), tmp_path / "ckpt"
