@@ -21,6 +21,9 @@ from flowcompute.runtime.history import StageHistory, StepsHistory
 class State(enum.Enum):
     """What a stage does at a moment."""
 
+    # Members of an enum hash their names in Python, and seconds are looked up by state twenty times a batch.
+    __hash__ = object.__hash__
+
     IDLE = "not started"
     INPUT = "waiting for input from"
     CREDIT = "waiting for a free buffer towards"
