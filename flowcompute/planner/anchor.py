@@ -34,6 +34,8 @@ def anchor_name(node: Node) -> str:
         return "a scan"
     if node.kind is Kind.VIEW:
         return node.name
+    if node.kind is Kind.ELEMENTWISE:
+        return "a stencil"
     return "attention" if node.op is ATTENTION else "a matrix product"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flowcompute.elements.nn.attention import ATTENTION
+from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel
@@ -16,6 +17,7 @@ from flowcompute.planner.lower_matmul import MatmulLowering
 from flowcompute.planner.lower_rows import lower_rows
 from flowcompute.planner.lower_scan import lower_scan
 from flowcompute.planner.lower_short_rows import lower_short_rows
+from flowcompute.planner.lower_stencil import lower_stencil
 from flowcompute.planner.lower_team_rows import lower_team_rows
 from flowcompute.planner.lower_tensor_attention import lower_tensor_attention
 from flowcompute.planner.lower_tensor_matmul import lower_tensor_matmul
@@ -43,6 +45,8 @@ def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, 
         return AttentionLowering(graph, region, traits).lower(name)
     if region.anchor is not None and is_together(graph.nodes[region.anchor]):
         return lower_together(graph, region, traits, name)
+    if region.anchor is not None and graph.nodes[region.anchor].kind is Kind.ELEMENTWISE:
+        return lower_stencil(graph, region, traits, name)
     if region.anchor is not None and is_scan(graph.nodes[region.anchor]):
         return lower_scan(graph, region, traits, name)
     if region.anchor is not None:

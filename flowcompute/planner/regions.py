@@ -19,6 +19,7 @@ from flowcompute.planner.grouping import Group, Groups
 from flowcompute.planner.prologues import Cone
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.region import Access, Layout, Region
+from flowcompute.planner.stencils import Stencil
 
 MAX_POINTERS = 16
 MAX_NODES = 300
@@ -31,8 +32,17 @@ class _Refusal(Exception):  # noqa: N818 - a decision, not an error
 
 
 class _Builder(Groups):
-    def __init__(self, graph: Graph, levels: Sequence[int], cones: Sequence[Cone], *, numbers_on_host: bool) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        levels: Sequence[int],
+        cones: Sequence[Cone],
+        stencils: Sequence[Stencil],
+        *,
+        numbers_on_host: bool,
+    ) -> None:
         super().__init__(graph, levels)
+        self.stencils = {user: stencil for stencil in stencils for user in stencil.users}
         self.cones = cones
         self.numbers_on_host = numbers_on_host
         self.reasons: list[Reason] = []
@@ -46,6 +56,9 @@ class _Builder(Groups):
             self.reasons.append(Reason("cut", node.name, reason))
             return
         stream = node.spec.is_stream or node.kind is Kind.FOLD
+        if node.id in self.stencils:
+            self._start_stencil(self.stencils[node.id])
+            return
         if node.kind in (Kind.CONTRACT, Kind.VIEW):
             self._start_anchor(node, stream)
             return
@@ -109,6 +122,21 @@ class _Builder(Groups):
         group.layouts[node.id] = _own_axes(node.spec.shape)
         group.nodes.append(node.id)
         self.group_of[node.id] = group.id
+
+    def _start_stencil(self, stencil: Stencil) -> None:
+        """Operations that read neighbours begin a kernel of their own with their border, all results at once."""
+        first = self.graph.nodes[stencil.users[0]]
+        if first.id in self.group_of:
+            return
+        group = Group(self._new_id(first), True, self.levels[first.id], first.spec.shape, anchor=first.id)
+        self.groups[group.id] = group
+        for i in stencil.inside:
+            group.reads[i] = tuple(o if o in stencil.inside else self._whole(o) for o in self.graph.nodes[i].inputs)
+            group.layouts[i] = _own_axes(self.graph.nodes[i].spec.shape)
+            group.nodes.append(i)
+            self.group_of[i] = group.id
+        for i in stencil.users:
+            self._place(group, self.graph.nodes[i], _own_axes(group.domain))
 
     def _place_cone(self, group: Group, cone: Cone) -> None:
         """What makes an operand lies on axes of its own, those of the cone's root."""
@@ -345,6 +373,7 @@ def build_regions(
     fused: Iterable[int],
     wanted: set[int],
     cones: Sequence[Cone] = (),
+    stencils: Sequence[Stencil] = (),
     *,
     numbers_on_host: bool = False,
 ) -> tuple[list[Region], list[int], list[Reason]]:
@@ -354,13 +383,14 @@ def build_regions(
         levels: for each node how many passes come before it.
         wanted: values that something outside regions takes.
         cones: what computes operands of anchors where they are loaded; not among `fused`.
+        stencils: operations that read neighbours, with their borders, which are not among `fused` either.
         numbers_on_host: fold streams of numbers on the host, where batches of any size may come:
             kernels take whole canonical blocks of them.
 
     Returns:
         The regions, ids of the folds that take records on the host, and the reason for each cut.
     """
-    builder = _Builder(graph, levels, cones, numbers_on_host=numbers_on_host)
+    builder = _Builder(graph, levels, cones, stencils, numbers_on_host=numbers_on_host)
     for i in fused:
         builder.add(graph.nodes[i])
     builder.merge_side_by_side()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from flowcompute.elements.op import Kind
@@ -12,10 +12,11 @@ from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower import lower
 from flowcompute.planner.lower_scan import why_on_host
-from flowcompute.planner.prologues import find_cones
+from flowcompute.planner.prologues import Cone, find_cones
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.region import Region
 from flowcompute.planner.regions import build_regions
+from flowcompute.planner.stencils import Stencil, find_stencils
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.planner.together import is_together, why_copied
 from flowcompute.strategy import Config, Strategy
@@ -60,16 +61,21 @@ class StepMaker:
             wanted: values that something else takes.
             entered: by clock, the values that come from other clocks as they are.
         """
-        self._together = {i for i in places if self._is_put_together_by_kernel(self.graph.nodes[i], places)}
-        cones, stored = find_cones(self.graph, places, self._together)
-        loaded = {i for cone in cones for i in cone.nodes}
+        stencils = find_stencils(self.graph, self._users, places, wanted)
+        cones, stored = self._cones(places, stencils)
+        computed = {i for cone in cones for i in cone.nodes}
+        if any(computed.intersection(stencil.users) for stencil in stencils):
+            # What a product computes as it loads it reads its operands from memory.
+            stencils = [stencil for stencil in stencils if not computed.intersection(stencil.users)]
+            cones, stored = self._cones(places, stencils)
+        loaded = {i for cone in cones for i in cone.nodes}.union(*(stencil.inside for stencil in stencils))
         nodes = [self.graph.nodes[i] for i in sorted(places) if i not in loaded]
         alone = [node for node in nodes if node.kind in (*ALONE, Kind.SCAN) and not self._is_fused(node)]
         wanted = wanted.union(*(node.inputs for node in alone)) - loaded
         levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
         fused = [node.id for node in nodes if self._is_fused(node)]
         regions, host_folds, reasons = build_regions(
-            self.graph, levels, fused, wanted, cones, numbers_on_host=self.config.by_hand
+            self.graph, levels, fused, wanted, cones, stencils, numbers_on_host=self.config.by_hand
         )
         self.reasons += [reason for reason in (*stored, *reasons) if reason not in self.reasons]
         made: dict[int, list[Step]] = {}
@@ -79,6 +85,13 @@ class StepMaker:
         for node in [*(self.graph.nodes[i] for i in host_folds), *alone]:
             made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
         return {place: _ordered(steps) for place, steps in made.items()}
+
+    def _cones(self, places: Mapping[int, int], stencils: Sequence[Stencil]) -> tuple[list[Cone], list[Reason]]:
+        """What is computed where it is loaded, of the pass or beside the borders of stencils."""
+        borders = {i for stencil in stencils for i in stencil.inside}
+        nodes = (self.graph.nodes[i] for i in places if i not in borders)
+        self._together = {node.id for node in nodes if self._is_put_together_by_kernel(node, places)}
+        return find_cones(self.graph, places, self._together)
 
     def _is_fused(self, node: Node) -> bool:
         """Whether a node is computed in a region; a scan where a kernel may carry it."""

@@ -185,14 +185,14 @@ class Together(Anchor):
                 conditions += [f"{inner} >= 0"] if before else []
                 conditions += [f"{inner} < {size}"] if after else []
             elif before or after:
-                inner = _repeated(inner, size, mode)
+                inner = repeated(inner, size, mode)
             places.append(inner)
         runs = self._whole(0)
         if self.across:
             (before, after), size = widths[-1], shape[-1]
             outside = None if mode == "constant" else 0
             left, right = (
-                None if outside is None else _repeated(f"({{0}}{shift})", size, mode)
+                None if outside is None else repeated(f"({{0}}{shift})", size, mode)
                 for shift in (f" - {before}", f" + {size}")
             )
             every = (
@@ -214,7 +214,7 @@ def _changed(node: Node) -> list[int]:
     return [node.attrs["axis"]]
 
 
-def _repeated(at: str, size: int, mode: str) -> str:
+def repeated(at: str, size: int, mode: str) -> str:
     """The index of what is repeated beyond the edges."""
     if mode == "edge":
         return f"clamp((long){at}, 0L, {size - 1}L)"

@@ -70,6 +70,11 @@ def joined(x: fc.Element) -> fc.Element:
     return fc.concat([x * 2, x[:, 1:]], axis=1) + 1
 
 
+def slope(x: fc.Element) -> fc.Element:
+    padded = fc.pad(x, ((0, 0), (1, 1)), mode="reflect")
+    return padded[:, 2:] - padded[:, :-2]
+
+
 def columns(x: fc.Element) -> list[fc.Element]:
     return [x.mean(axis=0), x * 3]
 
@@ -110,6 +115,7 @@ GRAPHS = {
     "bytes_by_dp4a": (lambda: [of_bytes()], replace(GPU, shuffles=True)),
     "layer": (lambda: [fc.maximum(rows(20) * 2, 0) @ fc.constant(np.zeros((20, 19), "f4"))], CPU),
     "padded": (lambda: [fc.pad(fc.source(np.zeros((8, 4, 21), "f4")) * 2, 1) + 1], CPU),
+    "stencil_on_a_gpu": (lambda: [slope(rows(20))], GPU),
     "scan": (lambda: [fc.cumulative_sum(numbers() * 2) + 1], CPU),
     "scan_by_looking_back": (lambda: [fc.cumulative_max(numbers())], NVIDIA),
     "recurrence": (lambda: [fc.linear_recurrence(rows(20), 1, axis=1)], CPU),

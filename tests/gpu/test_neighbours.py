@@ -32,14 +32,62 @@ def test_stencils_of_items(boundary: Any) -> None:
     u = np.random.default_rng(1).standard_normal((9, 5, 19)).astype(np.float32)
     made = fc.kernel(boundary=boundary)(spread)(fc.source(u), 0.5)
     want = expected(u, 0.5, boundary)
-    # One puts together what surrounds the items, the other reads neighbours.
-    assert len(fc.plan(*made).kernels) == 2
+    assert len(fc.plan(*made).kernels) == 1
     several = [fc.resolve(*made), fc.resolve(*made, device="numpy"), resolve_on_gpu(*made)]
     several.append(fc.resolve(*made, strategy=fc.Strategy(batch_bytes=800)))
     for got in several:
         np.testing.assert_array_equal(got[0], want[0])
         np.testing.assert_array_equal(got[1], want[1])
         assert got[0].dtype == np.float32
+
+
+def wide(u, v, *, i):
+    return u[i - 2] * 2 + u[i + 3] - v[i + 1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "dtype", "boundary"), [(4, "f4", "reflect"), (24, "f8", 5), (53, "f2", "wrap"), (37, "i4", 5)]
+)
+def test_what_surrounds_a_stencil_and_both_ends_of_rows(columns: int, dtype: str, boundary: Any) -> None:
+    rng = np.random.default_rng(columns)
+    u, v = rng.integers(-9, 9, (2, 7, columns)).astype(dtype)
+    x, y = fc.source(u), fc.source(v)
+    made = fc.kernel(boundary=boundary)(wide)(x, y) * 2 + y
+    fill = {"mode": boundary} if isinstance(boundary, str) else {"constant_values": boundary}
+    p, q = (np.pad(one, ((0, 0), (3, 3)), **fill) for one in (u, v))
+    want = (p[:, 1 : columns + 1] * 2 + p[:, 6:] - q[:, 4 : columns + 4]) * 2 + v
+    assert len(fc.plan(made).kernels) == 1
+    for got in (fc.resolve(made), fc.resolve(made, device="numpy"), *resolve_on_gpu(made, fc.constant(0))[:1]):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_where_a_border_is_more_than_index_arithmetic() -> None:
+    u = np.random.default_rng(3).integers(-9, 9, (6, 20)).astype(np.float32)
+    x, weight = fc.source(u), np.eye(20, dtype=np.float32)
+    near = fc.kernel(boundary="edge")(beside)
+    p = np.pad(u * 2, ((0, 0), (1, 1)), mode="edge")
+    want = p[:, :-2] + p[:, 2:]
+    padded = fc.pad(x * 2, ((0, 0), (1, 1)), "edge")
+    both = padded[:, :-2] + padded[:, 2:]
+    several = {
+        "its operand is computed": (near(x * 2), want, 2),
+        "a reduction follows": (near(x * 2).sum(axis=1), want.sum(1), 3),
+        "a product computes what it loads": (near(x * 2) @ weight, want, None),
+        "written by hand": (both, want, 2),
+        "the border is asked for as well": ((both, padded), (want, p), None),
+        "another one sees other numbers": (
+            (both, padded[:, 1:-1] + 1, padded[:, ::2]),
+            (want, u * 2 + 1, p[:, ::2]),
+            None,
+        ),
+    }
+    for name, (made, wanted, kernels) in several.items():
+        roots = made if isinstance(made, tuple) else (made,)
+        values = wanted if isinstance(made, tuple) else (wanted,)
+        assert kernels is None or len(fc.plan(*roots).kernels) == kernels, name
+        for device in ("cpu", "numpy"):
+            for got, value in zip(fc.resolve(*roots, fc.constant(0), device=device)[:-1], values, strict=True):
+                np.testing.assert_array_equal(got, value, err_msg=name)
 
 
 @pytest.mark.parametrize("boundary", ["edge", "reflect", 0, 7.5])
@@ -133,6 +181,10 @@ def test_what_does_not_fit_is_refused() -> None:
 
     with pytest.raises(fc.KernelError, match="cannot be called by another kernel"):
         calling(x)
+
+
+def beside(u, *, i):
+    return u[i - 1] + u[i + 1]
 
 
 def pair(a, b, *, i):
