@@ -153,11 +153,13 @@ class OpenCLExecutor(StepExecutor):
             return super().begin_scan(step, scan)
 
     def _told(self, step: Step) -> AbstractContextManager[None]:
-        """Errors name the step, and the user's line: that of a kernel of theirs, else of what the region ends in."""
+        """Errors name the step and its line; where it holds one kernel of the user's, that one."""
         assert self._launcher is not None
         nodes = [step.node] if isinstance(step, NodeStep) else [self.nodes[i] for i in step.region.nodes]
         own = [node for node in nodes if isinstance(node.op, UserOp | SourceOp)]
-        return self._launcher.told(step.name, (own or nodes)[-1].element.site)
+        if len({id(node.element) for node in own}) == 1:
+            return self._launcher.told(own[0].name, own[0].element.site)
+        return self._launcher.told(step.name, nodes[-1].element.site)
 
     def _told_of(self, value: int) -> AbstractContextManager[None]:
         """Errors name the element of a value that crosses the bus."""
@@ -199,9 +201,10 @@ class OpenCLExecutor(StepExecutor):
             self._compute(step, outputs, items)
 
     def make_room(self) -> None:
-        """Give back the buffers of streams, and of what kernels make of them; nothing of the batch in hand is late."""
+        """Give back the buffers of streams, and of what kernels make of them; nothing of the slice in hand is late."""
         assert self._memory is not None
-        if self._leaving is not None:
+        # What a root clock has made waits for its download, while others make something of it.
+        if self._leaving is not None and self._clock is not None and self._clock.is_root:
             self._leaving.clear()
             self._leaving = None
             self._memory.drop(self._slot)

@@ -148,7 +148,7 @@ class StepExecutor(Executor):
         self, clock: Clock, start: int, items: int, arrays: Arrays, outputs: Mapping[int, np.ndarray]
     ) -> Iterator[Slice]:
         """A batch of a clock in slices that the device has room for, usually one."""
-        done = 0
+        done, failed = 0, (0, 0)
         while True:
             stop = min(items, done + self._most.get(clock.id, items))
             mine = {value: array[done:stop] for value, array in outputs.items()}
@@ -162,32 +162,39 @@ class StepExecutor(Executor):
             except DeviceFullError as error:
                 for undo in take_back:
                     undo()
-                self._take_less(clock, stop - done, error)
+                self._take_less(clock, (start + done, start + stop), error, again=failed == (done, stop))
+                failed = done, stop
                 continue
             yield start + done, start + stop, values
             done = stop
             if done == items:
                 return
 
-    def _take_less(self, clock: Clock, items: int, error: DeviceFullError) -> None:
-        """There was no room for so many records: smaller slices of this clock from now on.
+    def _take_less(self, clock: Clock, records: tuple[int, int], error: DeviceFullError, *, again: bool) -> None:
+        """There was no room for a slice of a clock: smaller ones from now on, and nothing beside them.
+
+        Few records, as at the end of a batch, are first tried again with nothing beside them.
 
         Raises:
-            DeviceFullError: if that was the smallest slice.
+            DeviceFullError: if that was the smallest slice, and the second time.
         """
-        name = self.plan.backend.traits.name
-        if items <= clock.granule:
-            raise DeviceFullError(
-                f"device {name} has no room for the smallest batch",
-                element=error.element,
-                site=error.site,
-                records=error.records,
-                expected=f"room for {items} records at a time",
-                got="; ".join(filter(None, (error.message, error.got))),
-                hint="free memory of the device, or choose another one with device=",
-            ) from error
-        less = max(clock.granule, items // 2 // clock.granule * clock.granule)
-        note = f"no room on {name} for {items} records of {error.element} at a time: {less} from there on"
+        name, items = self.plan.backend.traits.name, records[1] - records[0]
+        most = self._most.get(clock.id, clock.batch_items)
+        less, then = most, "nothing beside them from there on"
+        if again or clock.granule < items == most:
+            if items <= clock.granule:
+                raise DeviceFullError(
+                    f"device {name} has no room for the smallest batch",
+                    element=error.element,
+                    site=error.site,
+                    records=records,
+                    expected=f"room for {items} records at a time",
+                    got="; ".join(filter(None, (error.message, error.got))),
+                    hint="free memory of the device, or choose another one with device=",
+                ) from error
+            less = max(clock.granule, items // 2 // clock.granule * clock.granule)
+            then = f"{less} from there on"
+        note = f"no room on {name} for {items} records of {error.element} at a time: {then}"
         if clock.id not in self._notes:
             warnings.warn(f"{note} ({error.got})", DeviceWarning, stacklevel=2)
         self._most[clock.id], self._notes[clock.id] = less, note
@@ -305,7 +312,12 @@ class StepExecutor(Executor):
             if isinstance(step, RegionStep):
                 specs = {i: self.nodes[i].spec for i in step.region.outputs}
                 made = {i: np.empty(spec.shape, spec.dtype) for i, spec in specs.items()}
-                self.run_region(step, made, 1)
+                try:
+                    self.run_region(step, made, 1)
+                except DeviceFullError:
+                    # Beside what streams have left there; it depends on none of it.
+                    self.make_room()
+                    self.run_region(step, made, 1)
                 self.resident.update(made)
             else:
                 self.resident[step.node.id] = self._alone_once(step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -82,6 +83,26 @@ class FaultyDriver:
         if index == self._fail_at:
             self._broken = self._lost
             raise driver_error(self._code, name)
+
+
+class FlakyDriver(FaultyDriver):
+    """A driver that finds no room now and then, a few times.
+
+    Args:
+        seed: which calls fail.
+        times: how many; never two in a row.
+    """
+
+    def __init__(self, seed: int, times: int = 4) -> None:
+        super().__init__()
+        self._random, self._times, self._last = random.Random(seed), times, -1
+
+    def _step(self, name: str, arguments: tuple[Any, ...]) -> None:
+        super()._step(name, arguments)
+        at = len(self.calls)
+        if self._times and at - self._last > 1 and self._random.random() < 0.03:
+            self._times, self._last = self._times - 1, at
+            raise driver_error(FULL, name)
 
 
 def _size(arguments: tuple[Any, ...]) -> int:
