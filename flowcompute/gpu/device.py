@@ -109,6 +109,13 @@ class Device:
                 self._made.clear()
                 self.programs.clear()
 
+    def finish(self) -> None:
+        """Wait for everything that was asked of it, in all of its queues."""
+        with self._lock:
+            queues = [made for made in self._made.values() if isinstance(made, cl.CommandQueue)]
+        for queue in queues:
+            queue.finish()
+
     def is_given_up(self, context: cl.Context) -> bool:
         """Whether this is no longer the device's context."""
         return self._made.get("context") is not context

@@ -84,11 +84,14 @@ class Faults:
         )
 
     def _answers(self) -> bool:
-        """Whether the context is still good: errors of room are also what a broken one gives, but then for ever."""
+        """Whether the context is still good: errors of room are also what a broken one gives, but then for ever.
+
+        What had begun has then ended, so that what is tried again meets nobody.
+        """
         if self._device.is_given_up(self._context):
             return False
         try:
-            self._device.queue.finish()
+            self._device.finish()
         except cl.Error:
             return False
         return True

@@ -40,6 +40,7 @@ class _Share(OpenCLExecutor):
         if device.traits.host_memory:
             # Computed where it lies.
             self._transfers = replace(self._transfers, ahead=frozenset(), late=frozenset())
+        self.full: DeviceFullError | None = None
         self._uploading, self._computing, self._downloading = threading.Lock(), threading.Lock(), threading.Lock()
 
     def serve(self, owner: OpenCLExecutor, *, tunes: bool) -> None:
@@ -73,9 +74,10 @@ class _Share(OpenCLExecutor):
         try:
             clock = self.one_pass.clocks[batch.clock]
             values = self.run_steps(clock, batch.start, batch.items, dict(batch.arrays), outputs)
-        except DeviceFullError:
+        except DeviceFullError as error:
             self.make_room()
             self._arriving.pop(batch.seq)
+            self.full = error
             return None
         finally:
             self._leaving = None
@@ -151,6 +153,10 @@ class SharedExecutor(OpenCLExecutor):
         """Go on with what a device has computed, or compute it here."""
         share, _, computed = self._taken.get(batch.seq, (None, 0, None))
         self._given = None if share is None or computed is None else (share, computed)
+        if share is not None and share.full is not None:
+            # Keys of clocks are not negative.
+            note = f"one of {self.plan.backend.traits.name} had no room for a batch: the first computes what finds none"
+            self.note(-1, note, share.full)
         try:
             return super().process(batch, outputs)
         finally:

@@ -150,7 +150,7 @@ class StepExecutor(Executor):
         """A batch of a clock in slices that the device has room for, usually one."""
         done, failed = 0, (0, 0)
         while True:
-            stop = min(items, done + self._most.get(clock.id, items))
+            stop = done + _even(items - done, self._most.get(clock.id, items), clock.granule)
             mine = {value: array[done:stop] for value, array in outputs.items()}
             self._offset = done
             take_back: list[Callable[[], None]] = []
@@ -195,11 +195,16 @@ class StepExecutor(Executor):
             less = max(clock.granule, items // 2 // clock.granule * clock.granule)
             then = f"{less} from there on"
         note = f"no room on {name} for {items} records of {error.element} at a time: {then}"
-        if clock.id not in self._notes:
-            warnings.warn(f"{note} ({error.got})", DeviceWarning, stacklevel=2)
-        self._most[clock.id], self._notes[clock.id] = less, note
-        self.notes = tuple(self._notes.values())
+        self._most[clock.id] = less
+        self.note(clock.id, note, error)
         self.make_room()
+
+    def note(self, about: int, note: str, error: DeviceFullError) -> None:
+        """Say what is done otherwise than planned: what is newest about something, and a warning the first time."""
+        if about not in self._notes:
+            warnings.warn(f"{note} ({error.got})", DeviceWarning, stacklevel=2)
+        self._notes[about] = note
+        self.notes = tuple(self._notes.values())
 
     def _run_batch(
         self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
@@ -406,6 +411,14 @@ def _scan_in(step: Step) -> int:
     if isinstance(step, NodeStep):
         return step.node.id
     return -1 if step.region.anchor is None else step.region.anchor
+
+
+def _even(items: int, most: int, granule: int) -> int:
+    """Of how many records the first slice is where all are about equal: a small rest would cost as much as a slice."""
+    if items <= most:
+        return items
+    each = -(-items // -(-items // most))
+    return -(-each // granule) * granule
 
 
 def _sliced(clock: Clock, arrays: Arrays, begin: int, stop: int) -> Arrays:

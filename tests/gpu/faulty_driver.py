@@ -90,7 +90,7 @@ class FlakyDriver(FaultyDriver):
 
     Args:
         seed: which calls fail.
-        times: how many; never two in a row.
+        times: how many; those that follow one are good, as they look whether the device is.
     """
 
     def __init__(self, seed: int, times: int = 4) -> None:
@@ -100,7 +100,7 @@ class FlakyDriver(FaultyDriver):
     def _step(self, name: str, arguments: tuple[Any, ...]) -> None:
         super()._step(name, arguments)
         at = len(self.calls)
-        if self._times and at - self._last > 1 and self._random.random() < 0.03:
+        if self._times and at - self._last > 8 and self._random.random() < 0.03:
             self._times, self._last = self._times - 1, at
             raise driver_error(FULL, name)
 

@@ -14,6 +14,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements import Element
+from flowcompute.gpu._cl import cl
 from flowcompute.gpu.device import Device
 from flowcompute.runtime.starting import start
 from tests.gpu.faulty_driver import FULL, LOST, REFUSED, RESOURCES, FaultyDriver, FlakyDriver
@@ -167,6 +168,19 @@ def test_a_poisoned_context_that_claims_to_be_full_is_lost(tmp_path: Path) -> No
     ):
         run_two_kernels(tmp_path / "y.npy")
     assert type(caught.value) is fc.DeviceError
+
+
+def test_what_had_begun_has_ended_before_it_is_tried_again() -> None:
+    """Also in the queue of launches that are timed."""
+    job = fc.source(DATA) * 3
+    with FaultyDriver() as sound:
+        resolve_on_gpu(job)
+    at = sound.calls.index("wait")
+    with FaultyDriver(at) as driver, pytest.warns(fc.DeviceWarning):
+        assert np.array_equal(resolve_on_gpu(job)[0], DATA * 3)
+    queues = [one for one in gpu_shaped().device._made.values() if isinstance(one, cl.CommandQueue)]
+    assert len(queues) > 1
+    assert driver.calls[at + 1 : at + 1 + len(queues)] == ["finish"] * len(queues)
 
 
 def test_a_launch_that_is_refused_is_the_kernels_error(tmp_path: Path) -> None:
