@@ -147,9 +147,9 @@ def main() -> None:
     parser.add_argument("--memory", default="512MiB")
     parser.add_argument("--regret", action="store_true", help=f"all candidates of {', '.join(REGRET)} too")
     parser.add_argument("--rounds", type=int, default=12, help="of these")
+    parser.add_argument("--cpu-time", action="store_true", help="these in seconds of the processor")
     parser.add_argument("--batch", type=int, default=16, help="MiB of these")
     options = parser.parse_args()
-    options.cpu_time = False
     found: dict[str, list[Tuned]] = {name: [] for name in options.names}
     with tempfile.TemporaryDirectory() as folder:
         os.environ["FLOWCOMPUTE_CACHE"] = os.path.join(folder, "cache")

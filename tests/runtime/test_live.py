@@ -23,11 +23,13 @@ from flowcompute.runtime.cuts import Cuts
 from flowcompute.runtime.live import LiveTrials
 from flowcompute.runtime.tuning import Tuner
 from flowcompute.strategy.pace import LEAST_PARTS, DriftWatch, Pace
+from tests.properties.cases import cases
 from tests.runtime.changing import Changing, run_changing
 
 DATA = np.random.default_rng(1).standard_normal((6000, 8), dtype=np.float32)
 
 
+@cases(40)
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(2, 3), st.randoms())
 def test_all_readers_of_a_clock_cut_at_the_same_records(sizes, readers, random):
     cuts, ends = Cuts(9), [[0] for _ in range(readers)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -277,14 +278,15 @@ def test_a_tuned_run_begins_with_what_is_kept_and_holds_the_default_against_it(b
 
 
 def test_kernels_begin_with_what_is_kept_and_the_default_is_tried_first():
-    with mock.patch.object(KernelTrials, "_ratio", ratios(lambda knobs: knobs.get("unroll") == 8)):
-        fc.run(*job(), device="cpu", tune="quick", progress=False)
-    with mock.patch.object(KernelTrials, "_ratio", ratios(lambda knobs: False)):
-        run = fc.run(*job(), device="cpu", tune="quick", progress=False)
-    assert run.strategy.kernels[0][1].unroll == 8
-    tried = [trial.knobs for trial in run.tuning.tried if trial.where == "k0"]
-    assert tried[0] == "unroll=1"
-    assert fc.plan(*job(), device="cpu").passes[0].kernels[0].knobs.unroll == 8
+    default, kept = fc.plan(*job(), device="cpu"), fc.plan(*job(), device="cpu", strategy=fc.Strategy(unroll=8))
+    (step,) = [step for step in kept.steps if isinstance(step, RegionStep)][:1]
+    clock = Seconds()
+    trials = KernelTrials(replace(kept, pinned=fc.Strategy()), Budget("quick", clock), 1, default)
+    assert trials.launched(step, Device(clock, lambda knobs: 0.001)) is None
+    assert next(iter(trials.searches[step.kernel.name].ratios)) == (("unroll", 1),)
+    better = KernelTrials(replace(kept, pinned=fc.Strategy()), Budget("quick", clock), 1, default)
+    adopted = better.launched(step, Device(clock, lambda knobs: 0.001 if knobs.unroll == 1 else 0.002))
+    assert adopted.knobs == default.passes[0].kernels[0].knobs
 
 
 def paced(record_s):
