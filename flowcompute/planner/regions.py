@@ -326,11 +326,15 @@ class _Builder(Groups):
     def _try_beside(self, a: Group, b: Group) -> None:
         shared = set(self.external(a)) & set(self.external(b))
         streamed = {i for i in shared if self.graph.nodes[i].spec.is_stream}
-        if a.anchor is not None or b.anchor is not None:
-            return
         if (a.stream, a.level, a.domain) != (b.stream, b.level, b.domain) or not streamed:
             return
         names = (self.title(a), self.title(b))
+        if a.anchor is not None or b.anchor is not None:
+            called = anchor_name(self.graph.nodes[(b.anchor if a.anchor is None else a.anchor) or 0])
+            if not self.reaches([], self.external(a) + self.external(b), {a.id, b.id}):
+                text = f"reads what {names[0]} reads once more: {called} walks it in a way of its own"
+                self.reasons.append(Reason("cut", names[1], text))
+            return
         if a.reduced and b.reduced and a.reduced != b.reduced:
             self.reasons.append(Reason("cut", names[1], f"reduces other axes than {names[0]}"))
             return

@@ -308,3 +308,17 @@ def test_numbers_beside_rows_are_the_same_in_one_kernel() -> None:
         for got, wanted in zip(made, on_host, strict=True):
             assert got.dtype == wanted.dtype
             np.testing.assert_array_equal(got, wanted)
+
+
+def test_what_stands_beside_a_scan_or_product_is_read_again_and_the_plan_says_so() -> None:
+    x = fc.source(np.ones((50, 8), np.float32))
+    for made, called in (
+        (fc.cumulative_sum(x, axis=0), "a scan"),
+        (x @ np.ones((8, 8), np.float32), "a matrix product"),
+    ):
+        plan = fc.plan(made, x.max(axis=0))
+        assert len(plan.kernels) == 2
+        assert [reason.element for reason in plan.reasons if f"{called} walks it in a way of its own" in reason.text]
+        # What needs the other's result is no matter of reading twice.
+        after = fc.plan(made, x - made.max(axis=1, keepdims=True))
+        assert not [reason for reason in after.reasons if "once more" in reason.text]
