@@ -85,7 +85,7 @@ def open_launcher(device: Device, config: Config) -> Launcher:
         DeviceError: if the device or the worker does not start.
     """
     if config.isolate:
-        return IsolatedLauncher(device, config.memory_bytes, config.launch_timeout_s)
+        return IsolatedLauncher(device, config)
     return LocalLauncher(device, config.memory_bytes, config.device_memory_bytes)
 
 
@@ -210,15 +210,14 @@ class IsolatedLauncher(Launcher):
 
     Args:
         device: where kernels run.
-        budget_bytes: what may be allocated on the host.
-        launch_timeout_s: how long a launch may take; None for any time.
+        config: what may be allocated on the host and on the device, and how long a launch may take.
 
     Raises:
         DeviceError: if the worker or the device does not start.
     """
 
-    def __init__(self, device: Device, budget_bytes: int, launch_timeout_s: float | None) -> None:
-        self._limit_s = launch_timeout_s
+    def __init__(self, device: Device, config: Config) -> None:
+        self._limit_s = config.launch_timeout_s
         self._worker = Worker(device.traits.name)
         self.memory = IsolatedMemory(self._worker)
         handles = [one.handle for one in all_devices()]
@@ -230,7 +229,8 @@ class IsolatedLauncher(Launcher):
                     "kind": device.traits.kind,
                     "host_memory": device.traits.host_memory,
                     "options": list(device.build_options),
-                    "budget": budget_bytes,
+                    "budget": config.memory_bytes,
+                    "device_budget": config.device_memory_bytes,
                 }
             )
         except BaseException:

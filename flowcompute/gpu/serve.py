@@ -81,13 +81,21 @@ class _Server:
             self._segments.pop(key, None)
         return None
 
-    def _open(self, position: int, kind: str, host_memory: bool, options: list[str], budget: int) -> dict[str, Any]:
+    def _open(
+        self,
+        position: int,
+        kind: str,
+        host_memory: bool,
+        options: list[str],
+        budget: int,
+        device_budget: int | None,
+    ) -> dict[str, Any]:
         device = copy.copy(all_devices()[position])
         assert device.traits.kind == kind, "the drivers list other devices here"
         device.traits = dataclasses.replace(device.traits, host_memory=host_memory)
         device.build_options = tuple(options)
         self._in_place = host_memory
-        self._launcher = LocalLauncher(device, budget)
+        self._launcher = LocalLauncher(device, budget, device_budget)
         return {}
 
     def _map(self, file: int, key: int, size: int) -> None:
