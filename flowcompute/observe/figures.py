@@ -25,7 +25,7 @@ _ROOFS = (("#444", "solid"), ("#444", "dash"), ("#444", "dot"), ("#444", "dashdo
 _OUTCOMES = {
     "kept": _DEVICE,
     "within the noise": "#8fa6c1",
-    "not confirmed": "#8fa6c1",
+    "not confirmed": "#d9b44a",
     "not better": "#c9d3df",
     "failed": "#b02a37",
 }
@@ -229,7 +229,9 @@ def trials(tried: Sequence[Mapping[str, Any]]) -> Figure | None:
     """What each candidate of the tuner gained or lost; None where nothing was tried."""
     if not tried:
         return None
-    names = [f"{one['where']}  {one['knobs']}" for one in tried]
+    # What was tried while the job ran, and again after its end, has a bar for each.
+    plain = [f"{one['where']}  {one['knobs']}" for one in tried]
+    names = [f"{name} ({n})" if (n := plain[: i + 1].count(name)) > 1 else name for i, name in enumerate(plain)]
     gains = [100 * one["gain"] for one in tried]
     lowest, highest = min(*gains, -5.0), max(*gains, 5.0)
     data = [

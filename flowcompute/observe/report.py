@@ -21,6 +21,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fafaf8; m
 h1 { font-size: 24px; margin: 0 0 4px } h2 { font-size: 17px; margin: 34px 0 2px }
 p { margin: 0 0 8px; color: #555 } .figure, .graph { background: #fff; border: 1px solid #e4e4e0; border-radius: 8px;
 padding: 10px; margin-top: 8px; overflow-x: auto }
+.figure[id] { overflow: hidden }
 .cards { display: flex; flex-wrap: wrap; gap: 10px; margin: 18px 0 }
 .card { background: #fff; border: 1px solid #e4e4e0; border-radius: 8px; padding: 8px 14px } .card b { display: block;
 font-size: 19px; font-weight: 600 } .card span { color: #666; font-size: 13px }

@@ -124,6 +124,7 @@ class Tags(HTMLParser):
 TRIED = [
     {"where": "run", "knobs": "depth=4", "gain": -3.5, "noise": None, "pairs": 1, "outcome": "not better"},
     {"where": "k0", "knobs": "unroll=2", "gain": 0.25, "noise": 0.02, "pairs": 9, "outcome": "kept"},
+    {"where": "run", "knobs": "depth=4", "gain": -0.5, "noise": None, "pairs": 1, "outcome": "not better"},
 ]
 
 
@@ -150,6 +151,7 @@ def test_every_figure_is_whole_and_has_its_place(trace):
     assert limit["y"][0] == pytest.approx(limit["x"][0] * 1e9)
     assert regions["text"] == ["sum"]
     assert regions["x"] == [pytest.approx(4 * (EXP_COST + 1) / 20)]
+    assert drawn["trials"]["layout"]["yaxis"]["categoryarray"] == ["run  depth=4 (2)", "k0  unroll=2", "run  depth=4"]
     # What takes four times as long does not squeeze the others to nothing.
     assert drawn["trials"]["layout"]["xaxis"]["range"][0] >= -110
     assert "<td>float32</td>" in page
