@@ -136,6 +136,10 @@ class TunedBackend(Backend):
         """See `Backend.source_text`."""
         return self._backend.source_text(kernel)
 
+    def prepare(self, plan: Plan) -> None:
+        """See `Backend.prepare`."""
+        self._backend.prepare(plan)
+
     def measure(self, room_bytes: int) -> Limits | None:
         """See `Backend.measure`."""
         return self._backend.measure(room_bytes)

@@ -320,6 +320,12 @@ def test_what_is_kept_and_drifts_is_told_and_searched_for_again():
     assert (kept.strategy.depth, kept.pace, kept.drift) == (2, None, None)
 
 
+def test_a_tuned_job_compiles_before_its_checkpoint_appears(tmp_path):
+    with mock.patch.object(OpenCLBackend, "prepare") as prepare:
+        fc.run(*job(), device="cpu", tune=True, progress=False, checkpoint=tmp_path / "kept", throttle=1e-9)
+    prepare.assert_called_once()
+
+
 def test_the_pace_of_a_run_is_that_of_its_batches():
     run = fc.run(*job(), device="numpy", progress=False, strategy=fc.Strategy(batch_bytes=4000))
     pace = pace_of(run._record)
