@@ -52,7 +52,7 @@ class Worker:
         self._channel.settimeout(_LOOK_S)
         self._process: subprocess.Popen[bytes] | None = None
         self._ended: str | None = None
-        started: queue.SimpleQueue[subprocess.Popen[bytes] | OSError] = queue.SimpleQueue()
+        started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception] = queue.SimpleQueue()
         # The kernel's signal comes when the starting thread ends: this one lives as long as the worker.
         self._keeper = threading.Thread(
             target=_keep, args=(theirs.fileno(), started), name="flowcompute-isolated", daemon=True
@@ -60,7 +60,7 @@ class Worker:
         self._keeper.start()
         process = started.get()
         theirs.close()
-        if isinstance(process, OSError):
+        if isinstance(process, Exception):
             self.close()
             raise DeviceError(f"the worker process of {name} does not start: {process}") from process
         self._process = process
@@ -145,10 +145,10 @@ class Worker:
             self._keeper.join()
 
 
-def _keep(handle: int, started: queue.SimpleQueue[subprocess.Popen[bytes] | OSError]) -> None:
+def _keep(handle: int, started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception]) -> None:
     """Start the worker and stay until it has ended."""
-    arguments = [json.dumps(sys.path), str(handle), str(os.getpid())]
     try:
+        arguments = [json.dumps([str(place) for place in sys.path]), str(handle), str(os.getpid())]
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and text
             [sys.executable, "-c", _START, *arguments],
             stdin=subprocess.DEVNULL,
@@ -156,7 +156,7 @@ def _keep(handle: int, started: queue.SimpleQueue[subprocess.Popen[bytes] | OSEr
             # Ctrl-C in a terminal is for us: the worker ends when we let it.
             process_group=0,
         )
-    except OSError as error:
+    except Exception as error:  # noqa: BLE001 - told by who waits for it
         started.put(error)
         return
     started.put(process)

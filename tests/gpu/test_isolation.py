@@ -25,7 +25,7 @@ from flowcompute.gpu.messages import receive, send
 from flowcompute.gpu.worker import Worker
 from flowcompute.runtime.starting import start
 from tests.gpu.shapes import plan_for_gpu
-from tests.gpu.test_faults import MEMORY, same, some_of_everything
+from tests.gpu.test_faults import DATA, MEMORY, same, some_of_everything
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs memory without a name")
 
@@ -56,7 +56,7 @@ def nothing_is_left() -> Iterator[None]:
     assert "memfd:flowcompute" not in Path("/proc/self/maps").read_text()
 
 
-def test_the_same_bits_in_the_bytes_that_were_planned(tmp_path: Path) -> None:
+def test_the_same_bits_in_the_bytes_that_were_planned() -> None:
     expected = fc.resolve(*some_of_everything(), memory=MEMORY, device="cpu")
     sizes: dict[object, int] = {}
     room = IsolatedMemory._room
@@ -66,7 +66,7 @@ def test_the_same_bits_in_the_bytes_that_were_planned(tmp_path: Path) -> None:
         return room(memory, key, size)
 
     with mock.patch.object(IsolatedMemory, "_room", measured):
-        run = fc.run(*some_of_everything(), memory=MEMORY, device="cpu", isolate=True, checkpoint=tmp_path / "kept")
+        run = fc.run(*some_of_everything(), memory=MEMORY, device="cpu", isolate=True)
     assert [same(*pair) for pair in zip(run.values, expected, strict=True)] == [True] * len(expected)
     planned = [size for what, size in run.plan.memory.items if "shared" in what]
     carried = sum(size for key, size in sizes.items() if isinstance(key, tuple) and key[0] in ("state", "words"))
@@ -74,7 +74,8 @@ def test_the_same_bits_in_the_bytes_that_were_planned(tmp_path: Path) -> None:
 
 
 def test_a_discrete_device_that_finds_no_room_there() -> None:
-    plan = plan_for_gpu(*some_of_everything(), memory=MEMORY)
+    x = fc.source(DATA)
+    plan = plan_for_gpu(fc.cumulative_sum(x, axis=0) * 2, fc.window(x * 2, 3).sum(axis=1), x.max(axis=0), memory=MEMORY)
     expected = start(plan, progress=False).wait().values
     ask, launches = Worker.ask, []
 
@@ -145,6 +146,12 @@ def test_a_worker_ends_with_its_process_even_in_a_launch() -> None:
         process.send_signal(signal.SIGKILL)
     with contextlib.closing(os.fdopen(worker)):
         assert select.select([worker], [], [], 60)[0], "it lives on"
+
+
+def test_a_worker_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(fc.DeviceError, match=r"worker process of .* does not start: .*/nowhere/python"):
+        (numbers() * 2).resolve(device="cpu", isolate=True)
 
 
 @pytest.mark.parametrize(
