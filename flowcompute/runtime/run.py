@@ -102,7 +102,9 @@ class Run(Watched):
         keep = Keep(spans=observe.spans // tracks) if observe.metrics else None
         self._record = RunRecord(total, max(plan.memory.budget_bytes - plan.memory.host_bytes, 0), keep)
         snapshot = partial(self._record.snapshot, aliases)
-        self._observers = Observers(observe, snapshot, self._record.tracks, self._about)
+        self._observers = Observers(
+            observe, snapshot, self._record.tracks, partial(_about, plan, self._chosen, self._record)
+        )
         self._conduct = Conduct(throttle_s, stall_timeout_s=stall_timeout_s)
         self._on_batch = on_batch
         self._draw = draw
@@ -338,9 +340,6 @@ class Run(Watched):
             raise
         self._values = values
 
-    def _about(self) -> dict[str, Any]:
-        return about(self.plan, self._record.metrics({}), self._chosen.strategy, self._chosen.tuning)
-
     def _ask_freeze(self) -> None:
         self._request.freeze = True
 
@@ -393,3 +392,8 @@ class Run(Watched):
                 got=f"process {os.getpid()}, which cannot {doing} there",
                 hint='use it there, or start processes with multiprocessing.get_context("spawn")',
             )
+
+
+def _about(plan: Plan, chosen: Chosen, record: RunRecord) -> dict[str, Any]:
+    """No method, since observers that know the run would keep it alive."""
+    return about(plan, record.metrics({}), chosen.strategy, chosen.tuning)
