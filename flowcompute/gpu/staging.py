@@ -52,6 +52,8 @@ class Staging:
         self._slots: list[_Slot] = []
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
+        # PoCL 3.0 may crash where two threads enqueue to one queue and one of them is refused.
+        self._enqueuing = threading.Lock()
 
     def takes(self, size_bytes: int) -> bool:
         """Whether a transfer of this size goes this way."""
@@ -64,8 +66,9 @@ class Staging:
             slot.wait()
             part = slot.array[: stop - start]
             np.copyto(part, data[start:stop])
-            slot.event = cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=False)
-            queue.flush()
+            with self._enqueuing:
+                slot.event = cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=False)
+                queue.flush()
 
         self._share_out(len(data), move)
 
@@ -82,8 +85,10 @@ class Staging:
         def move(slot: _Slot, start: int, stop: int) -> None:
             empty(slot)
             slot.wait()
-            slot.event = cl.enqueue_copy(queue, slot.array[: stop - start], buffer, src_offset=start, is_blocking=False)
-            queue.flush()
+            part = slot.array[: stop - start]
+            with self._enqueuing:
+                slot.event = cl.enqueue_copy(queue, part, buffer, src_offset=start, is_blocking=False)
+                queue.flush()
             pending[id(slot)] = (start, stop)
 
         self._share_out(len(data), move, empty)
