@@ -48,7 +48,7 @@ def check_within_budget(program: Program, memory: int, strategy: fc.Strategy, re
     check_same_bits(program, again, results)
 
 
-@cases(200)
+@cases(120)
 @given(programs(), STRATEGIES, st.sampled_from([1 << 12, 1 << 15, 1 << 18, 1 << 22]))
 def test_every_backend_and_batch_size(program: Program, strategy: fc.Strategy, memory: int) -> None:
     reference = resolve(program, device="numpy")
@@ -62,7 +62,7 @@ def test_every_backend_and_batch_size(program: Program, strategy: fc.Strategy, m
         check_within_budget(program, memory, strategy, results)
 
 
-@cases(50)
+@cases(25)
 @given(programs(), STRATEGIES)
 def test_code_for_gpus(program: Program, strategy: fc.Strategy) -> None:
     elements = [root.element for root in program.roots]
@@ -72,7 +72,7 @@ def test_code_for_gpus(program: Program, strategy: fc.Strategy) -> None:
     check_same_bits(program, resolve_on_gpu(*elements, strategy=strategy), results)
 
 
-@cases(300)
+@cases(150)
 @given(programs(steps=14), STRATEGIES)
 def test_long_programs_on_the_reference(program: Program, strategy: fc.Strategy) -> None:
     results = resolve(program, device="numpy")

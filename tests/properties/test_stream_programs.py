@@ -59,7 +59,7 @@ def test_every_kind_of_operation(form: str, data: st.DataObject) -> None:
         check_same_bits(program, resolve(program, device="numpy", strategy=data.draw(strategies(program))), results)
 
 
-@cases(120)
+@cases(70)
 @given(st.data())
 def test_the_reference_gives_what_numpy_gives(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +83,7 @@ def test_batches_may_change_while_they_run(data: st.DataObject, seed: int) -> No
         check_same_bits(program, resolve_changing(*elements, device="numpy", seed=seed, strategy=strategy), results)
 
 
-@cases(45)
+@cases(25)
 @given(st.data())
 def test_kernels_give_what_the_reference_gives(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
