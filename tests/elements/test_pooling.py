@@ -17,6 +17,8 @@ from flowcompute.elements.nn.convolution import _naive_convolution
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16
 
+pytestmark = pytest.mark.compiles
+
 Pairs = tuple[tuple[int, int], ...]
 MODES = ("constant", "edge", "reflect", "wrap")
 

@@ -19,6 +19,8 @@ from flowcompute.errors import SpecError
 from flowcompute.planner.lower_tiled_attention import Shape
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
+pytestmark = pytest.mark.compiles
+
 INF, NAN = math.inf, math.nan
 
 

@@ -17,6 +17,8 @@ from flowcompute.spec import BFLOAT16
 from tests.gpu.drawn_functions import Drawn, module
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
 
+pytestmark = pytest.mark.compiles
+
 NUMBERS = 1035
 """Whole vectors, and a tail."""
 
