@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +63,7 @@ def test_every_backend_and_batch_size(program: Program, strategy: fc.Strategy, m
         check_within_budget(program, memory, strategy, results)
 
 
+@pytest.mark.compiles
 @cases(25)
 @given(programs(), STRATEGIES)
 def test_code_for_gpus(program: Program, strategy: fc.Strategy) -> None:
