@@ -35,7 +35,7 @@ from flowcompute.demo import run_demo, summary
 from flowcompute.elements import Source
 from flowcompute.errors import CheckpointWarning, FlowError
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.device import describe_devices, select_device
+from flowcompute.gpu.devices import describe_devices, select_device
 
 FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 

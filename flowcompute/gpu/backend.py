@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.gpu.device import Device, select_devices
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.devices import select_devices
 from flowcompute.gpu.executor import OpenCLExecutor, argument_types
 from flowcompute.gpu.isolated import open_launcher
 from flowcompute.gpu.limits import host_bytes, measure_limits

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flowcompute.errors import DeviceError, KernelError, PlanError, Site
-from flowcompute.gpu.device import Device, all_devices
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.devices import all_devices
 from flowcompute.gpu.launcher import Launcher, LocalLauncher
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.worker import Worker

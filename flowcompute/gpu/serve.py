@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.errors import FlowError
-from flowcompute.gpu.device import all_devices
+from flowcompute.gpu.devices import all_devices
 from flowcompute.gpu.launcher import LocalLauncher
 from flowcompute.gpu.messages import receive, send
 

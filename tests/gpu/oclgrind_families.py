@@ -38,7 +38,7 @@ from flowcompute.errors import FlowError
 from flowcompute.gpu import buffers, executor
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.device import select_device
+from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.render import render
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.plan import Plan

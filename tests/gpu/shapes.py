@@ -13,7 +13,7 @@ import numpy as np
 import flowcompute as fc
 from flowcompute.elements import Element
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.device import select_device
+from flowcompute.gpu.devices import select_device
 from flowcompute.planner.plan import Plan
 from flowcompute.runtime.starting import start
 from flowcompute.strategy import Strategy

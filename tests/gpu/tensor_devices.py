@@ -13,7 +13,7 @@ import flowcompute as fc
 from flowcompute.elements import Constant, Element
 from flowcompute.errors import PlanError
 from flowcompute.gpu._cl import cl
-from flowcompute.gpu.device import all_devices, select_device
+from flowcompute.gpu.devices import all_devices, select_device
 from flowcompute.gpu.programs import build
 from flowcompute.graph.graph import build_graph
 from flowcompute.planner.backend import Traits

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from flowcompute.errors import RunError
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.buffers import DeviceArena, HostBuffers, size_class
-from flowcompute.gpu.device import Device, select_device
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.programs import build
 from flowcompute.gpu.transfers import Transfers
 

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import flowcompute.gpu.device as device_module
+import flowcompute.gpu.devices as devices_module
 from flowcompute.errors import PlanError
 from flowcompute.gpu._cl import cl
-from flowcompute.gpu.device import Device, all_devices, choose, describe, describe_devices, ordered, select_device
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.devices import all_devices, choose, describe, describe_devices, ordered, select_device
 
 POCL_3_0 = "OpenCL 3.0 PoCL 3.0-rc2  Linux, Release, RELOC, LLVM 14.0.6, SLEEF, DISTRO, POCL_DEBUG"
 
@@ -233,7 +234,7 @@ FORK = """
 import os, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what Python 3.12 says of forks beside threads
 from flowcompute.errors import RunError
-from flowcompute.gpu.device import describe_devices, select_device
+from flowcompute.gpu.devices import describe_devices, select_device
 if sys.argv[-1] == "used":
     device = select_device("auto", False)
     device.context
@@ -269,9 +270,9 @@ def test_a_fork_before_the_first_use_is_harmless(tmp_path: object) -> None:
 WITHOUT = """
 import sys
 sys.modules["pyopencl"] = None
-import flowcompute.gpu.backend, flowcompute.gpu.buffers, flowcompute.gpu.device, flowcompute.gpu.programs
+import flowcompute.gpu.backend, flowcompute.gpu.buffers, flowcompute.gpu.devices, flowcompute.gpu.programs
 from flowcompute.errors import PlanError
-for use in (lambda: flowcompute.gpu.device.select_device("auto", False), flowcompute.gpu.device.describe_devices):
+for use in (lambda: flowcompute.gpu.devices.select_device("auto", False), flowcompute.gpu.devices.describe_devices):
     try:
         use()
     except PlanError as error:
@@ -292,10 +293,10 @@ def test_a_loader_without_drivers_means_no_devices(monkeypatch: pytest.MonkeyPat
         raise cl.LogicError(cl._cl._ErrorRecord(msg="", code=code, routine="clGetPlatformIDs"))
 
     monkeypatch.setattr(cl, "get_platforms", no_platforms)
-    assert device_module._listed() == ()
+    assert devices_module._listed() == ()
     code = cl.status_code.OUT_OF_HOST_MEMORY
     with pytest.raises(PlanError, match="loader does not start: clGetPlatformIDs"):
-        device_module._listed()
+        devices_module._listed()
 
 
 def test_a_driver_without_its_hardware_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,12 +307,12 @@ def test_a_driver_without_its_hardware_hides_no_other(monkeypatch: pytest.Monkey
     empty = SimpleNamespace(name="Empty", version="OpenCL 1.2", get_devices=no_devices)
     full = SimpleNamespace(name="Full", version="OpenCL 1.2", get_devices=lambda: [WHEEL.handle])
     monkeypatch.setattr(cl, "get_platforms", lambda: [empty, full])
-    assert [device.platform for device in device_module._listed()] == ["Full"]
+    assert [device.platform for device in devices_module._listed()] == ["Full"]
 
 
 LISTED = """
 import os
-from flowcompute.gpu.device import all_devices
+from flowcompute.gpu.devices import all_devices
 before = {name: value for name, value in os.environ.items() if name.startswith("POCL")}
 all_devices()
 assert before == {name: value for name, value in os.environ.items() if name.startswith("POCL")}

@@ -11,7 +11,7 @@ import flowcompute as fc
 from flowcompute.elements.drawing import NORMAL, SCALED, SCALED_WIDE, UNIFORM
 from flowcompute.elements.generate import Generator, index
 from flowcompute.gpu._cl import cl
-from flowcompute.gpu.device import select_device
+from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.generate import generated
 from flowcompute.gpu.programs import build
 from flowcompute.gpu.types import memory_type

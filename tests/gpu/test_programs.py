@@ -21,7 +21,8 @@ from flowcompute.errors import KernelError
 from flowcompute.gpu import cache, programs
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.cache import ProgramStore
-from flowcompute.gpu.device import Device, select_device
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.programs import build, complete_options, program_key, save_new_programs
 
 TEXT = """
@@ -336,7 +337,7 @@ import sys
 import numpy as np
 from flowcompute.gpu import programs
 from flowcompute.gpu._cl import cl
-from flowcompute.gpu.device import select_device
+from flowcompute.gpu.devices import select_device
 device = select_device("cpu", False)
 print("ready", flush=True)
 sys.stdin.readline()
@@ -383,7 +384,7 @@ KILLED = """
 import itertools, os, signal, sys, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what Python 3.12 says of forks beside threads
 from flowcompute.gpu import programs
-from flowcompute.gpu.device import select_device
+from flowcompute.gpu.devices import select_device
 
 def child(number):
     device = select_device("cpu", False)

@@ -15,7 +15,8 @@ import pytest
 import flowcompute as fc
 from flowcompute.errors import DeviceError, KernelError, PlanError
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.device import Device, select_device
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.gpu.sharing import _Share
 from flowcompute.planner.sharing import alignment
@@ -190,7 +191,7 @@ def test_devices_of_several_kinds_share_no_job() -> None:
     other = twin(one)
     other.traits, other.platform = dataclasses.replace(one.traits, kind="of another kind"), "another"
     with (
-        mock.patch("flowcompute.gpu.device.select_device", side_effect=[one, other]),
+        mock.patch("flowcompute.gpu.devices.select_device", side_effect=[one, other]),
         pytest.raises(PlanError, match="only devices of one kind"),
     ):
         fc.plan(fc.source(DATA) * 2, device=["cpu", "gpu"])

@@ -17,7 +17,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.elements import Element
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.device import select_device
+from flowcompute.gpu.devices import select_device
 from flowcompute.graph.graph import build_graph
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan

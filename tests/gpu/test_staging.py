@@ -9,7 +9,8 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.gpu.buffers import DeviceArena
-from flowcompute.gpu.device import Device, select_device
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.staging import LEAST_BYTES, Staging
 from flowcompute.gpu.transfers import Transfers
 from flowcompute.planner.memory import MOST_STAGING_BYTES, PIECE_BYTES, staging_bytes

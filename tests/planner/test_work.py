@@ -10,7 +10,7 @@ from flowcompute.cli import main
 from flowcompute.elements.nn.attention import visible_keys
 from flowcompute.errors import PlanError
 from flowcompute.gpu import limits as measuring
-from flowcompute.gpu.device import select_device
+from flowcompute.gpu.devices import select_device
 from flowcompute.metrics import NodeMetrics
 from flowcompute.planner.launch_log import LaunchLog
 from flowcompute.planner.rooflines import rooflines

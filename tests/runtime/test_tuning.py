@@ -12,7 +12,7 @@ import flowcompute as fc
 from flowcompute.cli import main
 from flowcompute.errors import KernelError, PlanError
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.device import select_device
+from flowcompute.gpu.devices import select_device
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.stored import job_key
 from flowcompute.runtime import kernel_trials as room
