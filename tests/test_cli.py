@@ -14,7 +14,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.cli import main
-from flowcompute.gpu import device as devices
+from flowcompute.gpu import devices
 
 JOBS = """
 import numpy as np
