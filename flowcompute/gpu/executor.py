@@ -22,18 +22,19 @@ from flowcompute.gpu.division import division
 from flowcompute.gpu.isolated import open_launcher
 from flowcompute.gpu.launcher import Launcher
 from flowcompute.gpu.memory import Memory
+from flowcompute.gpu.passing import PassingOperands
 from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
 from flowcompute.planner.backend import KernelTuner
 from flowcompute.planner.clockwork import Made
+from flowcompute.planner.crossing import Crossing, outputs_of
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
-from flowcompute.planner.plan import Clock, Pass, Plan
-from flowcompute.planner.residency import VECTOR_NUMBERS, kernels_of
+from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.residency import VECTOR_NUMBERS
 from flowcompute.planner.scan import make_scan
 from flowcompute.planner.scan_order import Carry
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
-from flowcompute.planner.transfers import Transfers, outputs_of
 from flowcompute.strategy import KernelKnobs
 
 LONG_RUN_S = 2.0
@@ -57,14 +58,13 @@ class OpenCLExecutor(StepExecutor):
         self._padded: dict[int, np.ndarray] = {}
         self._scalars: dict[int, Any] = {}
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
-        self._transfers = Transfers.of(self.one_pass, by_hand=plan.config.by_hand)
-        if self._transfers.overlap and not device.traits.host_memory and not plan.config.isolate:
+        self._crossing = Crossing.of(self.one_pass, by_hand=plan.config.by_hand)
+        if self._crossing.overlap and not device.traits.host_memory and not plan.config.isolate:
             self.in_flight = plan.depth
         self._arriving: dict[int, dict[int, np.ndarray]] = {}
         self._leaving: dict[int, np.ndarray] | None = None
         self._slot = 0
-        self._turn = 0
-        self._next_passing = _cycle(self.one_pass)
+        self._passing: PassingOperands | None = None
 
     def _steps(self) -> tuple[Step, ...]:
         one = self.one_pass
@@ -82,6 +82,8 @@ class OpenCLExecutor(StepExecutor):
                         self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
             self._memory = self._launcher.memory
+            if self.one_pass.passing:
+                self._passing = PassingOperands(self.one_pass, self._memory, self.array)
             super().open()
 
     def _compiled(self, kernel: Kernel) -> Any:
@@ -104,14 +106,14 @@ class OpenCLExecutor(StepExecutor):
         slot = batch.seq % self.in_flight
         try:
             self._memory.expect(slot)
-            for i in self._transfers.ahead:
+            for i in self._crossing.ahead:
                 with self._told_of(i):
                     self._memory.upload(i, batch.arrays[i], slot)
         except DeviceFullError:
             self._memory.drop(slot)
             return 0
         self._arriving[batch.seq] = {}
-        return sum(batch.arrays[i].nbytes for i in self._transfers.ahead)
+        return sum(batch.arrays[i].nbytes for i in self._crossing.ahead)
 
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
         """Compute a batch; of one that was uploaded, `download` is left."""
@@ -229,7 +231,8 @@ class OpenCLExecutor(StepExecutor):
         count, chunk, groups = division(self.plan, self.device.traits, kernel, items, blocks)
         chunk = launch or chunk
         if count:
-            self._prefetch(kernel)
+            if self._passing is not None:
+                self._passing.prefetch(kernel)
             timed = self.log is not None and self.log.is_timed(step.name)
             device_s = self._launch(kernel, [*values, count, chunk, blocks, start, phase], groups, timed=timed)
             self.launches += 1
@@ -277,9 +280,9 @@ class OpenCLExecutor(StepExecutor):
 
     def _bring(self, value: int, array: np.ndarray) -> None:
         assert self._memory is not None
-        if self._leaving is not None and value in self._transfers.late:
+        if self._leaving is not None and value in self._crossing.late:
             self._leaving[value] = array
-        elif value in self._transfers.on_host or value not in self._streamed:
+        elif value in self._crossing.on_host or value not in self._streamed:
             self._memory.fetch(value, array)
 
     # -- arguments --------------------------------------------------------------------------------
@@ -290,7 +293,7 @@ class OpenCLExecutor(StepExecutor):
         if argument.kind == "scalar":
             return self._scalar(value)
         if argument.kind == "output":
-            return self._output(value, outputs[value], late=self._leaving is not None and value in self._transfers.late)
+            return self._output(value, outputs[value], late=self._leaving is not None and value in self._crossing.late)
         if argument.kind == "partial":
             return self._output(("partial", value, argument.part), self._partials[value, argument.part])
         if argument.kind in ("state", "words"):
@@ -302,26 +305,12 @@ class OpenCLExecutor(StepExecutor):
             return self._memory.input(("carry", value, argument.part), self._carry(argument), fresh=True)
         if argument.period:
             return self._memory.input(("cyclic", value), self._cyclic(value), fresh=False)
-        if value in self.one_pass.passing:
-            return self._memory.input(self._ring_key(), self.array(value), fresh=True)
+        if self._passing is not None and value in self.one_pass.passing:
+            return self._passing.buffer(value)
         fresh = stream and value in self._streamed
         if value in self.bases:
             return self._memory.input(("base", value), self.bases[value], fresh=True)
         return self._memory.input(value, self.array(value), fresh=fresh)
-
-    def _ring_key(self, ahead: int = 0) -> Hashable:
-        """The buffer of the next operand that passes through, or of one `ahead` of it."""
-        if not ahead:
-            self._turn += 1
-        return ("ring", (self._turn + ahead) % self.one_pass.ring)
-
-    def _prefetch(self, kernel: Kernel) -> None:
-        """Upload what passes through next while a kernel works."""
-        mine = [one.value for one in kernel.arguments if one.kind == "input" and one.value in self._next_passing]
-        if mine:
-            assert self._memory is not None
-            following = self._next_passing[mine[-1]]
-            self._memory.prefetch(self._ring_key(ahead=1), self.array(following))
 
     def _output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> Any:
         assert self._memory is not None
@@ -407,7 +396,7 @@ class OpenCLExecutor(StepExecutor):
 
     def close(self) -> None:
         """Release buffers and kernels."""
-        launcher, self._launcher, self._memory = self._launcher, None, None
+        launcher, self._launcher, self._memory, self._passing = self._launcher, None, None, None
         # On host devices a buffer keeps the array alive that it lies in.
         self._written = []
         self._kernels.clear()
@@ -423,14 +412,6 @@ class OpenCLExecutor(StepExecutor):
             # Compiled once more for keeping, which would be felt after a short run, or for all that was tried.
             # Those are kept at exit.
             launcher.keep_programs()
-
-
-def _cycle(one_pass: Pass) -> dict[int, int]:
-    """Of each operand that passes through the one that is needed next; after the last of a batch comes the first."""
-    kernels = kernels_of(one_pass.steps)
-    read = [one.value for kernel in kernels for one in kernel.arguments if one.kind == "input" and not one.period]
-    order = [value for value in read if value in one_pass.passing]
-    return {value: order[(position + 1) % len(order)] for position, value in enumerate(order)}
 
 
 def argument_types(kernel: Kernel) -> list[np.dtype | None]:

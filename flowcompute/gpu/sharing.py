@@ -39,7 +39,7 @@ class _Share(OpenCLExecutor):
         self.in_flight = in_flight
         if device.traits.host_memory:
             # Computed where it lies.
-            self._transfers = replace(self._transfers, ahead=frozenset(), late=frozenset())
+            self._crossing = replace(self._crossing, ahead=frozenset(), late=frozenset())
         self.full: DeviceFullError | None = None
         self._uploading, self._computing, self._downloading = threading.Lock(), threading.Lock(), threading.Lock()
 
@@ -65,7 +65,7 @@ class _Share(OpenCLExecutor):
         if self._leaving is None:
             return None
         self._memory.begin(self._slot)
-        specs = {i: self.nodes[i].spec for i in self._transfers.late}
+        specs = {i: self.nodes[i].spec for i in self._crossing.late}
         # Only their sizes are of use: results are fetched when the destinations' memory is known.
         outputs = {i: np.empty((batch.items, *spec.shape), spec.dtype) for i, spec in specs.items()}
         # What folds will be given must outlast the next batch.
@@ -86,7 +86,7 @@ class _Share(OpenCLExecutor):
 
     def leave(self, one: _Computed, value: int, array: np.ndarray) -> None:
         """Bring a result of a batch into an array, whose memory may change until it is downloaded, or at once."""
-        if value in self._transfers.late:
+        if value in self._crossing.late:
             self._arriving[one.batch.seq][value] = array
         else:
             np.copyto(array, one.values[value])

@@ -15,8 +15,8 @@ from flowcompute.planner.steps import NodeStep, RegionStep, Step
 
 
 @dataclass(frozen=True)
-class Transfers:
-    """What a pass moves.
+class Crossing:
+    """What of a pass crosses the bus.
 
     Attributes:
         overlap: whether neighbouring batches may be uploaded, computed and downloaded at a time. With several
@@ -32,7 +32,7 @@ class Transfers:
     late: frozenset[int]
 
     @classmethod
-    def of(cls, one_pass: Pass, *, by_hand: bool) -> Transfers:
+    def of(cls, one_pass: Pass, *, by_hand: bool) -> Crossing:
         """Those of a pass."""
         roots = [clock for clock in one_pass.clocks if clock.is_root]
         overlap = len(roots) == 1 and not by_hand
@@ -65,10 +65,10 @@ def _read_as_they_are(clock: Clock) -> set[int]:
 
 
 def device_edges(
-    graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], transfers: Transfers, depth: int
+    graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], crossing: Crossing, depth: int
 ) -> list[Edge]:
     """Buffers on the device that grow with the batches of a pass."""
-    moving = transfers.ahead | transfers.late
+    moving = crossing.ahead | crossing.late
     edges = []
     for clock in one_pass.clocks:
         used: dict[int, None] = {}

@@ -13,6 +13,7 @@ from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.accumulators import HostFold
 from flowcompute.planner.backend import Traits
+from flowcompute.planner.crossing import Crossing, device_edges
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.inlets import base_item_bytes, extra_items, most_records
@@ -24,7 +25,6 @@ from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES, with_defaults
 from flowcompute.planner.sharing import alignment, why_dependent
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.storage import is_copied
-from flowcompute.planner.transfers import Transfers, device_edges
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
 
@@ -157,8 +157,8 @@ class _PassSizer:
             waiting = [one for one in found if one.what.endswith("(waiting)")]
             found += [replace(one, what=f"{one.what}, copied", count=1) for one in waiting]
         if self.config.isolate:
-            transfers = Transfers.of(self.one, by_hand=self.config.by_hand)
-            seen = device_edges(self.graph, self.one, self.folds, transfers, depth=1)
+            crossing = Crossing.of(self.one, by_hand=self.config.by_hand)
+            seen = device_edges(self.graph, self.one, self.folds, crossing, depth=1)
             found += [replace(one, what=shared(one.what)) for one in seen]
         return found
 
@@ -241,8 +241,8 @@ class _PassSizer:
         """What grows with the batch there."""
         if self.traits.host_memory:
             return []
-        transfers = Transfers.of(self.one, by_hand=self.config.by_hand)
-        return device_edges(self.graph, self.one, self.folds, transfers, -(-depth // self.traits.devices))
+        crossing = Crossing.of(self.one, by_hand=self.config.by_hand)
+        return device_edges(self.graph, self.one, self.folds, crossing, -(-depth // self.traits.devices))
 
     def _fits_device(self, on_device: list[Edge], items: int) -> bool:
         """Whether batches of so many records fit, with every operand that can passing through."""
