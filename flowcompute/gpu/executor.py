@@ -40,6 +40,9 @@ from flowcompute.strategy import KernelKnobs
 LONG_RUN_S = 2.0
 """After runs of this length new programs are kept at once, so that a killed process has them too."""
 
+KEEPING_SHARE = 0.05
+"""Of a run's seconds what keeping its programs may take; the rest are kept at exit."""
+
 
 class OpenCLExecutor(StepExecutor):
     """Launches kernels on one device; on host devices in place on host memory."""
@@ -408,10 +411,11 @@ class OpenCLExecutor(StepExecutor):
             return
         with launcher.told():
             launcher.close()
-        if self.tuner is None and time.monotonic() - self._opened_s > LONG_RUN_S:
+        ran_s = time.monotonic() - self._opened_s
+        if self.tuner is None and ran_s > LONG_RUN_S:
             # Compiled once more for keeping, which would be felt after a short run, or for all that was tried.
             # Those are kept at exit.
-            launcher.keep_programs()
+            launcher.keep_programs(KEEPING_SHARE * ran_s)
 
 
 def argument_types(kernel: Kernel) -> list[np.dtype | None]:

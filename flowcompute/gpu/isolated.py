@@ -267,7 +267,7 @@ class IsolatedLauncher(Launcher):
         answer = self._worker.ask(message | {"work_group": work_group, "timed": timed}, self._limit_s)
         return float(answer["seconds"]) if timed else None
 
-    def keep_programs(self) -> None:
+    def keep_programs(self, limit_s: float) -> None:
         """The worker keeps them when it ends."""
 
     def close(self) -> None:

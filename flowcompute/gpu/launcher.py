@@ -62,8 +62,8 @@ class Launcher(ABC):
         """
 
     @abstractmethod
-    def keep_programs(self) -> None:
-        """Keep what was compiled for later processes; takes a moment."""
+    def keep_programs(self, limit_s: float) -> None:
+        """Keep what was compiled for later processes, the newest first; begin nothing after so many seconds."""
 
     @abstractmethod
     def close(self) -> None:
@@ -113,9 +113,9 @@ class LocalLauncher(Launcher):
         self.memory.finish(written)
         return (event.profile.end - event.profile.start) * 1e-9 if timed else None
 
-    def keep_programs(self) -> None:
+    def keep_programs(self, limit_s: float) -> None:
         """Keep the binaries."""
-        save_new_programs()
+        save_new_programs(limit_s)
 
     def close(self) -> None:
         """Release the buffers."""

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +17,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import flowcompute as fc
 from flowcompute.cache_folder import cache_folder
 from flowcompute.errors import KernelError
-from flowcompute.gpu import cache, programs
+from flowcompute.gpu import cache, executor, programs
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.cache import ProgramStore
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.devices import select_device
+from flowcompute.gpu.launcher import LocalLauncher
 from flowcompute.gpu.programs import build, complete_options, program_key, save_new_programs
 
 TEXT = """
@@ -147,6 +150,19 @@ def test_saving_stops_at_its_limit(device: Device) -> None:
     build(device, TEXT % 2)
     assert save_new_programs(limit_s=0.0) == 0
     assert save_new_programs() == 1
+
+
+def test_after_a_long_run_keeping_takes_a_share_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that a process has compiled, of other runs too, took half a second each before the result was given."""
+    limits: list[float] = []
+    monkeypatch.setattr(LocalLauncher, "keep_programs", lambda self, limit_s: limits.append(limit_s))
+    fc.source(np.ones(4, "f4")).sum().resolve(device="cpu")
+    assert limits == []
+    monkeypatch.setattr(executor, "LONG_RUN_S", 0.0)
+    began = time.monotonic()
+    fc.source(np.ones(4, "f4")).sum().resolve(device="cpu")
+    assert len(limits) == 1
+    assert 0 < limits[0] < 0.05 * (time.monotonic() - began)
 
 
 def test_damaged_files_are_made_again(device: Device, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,10 +350,12 @@ def test_a_log_without_a_line_is_shown_as_it_is() -> None:
 
 WORKER = """
 import sys
+import time
 import numpy as np
 from flowcompute.gpu import programs
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.devices import select_device
+from flowcompute.gpu.launcher import LocalLauncher
 device = select_device("cpu", False)
 print("ready", flush=True)
 sys.stdin.readline()
@@ -385,6 +403,7 @@ import itertools, os, signal, sys, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what Python 3.12 says of forks beside threads
 from flowcompute.gpu import programs
 from flowcompute.gpu.devices import select_device
+from flowcompute.gpu.launcher import LocalLauncher
 
 def child(number):
     device = select_device("cpu", False)
