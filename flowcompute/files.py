@@ -127,6 +127,10 @@ class Files(Folders):
         """Status of what `path` leads to."""
         return os.stat(path)
 
+    def lstat(self, path: str) -> os.stat_result:
+        """Status of `path` itself, be it a link."""
+        return os.lstat(path)
+
     def status(self, handle: int) -> os.stat_result:
         """Status of an open file."""
         return os.fstat(handle)

@@ -138,6 +138,13 @@ def test_verify_tells_what_is_wrong_and_ends_with_1(capsys: pytest.CaptureFixtur
     assert main(["checkpoint", "verify", path]) == 1
     assert f"the unfinished result {draft.absolute()} has " in capsys.readouterr().out
     draft.write_bytes(whole)
+    # Going on would not follow it.
+    draft.rename("elsewhere")
+    draft.symlink_to("elsewhere")
+    assert main(["checkpoint", "verify", path]) == 1
+    assert f"the unfinished result {draft.absolute()} is a link, or no file" in capsys.readouterr().out
+    draft.unlink()
+    Path("elsewhere").rename(draft)
     np.save("x.npy", DATA + 1)
     assert main(["checkpoint", "verify", path]) == 1
     assert "x.npy has changed: its content is another" in capsys.readouterr().out

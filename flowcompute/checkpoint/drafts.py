@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -40,7 +42,7 @@ def _problems(state: Fields, token: str, targets: tuple[str, ...], *, done: bool
     draft = state.text("draft")
     if not done:
         least = state.whole("bytes")
-        size, said = _size(files, draft)
+        size, said = _unfinished(files, draft)
         if size is None or size < least:
             yield f"the unfinished result {shown(draft)} {said}; at least {least:,} bytes are kept of it"
         return
@@ -49,15 +51,27 @@ def _problems(state: Fields, token: str, targets: tuple[str, ...], *, done: bool
     # It has its name, unless nobody lived to give it: whoever resumes the job does.
     places = [path for path in (target, draft) if path is not None]
     if sealed not in [_sealed(files, path) for path in places]:
-        yield f"the result {shown(target or draft)} is not what the job has written: {_size(files, places[0])[1]}"
+        yield f"the result {shown(target or draft)} is not what the job has written: {_found(files, places[0])}"
 
 
-def _size(files: Files, path: str) -> tuple[int | None, str]:
+def _unfinished(files: Files, path: str) -> tuple[int | None, str]:
+    """Size of a draft, and in words; whoever goes on with it follows no link."""
     try:
-        size = files.stat(path).st_size
+        status = files.lstat(path)
     except OSError as error:
         return None, f"cannot be found: {explain(error)[0]}"
-    return size, f"has {size:,} bytes"
+    return (status.st_size, _has(status)) if stat.S_ISREG(status.st_mode) else (None, "is a link, or no file")
+
+
+def _found(files: Files, path: str) -> str:
+    try:
+        return _has(files.stat(path))
+    except OSError as error:
+        return f"cannot be found: {explain(error)[0]}"
+
+
+def _has(status: os.stat_result) -> str:
+    return f"has {status.st_size:,} bytes"
 
 
 def _sealed(files: Files, path: str) -> Sealed | None:

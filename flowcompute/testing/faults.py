@@ -78,6 +78,11 @@ class FaultyFiles(Files):
         self._step("stat", path)
         return super().stat(path)
 
+    def lstat(self, path: str) -> os.stat_result:
+        """As `Files`, or the fault."""
+        self._step("lstat", path)
+        return super().lstat(path)
+
     def status(self, handle: int) -> os.stat_result:
         """As `Files`, or the fault."""
         self._step("status", "")

@@ -142,6 +142,10 @@ class SimulatedFiles(Files):
         self._alive()
         return self._status(self.find(path))
 
+    def lstat(self, path: str) -> os.stat_result:
+        """As `Files`; there are no links."""
+        return self.stat(path)
+
     def status(self, handle: int) -> os.stat_result:
         """As `Files`; times are 0."""
         self._alive()
