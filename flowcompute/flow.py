@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from flowcompute.elements import Destination, Element, VerbSlot
 from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.functions.opencl import SourceOp
+from flowcompute.elements.site import user_site
 from flowcompute.errors import PlanError, SpecError
 from flowcompute.files import FILES
 from flowcompute.gpu.backend import OpenCLBackend
@@ -192,7 +193,7 @@ def start(
         RunError: in a trio task.
     """
     observe = Observe(metrics, metrics_port, trace, metrics_log)
-    request = Request(cadence=Cadence.parse(checkpoint_every))
+    request = Request(cadence=Cadence.parse(checkpoint_every), site=user_site())
     shaping = None
     if checkpoint is not None:
         request.path = checkpoint_path(checkpoint)

@@ -11,7 +11,6 @@ import contextlib
 import os
 import secrets
 import threading
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -26,7 +25,8 @@ from flowcompute.checkpoint.lock import LOCK, Lock, take
 from flowcompute.checkpoint.retention import Retention
 from flowcompute.checkpoint.side import SideFile
 from flowcompute.checkpoint.values import Blob, DamagedError, SideMark, blob_of, side_name
-from flowcompute.errors import CheckpointError, CheckpointWarning
+from flowcompute.elements.site import warn_at
+from flowcompute.errors import CheckpointError, CheckpointWarning, Site
 from flowcompute.files import FILES, Files, path_text, shown
 
 
@@ -37,10 +37,12 @@ class CheckpointFolder:
 
     Attributes:
         path: where it is, or will be once it is published; absolute.
+        site: the user's line that warnings name; None for whoever calls.
     """
 
     def __init__(self, path: str, folder: str, files: Files, lock: Lock | None, token: str | None) -> None:
         self.path = path
+        self.site: Site | None = None
         self._files = files
         self._contents = Contents(files, folder)
         self._retention = Retention()
@@ -151,11 +153,8 @@ class CheckpointFolder:
     def _choose(self, arrays: stored.ArraysAre) -> Generation:
         loaded, problems = self._contents.choose(owned=self._lock is not None, arrays=arrays)
         if problems:
-            warnings.warn(
-                f"{shown(self.path)}: {'; '.join(problems)}. Using generation {loaded.number} instead",
-                CheckpointWarning,
-                stacklevel=3,
-            )
+            text = f"{shown(self.path)}: {'; '.join(problems)}. Using generation {loaded.number} instead"
+            warn_at(self.site, text, CheckpointWarning)
         self._token, self._job = loaded.token, loaded.job
         if self._lock is not None:
             self._settle()
@@ -310,7 +309,7 @@ class CheckpointFolder:
             try:
                 self._retention.tidy(self._contents)
             except CheckpointError as error:
-                warnings.warn(f"an old generation stays: {error.message}", CheckpointWarning, stacklevel=2)
+                warn_at(self.site, f"an old generation stays: {error.message}", CheckpointWarning)
             return number
 
     def publish(self) -> None:

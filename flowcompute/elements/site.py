@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from types import FrameType
 
 from flowcompute.errors import Site
@@ -22,3 +23,16 @@ def user_site() -> Site | None:
             return Site(file, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+def warn_at(site: Site | None, message: str, category: type[Warning]) -> None:
+    """Warn of what a user's line began, also from a thread that knows nothing of it.
+
+    Args:
+        site: that line; None for the one that called whoever warns.
+        message, category: as of `warnings.warn`.
+    """
+    if site is None:
+        warnings.warn(message, category, stacklevel=4)
+    else:
+        warnings.warn_explicit(message, category, site.file, site.line)

@@ -6,6 +6,7 @@ import os
 
 from flowcompute.checkpoint import CheckpointFolder
 from flowcompute.checkpoint.kept import KeptJob
+from flowcompute.elements.site import user_site
 from flowcompute.files import FILES
 from flowcompute.runtime.flow_core import FlowCore
 from flowcompute.runtime.stored_job import check_alike, check_job, create_folder, freezing_path, sound_state
@@ -23,6 +24,7 @@ class FlowKeeper:
         self._core = core
         self._path = path
         self._folder: CheckpointFolder | None = None
+        self._site = user_site()
 
     def open(self) -> None:
         """Take the checkpoint that is there, and go on from it.
@@ -33,9 +35,10 @@ class FlowKeeper:
         if self._path is None or not CheckpointFolder.exists(self._path, FILES):
             return
         folder = CheckpointFolder.open(self._path, FILES)
+        folder.site = self._site
         try:
             body = folder.newest().body
-            check_job(KeptJob.read(folder.job()), self._core.plan, self._path, self._core.mode)
+            check_job(KeptJob.read(folder.job()), self._core.plan, self._path, self._site, self._core.mode)
             with sound_state(self._path):
                 check_alike(self._core.snapshot()["executor"], body["flow"]["executor"])
                 self._core.restore(body["flow"])
@@ -51,6 +54,7 @@ class FlowKeeper:
         created = self._folder is None
         if self._folder is None:
             self._folder, _ = create_folder(target, FILES, self._core.plan, self._core.mode)
+            self._folder.site = self._site
         try:
             items = sum(self._core.sent.values())
             progress = {"items": items, "total_items": None, "bytes_read": 0, "seconds": 0.0}

@@ -20,6 +20,7 @@ from flowcompute.elements import Constant
 from flowcompute.elements.destination import Writer
 from flowcompute.elements.keeping import Place, SideFile, State
 from flowcompute.elements.letters import DeadLetters
+from flowcompute.errors import Site
 from flowcompute.files import FILES
 from flowcompute.planner.plan import Plan, SinkStage
 from flowcompute.runtime.barrier import Barrier
@@ -48,11 +49,13 @@ class Request:
     Attributes:
         path: of the checkpoint, absolute; None for none so far.
         freeze: whether the run is to end after the next one.
+        site: the user's line that asked; the run has threads of its own.
     """
 
     path: str | None = None
     freeze: bool = False
     cadence: Cadence = field(default_factory=Cadence)
+    site: Site | None = None
 
     def aim(self, path: str | os.PathLike[str] | None, plan: Plan) -> str:
         """Where a run that is to be frozen now puts its checkpoint.
@@ -148,15 +151,20 @@ class Keeper:
         if path is None:
             return None
         if not CheckpointFolder.exists(path, FILES):
-            self._folder, self._token = create_folder(path, FILES, self._plan)
+            self._create(path)
             return None
         self._folder = CheckpointFolder.open(path, FILES)
+        self._folder.site = self._request.site
         generation = self._folder.newest()
         job, body = KeptJob.read(self._folder.job()), generation.body
-        check_job(job, self._plan, path)
+        check_job(job, self._plan, path, self._request.site)
         self._token, self._published, self.epoch = job.token, True, generation.number
         self._record.resume(read_progress(body))
         return body
+
+    def _create(self, path: str) -> None:
+        self._folder, self._token = create_folder(path, FILES, self._plan)
+        self._folder.site = self._request.site
 
     def sound_state(self) -> AbstractContextManager[None]:
         """Within it a state that this job cannot have is an error of the checkpoint."""
@@ -282,7 +290,7 @@ class Keeper:
         began_s = time.monotonic()
         if self._folder is None:
             assert self._request.path is not None, "freeze says where"
-            self._folder, self._token = create_folder(self._request.path, FILES, self._plan)
+            self._create(self._request.path)
         states = [
             writer.persist(barrier.sinks[position], self.place(position))
             for position, (_, writer) in enumerate(self._writers)

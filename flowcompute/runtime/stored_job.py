@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +15,8 @@ from flowcompute.checkpoint.fields import UNSOUND
 from flowcompute.checkpoint.job import check_sources, describe_job, differences
 from flowcompute.checkpoint.kept import KeptJob
 from flowcompute.checkpoint.values import blob_of
-from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, PlanError
+from flowcompute.elements.site import warn_at
+from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, PlanError, Site
 from flowcompute.files import Files, shown
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.plan import Plan
@@ -202,8 +202,15 @@ def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None)
     return folder, token
 
 
-def check_job(job: KeptJob, plan: Plan, path: str, flow: Mode | None = None) -> None:
+def check_job(job: KeptJob, plan: Plan, path: str, site: Site | None, flow: Mode | None = None) -> None:
     """Refuse a checkpoint of another job, of changed sources, or of another order of reductions.
+
+    Args:
+        job: as it was kept.
+        plan: what runs.
+        path: of the checkpoint.
+        site: the user's line that runs it, for the warning that it was made on another kind of device.
+        flow: the mode of a flow; None for a run.
 
     Raises:
         CheckpointError: with one line for each difference.
@@ -230,9 +237,9 @@ def check_job(job: KeptJob, plan: Plan, path: str, flow: Mode | None = None) -> 
         )
     kind = plan.backend.traits.kind
     if job.kind != kind:
-        warnings.warn(
+        warn_at(
+            site,
             f"the checkpoint {shown(path)} was made on {job.kind} and goes on on {kind}: results are those of "
             "either within the stated error bounds, not to the last bit",
             CheckpointWarning,
-            stacklevel=2,
         )

@@ -78,8 +78,9 @@ def test_a_flow_may_be_thawed_on_another_backend(tmp_path: Path) -> None:
         assert whole in (None, values)
         whole = values
     for device, other in (("numpy", "cpu"), ("cpu", "numpy")):
-        with pytest.warns(fc.CheckpointWarning, match="was made on"):
+        with pytest.warns(fc.CheckpointWarning, match="was made on") as said:
             flow = fc.thaw(tmp_path / device).flow(device=other).__enter__()
+        assert said[0].filename == __file__
         with flow:
             flow.send(X[30:])
             assert [np.asarray(value).tobytes() for value in flow.resolve()] == whole
