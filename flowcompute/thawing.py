@@ -62,11 +62,14 @@ class Frozen:
         Raises:
             CheckpointError: if something has to be bound, or a source is not what it was.
         """
+        return self._rebuilt(done=False)
+
+    def _rebuilt(self, *, done: bool) -> list[Element]:
         with CheckpointFolder.peek(self.path) as folder:
-            return rebuild_job(self._job.graph, folder.get_blob, self._bind)
+            return rebuild_job(self._job.graph, folder.get_blob, self._bind, done=done)
 
     def start(self, **options: Any) -> Run:
-        """Go on in the background; gives the running `Run`.
+        """Go on in the background; gives the running `Run`. A job that is done has its values, whatever is bound.
 
         Args:
             options: as for `fc.start`, but for `checkpoint` and `precision`, which are kept.
@@ -80,7 +83,7 @@ class Frozen:
                 "a flow was frozen, which has no data of its own", hint="with frozen.flow() as flow: ..."
             )
         _refuse(options, "checkpoint", "precision")
-        return start(*self.elements(), checkpoint=self.path, precision=self._job.precision, **options)
+        return start(*self._rebuilt(done=self.done), checkpoint=self.path, precision=self._job.precision, **options)
 
     def run(self, **options: Any) -> Run:
         """Go on to the end; gives the finished `Run`."""

@@ -73,6 +73,17 @@ def test_what_has_to_be_bound_is_told_with_what_to_do(capsys: pytest.CaptureFixt
     assert nothing is None
     assert seen[0][0] > 0
     assert sum(seen[-1]) == len(DATA)
+    # Nothing of it is called any more: its results are there.
+    assert resume(path) == 0
+    assert "root: " in capsys.readouterr().out
+    assert main(["checkpoint", "show", path]) == 0
+    assert capsys.readouterr().out.endswith("goes on with flowcompute resume kept\n")
+    again, _ = fc.thaw(path, bind={"root": np.sqrt}).resolve(device="numpy", progress=False)
+    np.testing.assert_array_equal(again, roots)
+    with pytest.raises(fc.CheckpointError, match="belongs to a job that is not this one"):
+        fc.thaw(path, bind={"root": np.sort}).resolve(device="numpy", progress=False)
+    with pytest.raises(fc.CheckpointError, match="is to be given again by name"):
+        fc.thaw(path).elements()
 
 
 def test_show_tells_the_job_in_words(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.fields import MOST_NODES, Fields, refuse
+from flowcompute.checkpoint.not_bound import NotBound
 from flowcompute.files import FILES, Files, explain, shown
 from flowcompute.sources.stored import StoredSource
 
@@ -127,6 +128,8 @@ def function_digest(function: object) -> str:
     of them) in its defaults, in its closure and, of an object that can be called, in its attributes. What global
     names mean is not part of it, nor are line numbers and the name of the file.
     """
+    if isinstance(function, NotBound) and function.digest is not None:
+        return function.digest
     digest = hashlib.sha256()
     for part in _function_parts(function, 0):
         digest.update(repr(part).encode(errors="surrogatepass"))

@@ -12,6 +12,7 @@ import numpy as np
 from flowcompute.checkpoint.describe import FORMAT
 from flowcompute.checkpoint.fields import MOST, MOST_NODES, UNSOUND, Fields, refuse
 from flowcompute.checkpoint.kernels import rebuild_functions
+from flowcompute.checkpoint.not_bound import NEVER_CALLED, NotBound
 from flowcompute.checkpoint.part import Node, Part, Rebuilding
 from flowcompute.checkpoint.tags import TAGS
 from flowcompute.elements.destination import Destination
@@ -23,7 +24,7 @@ from flowcompute.spec import Spec, Stream
 
 
 def rebuild_job(
-    data: object, get: Callable[[Any], np.ndarray], bind: Mapping[str, object] | None = None
+    data: object, get: Callable[[Any], np.ndarray], bind: Mapping[str, object] | None = None, *, done: bool = False
 ) -> list[Element]:
     """The roots of the job that `describe_job` described, as elements that know the user's lines that made them.
 
@@ -35,19 +36,20 @@ def rebuild_job(
         get: gives the array for what `put` gave.
         bind: what cannot be kept as data, by the name of its element: functions, iterables, OpenCL
             texts, arrays of more than 64 MiB.
+        done: whether the results are there: functions and iterables that are not bound are then stood in for.
 
     Raises:
         CheckpointError: if the description is not sound, something is not bound, or a source is another one now.
     """
     try:
-        return _rebuilt(data, get, dict(bind or {}))
+        return _rebuilt(data, get, dict(bind or {}), done=done)
     except CheckpointError:
         raise
     except (FlowError, RecursionError, MemoryError) as error:
         raise CheckpointError(f"the job in the checkpoint cannot be made again: {error}") from error
 
 
-def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, object]) -> list[Element]:
+def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, object], *, done: bool) -> list[Element]:
     fields = Fields(data, "a job")
     version = fields.whole("format")
     if version != FORMAT:
@@ -70,6 +72,8 @@ def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, obj
     kernels = rebuild_functions(fields.take("kernels"))
     roots = fields.wholes("roots", most=len(drafts) - 1, length=MOST_NODES)
     fields.close()
+    if done:
+        bind = {**_stand_ins(drafts), **bind}
     _check_bound(drafts, bind)
     rebuilding = Rebuilding(get, bind, kernels)
     elements: list[Element] = []
@@ -139,6 +143,16 @@ class _Draft:
             made.freeze_fields(name=self.name)
         made.freeze_fields(site=self.site)
         return made
+
+
+def _stand_ins(drafts: list[_Draft]) -> dict[str, object]:
+    """What nothing is asked of any more, by name."""
+    made: dict[str, object] = {}
+    for draft in drafts:
+        if draft.bind in NEVER_CALLED:
+            digest = draft.fields.text("digest") if "digest" in draft.fields else None
+            made[draft.name] = NotBound(draft.name, digest)
+    return made
 
 
 def _check_bound(drafts: list[_Draft], bind: Mapping[str, object]) -> None:

@@ -11,6 +11,7 @@ from flowcompute.checkpoint import CheckpointFolder
 from flowcompute.checkpoint.drafts import check_drafts
 from flowcompute.checkpoint.job import check_sources
 from flowcompute.checkpoint.kept import KeptJob
+from flowcompute.checkpoint.not_bound import NEVER_CALLED
 from flowcompute.checkpoint.words import JobWords
 from flowcompute.files import shown
 from flowcompute.thawing import thaw
@@ -75,7 +76,7 @@ def _show(options: argparse.Namespace) -> None:
     _print_part("reads", words.sources())
     _print_part("computes", words.graph().splitlines())
     _print_part("writes", words.destinations())
-    bound = words.bound()
+    bound = {name: what for name, what in words.bound().items() if not (frozen.done and what in NEVER_CALLED)}
     _print_part("needs to be given again", (f"{name}: {what}" for name, what in bound.items()))
     given = ", ".join(f"{name!r}: ..." for name in bound)
     thawed = f"fc.thaw({options.path!r}{f', bind={{{given}}}' if bound else ''})"

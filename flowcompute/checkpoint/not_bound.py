@@ -1,0 +1,30 @@
+"""What stands for the functions and iterables that nobody gave, in a job whose results are there."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from flowcompute.errors import CheckpointError
+
+NEVER_CALLED = ("function", "iterable")
+"""What a job that is done needs not be given again: nothing of it is called, and a digest says which it was."""
+
+
+class NotBound:
+    """A function, or an iterable, that has the digest of the one that was not given.
+
+    Args:
+        name: of its element.
+        digest: of the function; None for what is kept without one.
+    """
+
+    def __init__(self, name: str, digest: str | None) -> None:
+        self.digest = digest
+        self._name = name
+
+    def __call__(self, *_: Any) -> NoReturn:
+        """Refuse."""
+        raise CheckpointError("was not bound, and is called", element=self._name, hint="fc.thaw(path, bind=...)")
+
+    def __iter__(self) -> NoReturn:
+        self()
