@@ -9,6 +9,7 @@ from flowcompute.elements import Destination, Source
 from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph, Node
+from flowcompute.sources.feed import FeedSource
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ def _check_sources(graph: Graph, readings: list[Reading]) -> None:
         if len(mine) > 1 and not source.element.rereadable:
             first, second = (max(reading.targets, key=lambda node: node.id) for reading in mine[:2])
             fold = _fold_behind(graph, second)
+            # A flow sees each record once, also one that a spool keeps.
+            by_hand = isinstance(source.element, FeedSource)
             raise PlanError(
                 f"would be read twice, but can be read only once: {second.name} needs {fold.name}, a result "
                 f"over the whole stream, for each record ({len(mine)} passes)",
@@ -109,7 +112,9 @@ def _check_sources(graph: Graph, readings: list[Reading]) -> None:
                 site=source.element.site,
                 expected="a source that can be read again, like a file or an array",
                 got=f"a source for {first.name} and again for {second.name}",
-                hint="keep the stream in a temporary file for the later pass: x = fc.spool(x)",
+                hint="resolve the fold first and use its value as fc.constant(value)"
+                if by_hand
+                else "keep the stream in a temporary file for the later pass: x = fc.spool(x)",
             )
 
 
