@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from flowcompute.elements.op import Kind
+from flowcompute.elements.scan_function import ScanFunction
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
 from flowcompute.planner.plan import Pass, Plan, SinkStage
@@ -24,7 +25,8 @@ SHORT_S = 0.25
 
 def why_not_rehearsed(plan: Plan) -> str | None:
     """Why a job is never run again, in words; None where it can be."""
-    if policies(plan.graph) or any(node.kind is Kind.HOST for node in plan.graph.nodes):
+    steps = any(isinstance(node.element, ScanFunction) for node in plan.graph.nodes)
+    if steps or policies(plan.graph) or any(node.kind is Kind.HOST for node in plan.graph.nodes):
         return "it calls functions of yours, which are called once for each batch only"
     for source in (source for one in plan.passes for source in one.sources):
         if isinstance(source.element, IterateSource):

@@ -351,10 +351,17 @@ def test_functions_of_yours_are_called_once_for_each_batch():
         calls.append(len(batch))
         return batch
 
-    run = fc.run(fc.host(look, fc.source(DATA)).sum(axis=0), device="numpy", tune=True, progress=False)
-    assert sum(calls) == len(DATA)
-    assert run.tuning.trials == 0
-    assert "functions of yours" in run.tuning.notes[0]
+    def step(carry, row):
+        calls.append(1)
+        return carry + row[0]
+
+    x = fc.source(DATA)
+    for root in (fc.host(look, x).sum(axis=0), fc.scan(step, x, init=np.float32(0))):
+        del calls[:]
+        run = fc.run(root, device="numpy", tune=True, progress=False)
+        assert sum(calls) == len(DATA)
+        assert run.tuning.trials == 0
+        assert "functions of yours" in run.tuning.notes[0]
 
 
 def test_callbacks_and_files_see_one_run(tmp_path):
