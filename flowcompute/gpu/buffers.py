@@ -72,6 +72,31 @@ def as_bytes(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1).view(np.uint8)
 
 
+def as_lines(array: np.ndarray) -> np.ndarray:
+    """The bytes of an array in order, as lines `(lines, bytes)`: its own memory where numbers of a line are neighbours.
+
+    Of a C-contiguous array that is one line; of others two axes may lie as they like.
+    """
+    if array.ndim == 2 and array.strides[1] == array.itemsize and not array.flags.c_contiguous:
+        return array.view(np.uint8)
+    return as_bytes(np.ascontiguousarray(array))[None]
+
+
+def packed(lines: np.ndarray, start: int, target: np.ndarray) -> None:
+    """Fill `target` with bytes of lines as if these followed each other, from the `start`-th on."""
+    width, done = lines.shape[1], 0
+    while done < len(target):
+        line, at = divmod(start + done, width)
+        left = len(target) - done
+        whole = 0 if at else left // width
+        count = whole * width or min(width - at, left)
+        if whole:
+            np.copyto(target[done : done + count].reshape(whole, width), lines[line : line + whole])
+        else:
+            np.copyto(target[done : done + count], lines[line, at : at + count])
+        done += count
+
+
 def size_class(size_bytes: int) -> int:
     """Bytes that `DeviceArena` allocates for a buffer of this size: an eighth more at most, or 256 bytes."""
     if size_bytes <= SMALLEST_BYTES:

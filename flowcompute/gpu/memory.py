@@ -167,7 +167,7 @@ class DeviceMemory(Memory):
     def upload(self, key: Hashable, array: np.ndarray, slot: int) -> None:
         """Copy a value to the device on a queue of its own."""
         buffer = self._buffer(key, array.nbytes, slot)
-        self._transfers.upload(np.ascontiguousarray(array), buffer, self._device.upload_queue)
+        self._transfers.upload(array, buffer, self._device.upload_queue)
         self._device.upload_queue.finish()
         self._uploaded[slot][key] = buffer
 
@@ -178,7 +178,7 @@ class DeviceMemory(Memory):
         buffer = self._buffer(key, array.nbytes)
 
         def upload() -> None:
-            self._transfers.upload(np.ascontiguousarray(array), buffer, self._device.upload_queue)
+            self._transfers.upload(array, buffer, self._device.upload_queue)
             self._device.upload_queue.finish()
 
         self._coming[key] = (array, self._prefetcher.submit(upload))
@@ -198,7 +198,7 @@ class DeviceMemory(Memory):
             if expected is array:
                 return self._buffers[key]
         buffer = self._buffer(key, array.nbytes)
-        self._transfers.upload(np.ascontiguousarray(array), buffer, self._device.queue)
+        self._transfers.upload(array, buffer, self._device.queue)
         # What a batch has uploaded stays for its later kernels, until `forget`.
         if not fresh or isinstance(key, int):
             self._current[key] = buffer

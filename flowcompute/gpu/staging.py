@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 
 from flowcompute.gpu._cl import cl
+from flowcompute.gpu.buffers import packed
 from flowcompute.gpu.device import Device
 from flowcompute.planner.memory import PIECE_BYTES
 
@@ -60,17 +61,24 @@ class Staging:
         return self._count > 0 and size_bytes >= LEAST_BYTES
 
     def upload(self, data: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue) -> None:
-        """Copy bytes to the start of a buffer, in the queue's order; `data` may change once this returns."""
+        """Copy bytes to the start of a buffer, in the queue's order; `data` may change once this returns.
+
+        Args:
+            data: bytes, or lines of bytes that lie apart `(lines, bytes)` and are put together.
+            buffer: where to.
+            queue: of the device.
+        """
+        lines = np.atleast_2d(data)
 
         def move(slot: _Slot, start: int, stop: int) -> None:
             slot.wait()
             part = slot.array[: stop - start]
-            np.copyto(part, data[start:stop])
+            packed(lines, start, part)
             with self._enqueuing:
                 slot.event = cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=False)
                 queue.flush()
 
-        self._share_out(len(data), move)
+        self._share_out(data.size, move)
 
     def download(self, buffer: cl.Buffer, data: np.ndarray, queue: cl.CommandQueue) -> None:
         """Fill `data` (bytes) from the start of a buffer, in the queue's order; complete on return."""
