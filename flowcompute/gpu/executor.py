@@ -233,23 +233,35 @@ class OpenCLExecutor(StepExecutor):
         values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = division(self.plan, self.device.traits, kernel, items, blocks)
         chunk = launch or chunk
-        if count:
-            if self._passing is not None:
-                self._passing.prefetch(kernel)
+        panels = 1 if region.panels is None else region.panels.count
+        for panel in range(panels if count else 0):
+            if panel:
+                self._turn_to(panel, kernel, values)
+            if self._passing is not None and region.stream:
+                self._passing.prefetch()
             timed = self.log is not None and self.log.is_timed(step.name)
             device_s = self._launch(kernel, [*values, count, chunk, blocks, start, phase], groups, timed=timed)
             self.launches += 1
             if self.log is not None:
                 self.log.launched(step.name, time.perf_counter(), device_s)
-            if self.tuner is not None and region.stream and kernel.family != "fixed":
-                # Before anything is made of the results: what a kernel began with must still be there.
-                self._tune(self.tuner, step, outputs, items, (blocks, start, phase))
+        if count and self.tuner is not None and region.stream and panels == 1 and kernel.family != "fixed":
+            # Before anything is made of the results: what a kernel began with must still be there.
+            self._tune(self.tuner, step, outputs, items, (blocks, start, phase))
         for i, array in outputs.items():
             self._bring(i, array)
         for fold in region.folds:
             self._push(step, fold, kernel, items, phase, blocks)
         if isinstance(carry, DeviceCarry):
             carry.advanced(start + items)
+
+    def _turn_to(self, panel: int, kernel: Kernel, values: list[Any]) -> None:
+        """Let a launch read another panel, and make what belongs to it."""
+        assert self._passing is not None
+        for position, argument in enumerate(kernel.arguments):
+            if argument.kind == "integer":
+                values[position] = self.one_pass.panels[argument.value].start(panel)
+            elif argument.kind == "input" and argument.value in self.one_pass.passing and not argument.period:
+                values[position] = self._passing.buffer(argument.value, panel)
 
     def _tune(
         self,
@@ -295,6 +307,8 @@ class OpenCLExecutor(StepExecutor):
         value = argument.value
         if argument.kind == "scalar":
             return self._scalar(value)
+        if argument.kind == "integer":
+            return self.one_pass.panels[value].start(0)
         if argument.kind == "output":
             return self._output(value, outputs[value], late=self._leaving is not None and value in self._crossing.late)
         if argument.kind == "partial":
@@ -309,7 +323,7 @@ class OpenCLExecutor(StepExecutor):
         if argument.period:
             return self._memory.input(("cyclic", value), self._cyclic(value), fresh=False)
         if self._passing is not None and value in self.one_pass.passing:
-            return self._passing.buffer(value)
+            return self._passing.buffer(value, 0)
         fresh = stream and value in self._streamed
         if value in self.bases:
             return self._memory.input(("base", value), self.bases[value], fresh=True)
@@ -420,5 +434,8 @@ class OpenCLExecutor(StepExecutor):
 
 def argument_types(kernel: Kernel) -> list[np.dtype | None]:
     """The dtype of each scalar parameter, None for pointers."""
-    own = [register_dtype(argument.dtype) if argument.kind == "scalar" else None for argument in kernel.arguments]
+    own = [
+        register_dtype(argument.dtype) if argument.kind in ("scalar", "integer") else None
+        for argument in kernel.arguments
+    ]
     return [*own, *[np.dtype(np.int64)] * len(INTEGER_ARGUMENTS)]

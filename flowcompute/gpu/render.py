@@ -56,6 +56,8 @@ class _Renderer:
     def _parameter(argument: Argument) -> str:
         if argument.kind == "scalar":
             return f"const {scalar_type(argument.dtype)} {argument.name}"
+        if argument.kind == "integer":
+            return f"const long {argument.name}"
         if argument.kind == "words":
             return f"volatile __global ulong *restrict {argument.name}"
         constant = "const " if argument.kind in ("input", "carry") else ""

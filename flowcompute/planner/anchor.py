@@ -138,9 +138,13 @@ class Anchor:
 
     def operand(self, value: int, rows: int, columns: int) -> Operand:
         """A value whose last axes are `rows` axes of rows and `columns` axes of columns."""
-        spec = self.graph.nodes[value].spec
+        spec, panels = self.graph.nodes[value].spec, self.region.panels
         computed = self._computed(value)
-        if computed is None:
+        if panels is not None and panels.value == value:
+            spec = panels.part(spec)
+            lies = Storage(value, 0, 0, c_strides(spec.shape))
+            argument = self.arguments.get("input", spec.dtype, value)
+        elif computed is None:
             lies = storage(self.graph, value, self.region.entered)
             argument = self.arguments.get("input", spec.dtype, lies.base)
         else:
@@ -207,6 +211,10 @@ class Anchor:
         """The index on each axis of the stack."""
         return [self._stack_index(matrix, len(self.stack) - axis) for axis in range(len(self.stack))]
 
+    def placed(self, row: Row, column: str) -> tuple[Row, str]:
+        """Where a row and a column of what the kernel makes stand in the result."""
+        return row, column
+
     # -- values -----------------------------------------------------------------------------------
 
     def factor(self, scope: Scope, load: Load) -> Var:
@@ -222,7 +230,7 @@ class Anchor:
 
     def store(self, scope: Scope, row: Row, column: str, count: str | None, total: Var) -> None:
         """Store what follows from `total`, the result at columns `column` to `column + lanes` of a row."""
-        point = AfterPoint(self, scope.beside(), row, column, count)
+        point = AfterPoint(self, scope.beside(), *self.placed(row, column), count)
         made = self.node.spec.dtype
         if made != self.dtype:
             total = point.scope.let(Convert(total, self.dtype, made), made)

@@ -6,25 +6,32 @@ counted as one: windows that slide over items are multiplied where they lie, as 
 
 Sums run over k in panels of `PANEL`, in order inside a panel and panel by panel, whatever the
 tile: that order belongs to the op. Element-wise operations on the product follow in registers.
+
+Of a resident operand that does not fit the device the kernel is given one panel after the other:
+columns of B, or rows of A. It makes the columns or rows of C that belong to a panel, each number by
+the same sum.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
+from flowcompute.elements.linalg import MATMUL
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.anchor import Anchor, Row, times
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import Number
-from flowcompute.planner.region import Region
+from flowcompute.planner.region import Access, Region
 from flowcompute.planner.storage import c_strides
 from flowcompute.spec import is_float
 
 PANEL = 512
 
 _INT32 = np.dtype(np.int32)
+_INT64 = np.dtype(np.int64)
 
 
 def sum_dtype(dtype: np.dtype) -> np.dtype:
@@ -38,7 +45,7 @@ class Contraction(Anchor):
     """What both code shapes must know of a region with a product.
 
     Attributes:
-        inner, columns: sizes of k and j.
+        inner, columns: sizes of k and j; of a panel where operands come in panels.
         shared: whether all rows multiply the same matrix B.
     """
 
@@ -50,15 +57,19 @@ class Contraction(Anchor):
         single = left.ndim == 1 or self.stream_rows
         depth, columns = node.attrs.get("depth", 1), node.attrs.get("columns", 1)
         own = columns + (0 if single else 1)
+        made, panels = {-2: 1 if single else left.shape[-2], -1: math.prod(right.shape[-columns:])}, region.panels
+        if panels is not None:
+            made[panels.axis] = panels.size
         super().__init__(
             graph,
             region,
             stack=node.spec.shape[: len(node.spec.shape) - own],
-            height=1 if single else left.shape[-2],
+            height=made[-2],
             column_axes=columns,
             dtype=sum_dtype(node.spec.dtype),
         )
-        self.inner, self.columns = left.shape[-1], math.prod(right.shape[-columns:])
+        self.inner, self.columns = left.shape[-1], made[-1]
+        self.first = "" if panels is None else self.arguments.get("integer", _INT64, panels.value).name
         self.a = self.operand(node.inputs[0], 0 if single else 1, 1)
         self.b = self.operand(node.inputs[1], depth, columns)
         alike = math.prod(right.shape[: -depth - columns]) == 1
@@ -89,6 +100,32 @@ class Contraction(Anchor):
         """Offset of the matrix that a row multiplies."""
         return scope.integer(" + ".join(self.matrix_base(self.b, row.record, row.matrix)) or "0")
 
+    def placed(self, row: Row, column: str) -> tuple[Row, str]:
+        """In the result a panel's rows or columns stand behind those of the panels before it."""
+        if self.region.panels is None:
+            return row, column
+        if self.region.panels.axis == -1:
+            return row, f"{self.first} + {column}"
+        return replace(row, own=f"({self.first} + {row.own})"), column
+
     def zero(self) -> Number:
         """What a sum begins with: the number that changes nothing, so that one product keeps its sign of zero."""
         return Number(-0.0 if is_float(self.dtype) and self.inner else 0)
+
+
+def cut_factor(graph: Graph, region: Region) -> tuple[int, int] | None:
+    """The resident factor of a region's product that may come in panels, and the axis along which these are cut.
+
+    None where no factor is resident, or it is computed where it is loaded, or read beside the product as well.
+    """
+    if region.anchor is None or graph.nodes[region.anchor].op is not MATMUL:
+        return None
+    left, right = graph.nodes[region.anchor].inputs
+    for value, axis in ((right, -1), (left, -2)):
+        spec = graph.nodes[value].spec
+        if spec.is_stream or len(spec.shape) < 2 or value in region.nodes:
+            continue
+        beside = (one for node, operands in region.reads.items() if node != region.anchor for one in operands)
+        if not any(isinstance(one, Access) and one.value == value for one in beside):
+            return value, axis
+    return None

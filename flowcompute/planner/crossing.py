@@ -9,8 +9,8 @@ from flowcompute.graph.graph import Graph
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.inlets import base_item_bytes, extra_items
-from flowcompute.planner.plan import Clock, Pass
-from flowcompute.planner.residency import kernels_of
+from flowcompute.planner.plan import Pass
+from flowcompute.planner.residency import kernels_of, read_as_they_are
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 
 
@@ -40,7 +40,8 @@ class Crossing:
         ahead: set[int] = set()
         late: set[int] = set()
         for clock in roots if overlap else ():
-            ahead |= _read_as_they_are(clock) & {stage.value for stage in clock.sources}
+            read = (value for kernel in kernels_of(clock.steps) for value in read_as_they_are(kernel))
+            ahead |= {stage.value for stage in clock.sources}.intersection(read)
             late |= {i for step in clock.steps for i in outputs_of(step) if isinstance(step, RegionStep)}
         return cls(overlap, frozenset(taken | needed), frozenset(ahead), frozenset(late & taken - needed))
 
@@ -59,11 +60,6 @@ def _needed(one_pass: Pass) -> set[int]:
     return needed | {i for step in one_pass.before for i in outputs_of(step)}
 
 
-def _read_as_they_are(clock: Clock) -> set[int]:
-    arguments = [argument for kernel in kernels_of(clock.steps) for argument in kernel.arguments]
-    return {argument.value for argument in arguments if argument.kind == "input" and not argument.period}
-
-
 def device_edges(
     graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], crossing: Crossing, depth: int
 ) -> list[Edge]:
@@ -75,8 +71,11 @@ def device_edges(
         for kernel in kernels_of(clock.steps):
             used |= {one.value: None for one in kernel.arguments if one.kind in ("input", "output")}
             blocks = {one.value for one in kernel.arguments if one.kind == "partial"}
+            # Those at both ends of a batch may be open, and what the first of them goes on from lies beside them.
+            open_items = 3 * kernel.block
             edges += [
-                Edge(f"{graph.nodes[i].name} (blocks)", folds[i].bytes_of_blocks(), 1, clock.id, 0) for i in blocks
+                Edge(f"{graph.nodes[i].name} (blocks)", folds[i].bytes_of_blocks(), 1, clock.id, open_items)
+                for i in blocks
             ]
         entries = {entry.value: entry for entry in clock.entries}
         for node in (graph.nodes[i] for i in used if graph.nodes[i].spec.is_stream):

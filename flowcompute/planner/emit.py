@@ -47,7 +47,7 @@ _PREFIXES: dict[ArgumentKind, str] = {
     "state": "state",
     "words": "words",
     "scalar": "s",
-    "integer": "k",
+    "integer": "at",
 }
 """How parameters are named, in the order in which they stand: pointers first, then scalars."""
 

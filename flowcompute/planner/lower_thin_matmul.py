@@ -42,7 +42,7 @@ def lower_thin_matmul(graph: Graph, region: Region, name: str) -> Kernel | None:
         _add(one, scope, total, at_a, at_b, "0", str(one.inner))
     one.store(scope, row, column, None, total)
     body = For("t", "wid", "n", "wsize", tuple(scope.statements))
-    units = one.node.spec.item_numbers
+    units = one.units * one.columns
     return Kernel(name, region.name, one.arguments.ordered(), (body,), "flat", work_group=GROUP, units=units)
 
 

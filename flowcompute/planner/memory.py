@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from flowcompute.elements import Constant
@@ -20,16 +20,20 @@ from flowcompute.planner.inlets import base_item_bytes, extra_items, most_record
 from flowcompute.planner.isolation import shared
 from flowcompute.planner.plan import Clock, MemoryPlan, Pass, SinkStage
 from flowcompute.planner.reason import Reason
-from flowcompute.planner.residency import HEADROOM, VECTOR_NUMBERS, Residency, device_budget, residency
+from flowcompute.planner.residency import (
+    HEADROOM,
+    LAUNCH_COST_BYTES,
+    VECTOR_NUMBERS,
+    Residency,
+    Residents,
+    device_budget,
+)
 from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES, with_defaults
 from flowcompute.planner.sharing import alignment, why_dependent
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.storage import is_copied
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
-
-BATCH_COST_BYTES = 3 << 20
-"""What a batch costs beside its bytes, as bytes that a bus carries in that time: 60 microseconds at 55 GB/s."""
 
 IN_PLACE_BATCHES = 4
 """How many times the default batch may go by at a time where sources are read in place."""
@@ -81,8 +85,9 @@ def plan_memory(
     if not traits.host_memory:
         fixed.append(("pinned memory for transfers", staging_bytes(config.memory_bytes)))
     if config.isolate:
-        room = _device_room(config, traits)
-        seen = max((residency(graph, one, room) for one in passes), key=lambda one: one.size_bytes)
+        # On a host device nothing passes through.
+        room = traits.memory_bytes if traits.host_memory else _device_room(config, traits)
+        seen = max((Residents(graph, one).within(room) for one in passes), key=lambda one: one.size_bytes)
         fixed += [(shared(name), size) for name, size in seen.lines]
     fixed_bytes = sum(size for _, size in fixed)
     if fixed_bytes > config.memory_bytes:
@@ -111,7 +116,7 @@ def plan_memory(
     items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)
     device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
-    reasons += [reason for one in sized for reason in _passing_through(graph, one.planned)]
+    reasons += [reason for one in sized for reason in _passing_through(graph, one)]
     memory = MemoryPlan(config.memory_bytes, host_bytes, items, device)
     return memory, tuple(one.planned for one in sized), depth
 
@@ -120,7 +125,8 @@ def plan_memory(
 class _SizedPass:
     planned: Pass
     lines: tuple[tuple[str, int], ...]
-    device_lines: tuple[tuple[str, int], ...]
+    device_lines: tuple[tuple[str, int], ...] = ()
+    crossing: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:
@@ -230,10 +236,10 @@ class _PassSizer:
         streams = tuple(edge.line(rooms) for edge in on_device)
         sized = replace(self.one, clocks=clocks)
         if self.traits.host_memory:
-            return _SizedPass(sized, self.lines(edges, items), ())
+            return _SizedPass(sized, self.lines(edges, items))
         kept = self._residency(on_device, items)
-        sized = replace(sized, passing=kept.passing, ring=kept.ring)
-        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams))
+        sized = replace(sized, passing=kept.passing, panels=kept.panels, ring=kept.ring)
+        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams), kept.crossing)
 
     # -- on a discrete device -------------------------------------------------------------------
 
@@ -249,7 +255,7 @@ class _PassSizer:
         if self.traits.host_memory:
             return True
         streams = sum(size for _, size in self.lines(on_device, items))
-        return streams + self._least.size_bytes <= _device_room(self.config, self.traits)
+        return streams + self._residents.least.size_bytes <= _device_room(self.config, self.traits)
 
     def _fewest_uploads(self, on_device: list[Edge], most: int) -> int:
         """Records a batch, at most so many, for which operands that pass through cross the bus least for each record.
@@ -259,22 +265,21 @@ class _PassSizer:
         best, least = most, math.inf
         while most >= 1 and not self.traits.host_memory:
             kept = self._residency(on_device, most)
-            if (cost := (kept.passing_bytes + BATCH_COST_BYTES) / most) < least:
+            if (cost := (kept.cost_bytes + LAUNCH_COST_BYTES) / most) < least:
                 best, least = most, cost
             if not kept.passing:
                 break
-            most //= 2
+            most = most * 3 // 4
         return best
 
     def _residency(self, on_device: list[Edge], items: int) -> Residency:
         """What stays on the device beside batches of so many records."""
         streams = sum(size for _, size in self.lines(on_device, items))
-        return residency(self.graph, self.one, _device_room(self.config, self.traits) - streams)
+        return self._residents.within(_device_room(self.config, self.traits) - streams)
 
     @cached_property
-    def _least(self) -> Residency:
-        """Everything passes through that can."""
-        return residency(self.graph, self.one, 0)
+    def _residents(self) -> Residents:
+        return Residents(self.graph, self.one)
 
     def _check_device(self, on_device: list[Edge]) -> None:
         """Refuse what does not fit the device in any way.
@@ -284,15 +289,17 @@ class _PassSizer:
         """
         if self._fits_device(on_device, 1):
             return
-        lines = (*self._least.lines, *self.lines(on_device, 1))
+        lines = (*self._residents.least.lines, *self.lines(on_device, 1))
         needed, (what, size) = sum(size for _, size in lines), max(lines, key=lambda line: line[1])
+        whole = self._residents.largest_whole
+        cannot = f"; {whole} is read as a whole, panels are of factors of matrix products that no kernel makes"
         raise PlanError(
-            "the device's memory is too small for the smallest batch and the operands of one kernel",
+            "the device's memory is too small for the smallest batch and what one kernel reads beside it",
             element=what,
             expected=f"at least {int(needed / HEADROOM) + 1} bytes",
             got=f"{device_budget(self.traits.memory_bytes, self.config.device_memory_bytes)} bytes; "
             f"{what} alone takes {size}",
-            hint="raise device_memory=, or choose another device with device=",
+            hint=f"raise device_memory=, or choose another device with device={cannot if whole else ''}",
         )
 
     def _wanted(self, edges: list[Edge]) -> int:
@@ -313,16 +320,19 @@ def _device_room(config: Config, traits: Traits) -> int:
     return int(device_budget(traits.memory_bytes, config.device_memory_bytes) * HEADROOM)
 
 
-def _passing_through(graph: Graph, one_pass: Pass) -> Iterator[Reason]:
+def _passing_through(graph: Graph, sized: _SizedPass) -> Iterator[Reason]:
     """What crosses the bus with every batch, and how much of it."""
-    batches = "each batch"
-    if one_pass.length is not None:
-        count = -(-one_pass.length // one_pass.batch_items)
+    one, batches = sized.planned, "each batch"
+    if one.length is not None:
+        count = -(-one.length // one.batch_items)
         batches = f"each of {count} batches" if count > 1 else "the batch"
-    for value in sorted(one_pass.passing):
-        node = graph.nodes[value]
-        why = f"{node.spec.item_bytes} bytes are uploaded anew for {batches}: not all operands fit the device"
-        yield Reason("device", node.name, why)
+    for value in sorted(one.passing):
+        panels, how = one.panels.get(value), ""
+        if panels is not None:
+            beside = f" beside {panels.kept} that stay" if panels.kept else ""
+            how = f", in {panels.count - panels.kept} panels of {panels.size} {panels.what}{beside}"
+        why = f"{sized.crossing[value]} bytes are uploaded anew for {batches}{how}: not all operands fit the device"
+        yield Reason("device", graph.nodes[value].name, why)
 
 
 def _read_into_buffers(passes: tuple[Pass, ...], strategy: Strategy, traits: Traits) -> Iterator[Reason]:

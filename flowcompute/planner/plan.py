@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,6 +14,7 @@ from flowcompute.planner.explain import describe_plan, plan_dot, plan_svg
 from flowcompute.planner.explain_strategy import explain_strategy
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.panels import Panels
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.shaping import Shaping
 from flowcompute.planner.steps import RegionStep, Step
@@ -107,6 +109,7 @@ class Pass:
         after: steps on resident values that run once the folds are done.
         sinks: destinations: the streams of this pass, and resident values known at its end.
         passing: resident operands that are uploaded anew for each kernel, since not all fit the device.
+        panels: of those of them that come part by part, by value.
         ring: buffers on the device that these go through.
     """
 
@@ -115,6 +118,7 @@ class Pass:
     after: tuple[Step, ...]
     sinks: tuple[SinkStage, ...]
     passing: frozenset[int] = frozenset()
+    panels: Mapping[int, Panels] = field(default_factory=dict)
     ring: int = 0
 
     @property

@@ -75,6 +75,7 @@ def make_plan(
     reasons += not_applied(strategy, kernels, sources, backend.traits)
     reasons += not_isolated(graph, passes) if config.isolate else []
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend.traits, reasons)
+    passes = tuple(maker.in_panels(one) for one in passes)
     reasons += _computed_alone(passes, config, backend)
     return Plan(
         graph=graph,

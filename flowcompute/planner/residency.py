@@ -1,13 +1,15 @@
-"""Resident operands that do not fit into a discrete device together: which stay, and which pass through."""
+"""Resident operands that do not fit into a discrete device together: what stays, and what passes through, and how."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from flowcompute.graph.graph import Graph
+from flowcompute.planner.contraction import cut_factor
 from flowcompute.planner.kernel import Argument, Kernel
+from flowcompute.planner.panels import Panels
 from flowcompute.planner.plan import Pass
 from flowcompute.planner.steps import RegionStep, Step
 
@@ -16,6 +18,9 @@ VECTOR_NUMBERS = 16
 
 HEADROOM = 8 / 9
 """Of a device's budget what the plan gives away: sizes of buffers are rounded up by an eighth at most."""
+
+LAUNCH_COST_BYTES = 3 << 20
+"""What a batch or launch costs beside its bytes, as what a bus carries in that time: 60 microseconds at 55 GB/s."""
 
 USED = 0.9
 """Of a device's memory what a run may take where the user does not say: drivers and others need some."""
@@ -33,44 +38,156 @@ class Residency:
     Attributes:
         lines: name and bytes of each.
         passing: values that are uploaded anew for each kernel that reads them.
+        panels: of those that pass part by part.
         ring: buffers that these go through: one more than a kernel reads, which the next is uploaded into.
-        passing_bytes: bytes of these: what crosses the bus with each batch.
+        crossing: of each value that passes, the bytes that cross the bus with a batch.
+        launches: of kernels with a batch, beside one of each: those for panels.
     """
 
     lines: tuple[tuple[str, int], ...]
     passing: frozenset[int] = frozenset()
+    panels: Mapping[int, Panels] = field(default_factory=dict)
     ring: int = 0
-    passing_bytes: int = 0
+    crossing: Mapping[int, int] = field(default_factory=dict)
+    launches: int = 0
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all of it."""
         return sum(size for _, size in self.lines)
 
+    @property
+    def cost_bytes(self) -> int:
+        """What it adds to a batch: bytes that cross the bus, and launches as what it carries meanwhile."""
+        return sum(self.crossing.values()) + self.launches * LAUNCH_COST_BYTES
 
-def residency(graph: Graph, one_pass: Pass, room_bytes: int) -> Residency:
-    """As much as fits stays, the largest operands first, since each of them saves most; the others pass through."""
-    movable, kernels = _movable(graph, one_pass), kernels_of(one_pass.steps)
-    sizes = {value: graph.nodes[value].spec.item_bytes for value in movable}
-    lines = _lines(graph, one_pass, frozenset(movable))
-    together = [len({one.value for one in _operands(graph, kernel)} & sizes.keys()) for kernel in kernels]
-    ring, taken = max(together, default=0) + 1, sum(size for _, size in lines)
-    passing: list[int] = []
-    order = sorted(movable, key=lambda value: (-sizes[value], value))
-    for value, after in itertools.zip_longest(order, order[1:]):
-        largest = passing[0] if passing else after
-        beside = 0 if largest is None else ring * sizes[largest]
-        if taken + sizes[value] + beside <= room_bytes:
-            taken += sizes[value]
-            lines.append((graph.nodes[value].name, sizes[value]))
-        else:
-            passing.append(value)
-    if not passing:
-        return Residency(tuple(lines))
-    together = [len({one.value for one in _operands(graph, kernel)}.intersection(passing)) for kernel in kernels]
-    ring = max(together) + 1
-    lines.append((f"operands that pass through x {ring}", ring * sizes[passing[0]]))
-    return Residency(tuple(lines), frozenset(passing), ring, sum(sizes[value] for value in passing))
+
+class Residents:
+    """The resident operands of a pass, and where they are when they have so much room.
+
+    As much as fits stays, the largest operands first, since each of them saves most; the others pass through. Factors
+    of products may pass in panels, which leaves more room for the rest and takes more launches.
+
+    Args:
+        graph: what is planned.
+        one_pass: of it.
+    """
+
+    def __init__(self, graph: Graph, one_pass: Pass) -> None:
+        self._nodes = graph.nodes
+        self._sizes = {value: graph.nodes[value].spec.item_bytes for value in _movable(graph, one_pass)}
+        self._fixed = _lines(graph, one_pass, frozenset(self._sizes))
+        self._order = sorted(self._sizes, key=lambda value: (-self._sizes[value], value))
+        steps = [step for step in one_pass.steps if isinstance(step, RegionStep) and step.kernel is not None]
+        self._readers = [self._sizes.keys() & read_as_they_are(kernel) for kernel in kernels_of(steps)]
+        self._cuts = [cut_factor(graph, step.region) for step in steps]
+        # Of what several kernels read all must take the same panels.
+        uses = [(value, cut) for read, cut in zip(self._readers, self._cuts, strict=True) for value in read]
+        whole = {value for value, cut in uses if cut is None or cut[0] != value}
+        axes = {cut for _, cut in uses if cut is not None and cut[0] not in whole}
+        self._axes = {value: axis for value, axis in axes if (value, -3 - axis) not in axes}
+        self._limits = self._steps()
+
+    def _steps(self) -> tuple[int, ...]:
+        """Bytes that what passes may take in one piece: from whole operands down to the smallest panels."""
+        limit = max(self._sizes.values(), default=0)
+        least = max([self._piece(value, self._panels(value, 0)) for value in self._axes], default=limit)
+        steps = []
+        while limit > least:
+            steps.append(limit)
+            limit = limit * 3 // 4
+        return (*steps, least)
+
+    def _panels(self, value: int, limit_bytes: int) -> Panels | None:
+        if value not in self._axes:
+            return None
+        return Panels.within(value, self._nodes[value].spec, self._axes[value], limit_bytes)
+
+    def _piece(self, value: int, panels: Panels | None) -> int:
+        return self._sizes[value] if panels is None else panels.part(self._nodes[value].spec).item_bytes
+
+    @property
+    def largest_whole(self) -> str | None:
+        """The name of the operand that needs the largest buffer if all pass, where that is all of it."""
+        pieces = {value: self._piece(value, self._panels(value, 0)) for value in self._order}
+        value = max(self._order, key=lambda value: pieces[value], default=None)
+        return None if value is None or pieces[value] < self._sizes[value] else self._nodes[value].name
+
+    @cached_property
+    def least(self) -> Residency:
+        """Everything passes through that can, in the smallest panels."""
+        return self._placed(0, 0)
+
+    def within(self, room_bytes: int) -> Residency:
+        """What costs least of all that fits; `least` where nothing does."""
+        best: Residency | None = None
+        for limit in self._limits:
+            one = self._placed(limit, room_bytes)
+            if not one.passing:
+                return one
+            if one.size_bytes <= room_bytes and (best is None or one.cost_bytes < best.cost_bytes):
+                best = one
+            if best is not None and one.launches * LAUNCH_COST_BYTES >= best.cost_bytes:
+                # Smaller panels take more launches than they can save.
+                break
+        return best or self.least
+
+    def _placed(self, limit: int, room: int) -> Residency:
+        """With pieces of at most so many bytes, as far as operands can be cut."""
+        panels = {value: self._panels(value, limit) for value in self._order}
+        pieces = {value: self._piece(value, panels[value]) for value in self._order}
+        lines, free = list(self._fixed), room - sum(size for _, size in self._fixed)
+        passing, ring = self._passing(pieces, free)
+        stay = [(self._nodes[value].name, self._sizes[value]) for value in self._order if value not in passing]
+        lines += stay
+        if not passing:
+            return Residency(tuple(lines))
+        largest = max(pieces[value] for value in passing)
+        free = max(0, free - sum(size for _, size in stay) - ring * largest)
+        cut: dict[int, Panels] = {}
+        for value in passing:
+            if (own := panels[value]) is not None:
+                kept = min(free // pieces[value], own.count - 1)
+                free -= kept * pieces[value]
+                cut[value] = replace(own, kept=kept)
+                if kept:
+                    lines.append((f"{self._nodes[value].name} ({kept} of {own.count} panels)", kept * pieces[value]))
+        lines.append((f"operands that pass through x {ring}", ring * largest))
+        return Residency(tuple(lines), frozenset(passing), cut, ring, *self._crossing(passing, cut, pieces))
+
+    def _passing(self, pieces: Mapping[int, int], free: int) -> tuple[list[int], int]:
+        """What passes where so much is free for operands, the largest first, and the buffers that it takes."""
+        if sum(self._sizes.values()) <= max(free, 0):
+            return [], 0
+        most = max(map(len, self._readers)) + 1
+        for ring in range(2, most + 1):
+            passing: list[int] = []
+            left, largest = free, 0
+            for position, value in enumerate(self._order):
+                after = pieces[self._order[position + 1]] if position + 1 < len(self._order) else 0
+                if self._sizes[value] + ring * max(largest, after) <= left:
+                    left -= self._sizes[value]
+                else:
+                    passing.append(value)
+                    largest = max(largest, pieces[value])
+            needed = max(len(read.intersection(passing)) for read in self._readers) + 1
+            if needed <= ring:
+                break
+        return passing, needed
+
+    def _crossing(
+        self, passing: Collection[int], panels: Mapping[int, Panels], pieces: Mapping[int, int]
+    ) -> tuple[dict[int, int], int]:
+        """Of each value that passes the bytes of a batch, and how many more launches there are than kernels."""
+        crossing, more = dict.fromkeys(passing, 0), 0
+        for read, cut in zip(self._readers, self._cuts, strict=True):
+            own = None if cut is None else panels.get(cut[0])
+            launches = 1 if own is None else own.count
+            more += launches - 1
+            for value in read.intersection(passing):
+                times = own.count - own.kept if own is not None and own.value == value else launches
+                crossing[value] += times * pieces[value]
+        return crossing, more
 
 
 def _lines(graph: Graph, one_pass: Pass, without: frozenset[int]) -> list[tuple[str, int]]:
@@ -87,12 +204,8 @@ def _lines(graph: Graph, one_pass: Pass, without: frozenset[int]) -> list[tuple[
 
 def _movable(graph: Graph, one_pass: Pass) -> list[int]:
     """Operands that batches' kernels read as they are, and no other kernel of the pass makes or reads."""
-    read = {
-        one.value
-        for kernel in kernels_of(one_pass.steps)
-        for one in _operands(graph, kernel)
-        if one.kind == "input" and not one.period
-    }
+    values = (value for kernel in kernels_of(one_pass.steps) for value in read_as_they_are(kernel))
+    read = {value for value in values if not graph.nodes[value].spec.is_stream}
     once = kernels_of((*one_pass.before, *one_pass.after))
     return sorted(read - {one.value for kernel in once for one in _operands(graph, kernel)})
 
@@ -101,6 +214,11 @@ def _operands(graph: Graph, kernel: Kernel) -> list[Argument]:
     """A kernel's arguments that are resident arrays."""
     arrays = [one for one in kernel.arguments if one.kind in ("input", "output")]
     return [one for one in arrays if not graph.nodes[one.value].spec.is_stream]
+
+
+def read_as_they_are(kernel: Kernel) -> list[int]:
+    """Values that a kernel reads where they lie, in the order of its arguments."""
+    return [one.value for one in kernel.arguments if one.kind == "input" and not one.period]
 
 
 def kernels_of(steps: Iterable[Step]) -> list[Kernel]:

@@ -8,10 +8,14 @@ from dataclasses import replace
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Backend
+from flowcompute.planner.contraction import cut_factor
 from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower import lower
 from flowcompute.planner.lower_scan import why_on_host
+from flowcompute.planner.panels import Panels
+from flowcompute.planner.plan import Pass
 from flowcompute.planner.prologues import Cone, find_cones
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.region import Region
@@ -117,12 +121,33 @@ class StepMaker:
     def _region_step(self, region: Region) -> RegionStep:
         kernel = None
         if self.backend.traits.code_shape != "numpy" and not _launches_nothing(self.graph, region):
-            name = f"k{self._kernels}"
-            style = KernelStyle(self.backend.traits, self.strategy.of_kernel(name), self.config.precision)
-            kernel = lower(self.graph, region, style, self.folds, name)
-            kernel = replace(kernel, contract=self.config.precision == "fast")
+            kernel = self._kernel(region, f"k{self._kernels}")
             self._kernels += 1
         return RegionStep(region.name, region, kernel)
+
+    def _kernel(self, region: Region, name: str) -> Kernel:
+        style = KernelStyle(self.backend.traits, self.strategy.of_kernel(name), self.config.precision)
+        kernel = lower(self.graph, region, style, self.folds, name)
+        return replace(kernel, contract=self.config.precision == "fast")
+
+    def in_panels(self, one_pass: Pass) -> Pass:
+        """A pass, with kernels that take panels of those operands that come so."""
+        if not one_pass.panels:
+            return one_pass
+        clocks = (
+            replace(clock, steps=tuple(self._in_panels(step, one_pass.panels) for step in clock.steps))
+            for clock in one_pass.clocks
+        )
+        return replace(one_pass, clocks=tuple(clocks))
+
+    def _in_panels(self, step: Step, panels: Mapping[int, Panels]) -> Step:
+        if isinstance(step, NodeStep) or step.kernel is None:
+            return step
+        cut = cut_factor(self.graph, step.region)
+        if cut is None or cut[0] not in panels:
+            return step
+        region = replace(step.region, panels=panels[cut[0]])
+        return replace(step, region=region, kernel=self._kernel(region, step.kernel.name))
 
 
 def _launches_nothing(graph: Graph, region: Region) -> bool:

@@ -38,7 +38,9 @@ TEAM = 32
 LANE = np.arange(TEAM)
 
 
-def emulate(kernel: Kernel, arrays: Mapping[int, np.ndarray], n: int, groups: int) -> dict[int, np.ndarray]:
+def emulate(
+    kernel: Kernel, arrays: Mapping[int, np.ndarray], n: int, groups: int, **integers: int
+) -> dict[int, np.ndarray]:
     """The outputs of a launch, by value id, flat and as large as `arrays` says.
 
     Args:
@@ -46,11 +48,12 @@ def emulate(kernel: Kernel, arrays: Mapping[int, np.ndarray], n: int, groups: in
         arrays: inputs and scalars, and outputs to be filled, by value id.
         n: numbers or rows, as the runtime passes them.
         groups: work-groups.
+        integers: arguments that are integers, by name.
     """
     made = {a.value: np.full(arrays[a.value].size, 77, a.dtype) for a in kernel.arguments if a.kind == "output"}
     flat = {value: array.reshape(-1) for value, array in arrays.items()}
     for group in range(groups):
-        _WorkGroup(kernel, {**flat, **made}, {"n": n, "gid": group, "gsize": groups, "first": 0}).run()
+        _WorkGroup(kernel, {**flat, **made}, {"n": n, "gid": group, "gsize": groups, "first": 0, **integers}).run()
     return made
 
 

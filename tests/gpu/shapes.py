@@ -40,3 +40,9 @@ def resolve_on_gpu(*elements: Element, **options: Any) -> list[np.ndarray]:
     """The roots' values, computed by code for GPUs."""
     values = start(plan_for_gpu(*elements, **options), progress=False).wait().values
     return [np.asarray(value) for value in values]
+
+
+def run_on_gpu(*roots: Element, backend: OpenCLBackend | None = None, **options: Any) -> fc.Run:
+    """A finished run of these roots in small batches on such a device, or on others; options are those of `fc.run`."""
+    with mock.patch.object(OpenCLBackend, "select", return_value=backend or gpu_shaped()):
+        return fc.run(*roots, progress=False, **{"strategy": Strategy(batch_bytes=1 << 14), **options})

@@ -11,11 +11,10 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import DeviceError, PlanError
-from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.memory import DeviceMemory
 from tests.gpu.faulty_driver import LOST, driver_error
-from tests.gpu.shapes import gpu_shaped
+from tests.gpu.shapes import run_on_gpu
 
 DRAW = np.random.default_rng(8)
 DATA = DRAW.standard_normal((2_000, 64), dtype=np.float32)
@@ -31,11 +30,6 @@ def network(data: np.ndarray = DATA) -> fc.Element:
     return x
 
 
-def run_on_gpu(*roots: fc.Element, **options: Any) -> fc.Run:
-    with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
-        return fc.run(*roots, progress=False, strategy=fc.Strategy(batch_bytes=1 << 14), **options)
-
-
 @pytest.fixture(scope="module")
 def whole() -> fc.Run:
     run = run_on_gpu(network())
@@ -43,7 +37,7 @@ def whole() -> fc.Run:
     return run
 
 
-@pytest.mark.parametrize(("budget", "passing"), [("250KiB", 3), ("150KiB", 4)])
+@pytest.mark.parametrize(("budget", "passing"), [("220KiB", 3), ("140KiB", 4)])
 def test_what_does_not_fit_passes_through(whole: fc.Run, budget: str, passing: int) -> None:
     memories: list[DeviceMemory] = []
     made = DeviceMemory.__init__
@@ -85,7 +79,7 @@ def test_the_next_operand_comes_while_a_kernel_works(whole: fc.Run) -> None:
         mock.patch.object(DeviceMemory, "prefetch", uploading),
         mock.patch.object(DeviceMemory, "finish", finish),
     ):
-        run = run_on_gpu(network(), device_memory="150KiB")
+        run = run_on_gpu(network(), device_memory="140KiB")
     assert len(met) == 2
     assert run.value.tobytes() == whole.value.tobytes()
 
@@ -94,18 +88,6 @@ def test_batches_shrink_before_a_job_is_refused(whole: fc.Run) -> None:
     run = run_on_gpu(network(DATA[:300]), device_memory="100KiB")
     assert run.plan.batch_items < whole.plan.batch_items
     assert run.value.tobytes() == whole.value[:300].tobytes()
-
-
-def test_what_does_not_fit_in_any_way_is_refused_with_the_number() -> None:
-    few = network(DATA[:9])
-    with pytest.raises(PlanError, match="device's memory is too small") as caught:
-        run_on_gpu(few, device_memory="20KiB")
-    error = caught.value
-    assert error.element is not None
-    least = int(str(error.expected).split()[2])
-    run_on_gpu(few, device_memory=least)
-    with pytest.raises(PlanError, match="too small"):
-        run_on_gpu(few, device_memory=least - 200)
 
 
 def test_an_upload_ahead_that_fails_is_told() -> None:
@@ -126,7 +108,7 @@ def test_an_upload_ahead_that_fails_is_told() -> None:
         mock.patch.object(Device, "give_up"),
         pytest.raises(DeviceError, match="a wire") as caught,
     ):
-        run_on_gpu(network(), device_memory="150KiB")
+        run_on_gpu(network(), device_memory="140KiB")
     assert caught.value.records is not None
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("flowcompute")]
 

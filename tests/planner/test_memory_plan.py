@@ -94,3 +94,11 @@ def test_copies_count_against_the_budget() -> None:
     least = 8 << 20
     plan = fc.plan(root, device="cpu", memory=least)
     assert 0 < sum(copies(plan)) <= plan.memory.host_bytes <= least
+
+
+def test_what_a_worker_sees_of_operands_depends_on_no_device_of_its_own_memory() -> None:
+    x = fc.source(np.ones((9, 64), np.float32)) @ np.ones((64, 64), np.float32)
+    options = {"device": "cpu", "isolate": True}
+    whole = fc.plan(x, **options).memory.items
+    assert ("constant (shared with the worker)", 64 * 64 * 4) in whole
+    assert fc.plan(x, **options, device_memory="1KiB").memory.items == whole
