@@ -244,7 +244,9 @@ class OpenCLExecutor(StepExecutor):
             self.launches += 1
             if self.log is not None:
                 self.log.launched(step.name, time.perf_counter(), device_s)
-        if count and self.tuner is not None and region.stream and panels == 1 and kernel.family != "fixed":
+        # Launched once more, a scan would go on from its own end.
+        again = region.stream and kernel.knobs != KernelKnobs() and not isinstance(carry, DeviceCarry)
+        if count and self.tuner is not None and again and panels == 1:
             # Before anything is made of the results: what a kernel began with must still be there.
             self._tune(self.tuner, step, outputs, items, (blocks, start, phase))
         for i, array in outputs.items():

@@ -29,10 +29,16 @@ from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT64, is_float
 
 
 class Expressions:
-    """Renders expressions; `helpers` collects the functions they need, by name, in order of first use."""
+    """Renders expressions; `helpers` collects the functions they need, by name, in order of first use.
 
-    def __init__(self, cpu: bool) -> None:
+    Args:
+        cpu: whether for a work-group of one.
+        unroll: turns that are written out of loops in users' functions that do not say so.
+    """
+
+    def __init__(self, cpu: bool, unroll: int = 1) -> None:
         self.cpu = cpu
+        self.unroll = unroll
         self.helpers: dict[str, str] = {}
 
     def _load(self, load: ir.Load, var: Var) -> str:

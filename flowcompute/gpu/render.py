@@ -29,7 +29,7 @@ class _Renderer:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.cpu = kernel.work_group == 1
-        self.expressions = Expressions(self.cpu)
+        self.expressions = Expressions(self.cpu, kernel.knobs.function_unroll or 1)
         self.lines: list[str] = []
         self.depth = 1
 

@@ -65,7 +65,9 @@ class _Result:
 def _defined(function: user.Function, lanes: int, expressions: Expressions) -> str:
     """The name of a function in OpenCL C, defined on first use."""
     plain = "".join(letter if letter.isascii() else "_" for letter in function.name)
-    name = f"fc_user_{plain}_{function.digest}_{lanes}"
+    # Equal functions may differ in how they are to be written, and so may those that they call.
+    turns = "".join(f"_{one.unroll}" if one.unroll else "" for one in user.functions(function))
+    name = f"fc_user_{plain}_{function.digest}_{lanes}{turns}"
     if name not in expressions.helpers:
         text = (_Scalar if lanes == 1 else Vector)(function, lanes, expressions, _defined).text(name)
         expressions.helpers[name] = text
@@ -117,13 +119,10 @@ class _Scalar(Writer):
                 self._block((*body, *step))
                 self.steps.pop()
                 self.close()
-            case user.For(counter, start, stop, step, body):
-                self.counters[counter] = range(start, stop, step)
-                own = self._name(counter)
-                sign = "<" if step > 0 else ">"
-                self.open(f"for (long {own} = {start}; {own} {sign} {stop}; {own} += {step})")
+            case user.For():
+                self.open_counted(statement)
                 self.steps.append(())
-                self._block(body)
+                self._block(statement.body)
                 self.steps.pop()
                 self.close()
             case user.Leave():

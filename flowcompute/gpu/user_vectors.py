@@ -152,18 +152,13 @@ class Vector(Writer):
         return left if returns else mask
 
     def _for(self, loop: user.For, mask: Mask) -> Mask:
-        steps = range(loop.start, loop.stop, loop.step)
-        self.counters[loop.counter] = steps
-        counter = self._name(loop.counter)
-        sign = "<" if loop.step > 0 else ">"
-        head = f"for (long {counter} = {loop.start}; {counter} {sign} {loop.stop}; {counter} += {loop.step})"
         if not _jumps(loop.body):
-            self.open(head)
+            self.open_counted(loop)
             self._block(loop.body, mask)
             self.close()
             return mask
         live, left, returns = self._enter(loop.body, mask)
-        self.open(head)
+        self.open_counted(loop)
         self.line(f"if (!any({live.name})) break;")
         self._round(loop.body, live)
         self.close()

@@ -109,6 +109,15 @@ class Writer:
         self.depth -= 1
         self.line("}")
 
+    def open_counted(self, loop: user.For) -> None:
+        """Begin a loop over known numbers, so many turns of which are to be written out."""
+        self.counters[loop.counter] = range(loop.start, loop.stop, loop.step)
+        own, sign = self._name(loop.counter), "<" if loop.step > 0 else ">"
+        turns = self.function.unroll or self.expressions.unroll
+        if turns > 1:
+            self.line(f"#pragma unroll {turns}")
+        self.open(f"for (long {own} = {loop.start}; {own} {sign} {loop.stop}; {own} += {loop.step})")
+
     def let(self, var: Var, text: str) -> Var:
         """Declare a value like `var`."""
         named = Var(f"t{self.temporaries}", var.dtype, var.lanes, var.mask_bytes)

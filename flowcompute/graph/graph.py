@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements import Compute, Constant, Destination, Element, HostFunction, Source
+from flowcompute.elements.functions.ir import functions
+from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.scan_function import KernelScan, ScanFunction
 from flowcompute.errors import SpecError
@@ -184,8 +186,15 @@ def _structure(node: Node) -> tuple[Any, ...]:
         return (element.op.name, getattr(function, "__qualname__", type(function).__qualname__), shape, node.inputs)
     if isinstance(element, Compute):
         attrs = tuple((key, str(value)) for key, value in _plain(element.attrs))
-        return (element.op.kind.value, element.op.name, attrs, shape, node.inputs)
+        return (element.op.kind.value, element.op.name, attrs, shape, node.inputs, *_written(element))
     return (type(element).__name__, shape, node.inputs)
+
+
+def _written(element: Compute) -> tuple[int, ...]:
+    """How a user's functions are to be written, where they say so: no part of what they compute, but of its speed."""
+    op = element.step if isinstance(element, KernelScan) else element.op
+    unrolls = tuple(one.unroll for one in functions(op.function)) if isinstance(op, UserOp) else ()
+    return unrolls if any(unrolls) else ()
 
 
 def is_literal(value: np.ndarray) -> bool:

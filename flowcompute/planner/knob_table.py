@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from flowcompute.elements.functions.kernel import TURNS
 from flowcompute.planner.backend import Traits
 from flowcompute.strategy import KernelKnobs, Precision
+
+if TYPE_CHECKING:
+    from flowcompute.planner.kernel import Kernel
 
 Family = Literal["map", "numbers", "rows", "short rows", "team rows", "columns", "matmul", "fixed"]
 """Kernels by the knobs they have; those that are "fixed" have none."""
@@ -95,10 +99,12 @@ def choices(family: Family, traits: Traits) -> dict[str, range | tuple[int, ...]
     return knobs
 
 
-def candidates(family: Family, traits: Traits) -> dict[str, tuple[int, ...]]:
-    """As `choices`, with few values of each knob."""
+def candidates(kernel: Kernel, traits: Traits) -> dict[str, tuple[int, ...]]:
+    """The knobs that a kernel has on a device: those of its family, with few values each, and of its functions."""
     tried = _TRIED_ITEMS.get(traits.code_shape, ())
-    return {name: tried if isinstance(values, range) else values for name, values in choices(family, traits).items()}
+    own = choices(kernel.family, traits)
+    found = {name: tried if isinstance(values, range) else values for name, values in own.items()}
+    return found if kernel.knobs.function_unroll is None else {**found, "function_unroll": TURNS}
 
 
 def written_turns(knobs: KernelKnobs) -> int:

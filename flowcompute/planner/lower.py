@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from flowcompute.elements.functions.ir import leaves_unroll_open
+from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.nn.attention import ATTENTION
 from flowcompute.elements.op import Kind
-from flowcompute.graph.graph import Graph
+from flowcompute.elements.scan_function import KernelScan
+from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import CHUNK_BYTES, KernelStyle
@@ -32,7 +36,8 @@ from flowcompute.planner.together import is_together
 
 def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
     """The kernel IR of a region, shaped as wanted where its family can do that."""
-    return with_items(_lowered(graph, region, style, folds, name), style)
+    kernel = with_items(_lowered(graph, region, style, folds, name), style)
+    return with_unrolled_functions(kernel, [graph.nodes[node] for node in region.nodes], style)
 
 
 def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
@@ -74,3 +79,12 @@ def with_items(kernel: Kernel, style: KernelStyle) -> Kernel:
         return kernel
     widest = max([a.dtype.itemsize for a in kernel.arguments if a.kind in ("input", "output")], default=4)
     return replace(kernel, knobs=replace(kernel.knobs, items_per_work_item=CHUNK_BYTES // widest))
+
+
+def with_unrolled_functions(kernel: Kernel, nodes: Sequence[Node], style: KernelStyle) -> Kernel:
+    """The kernel with the knob of loops in users' functions, where it calls one that leaves it open."""
+    steps = [node.element.step for node in nodes if isinstance(node.element, KernelScan)]
+    called = [*steps, *(node.op for node in nodes if isinstance(node.op, UserOp))]
+    if not any(leaves_unroll_open(op.function) for op in called):
+        return kernel
+    return replace(kernel, knobs=replace(kernel.knobs, function_unroll=style.wanted.function_unroll or 1))

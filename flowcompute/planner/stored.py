@@ -44,7 +44,7 @@ def stored_kernels(plan: Plan) -> dict[str, KernelKnobs]:
     if store is None or not store.has_kernels():
         return {}
     found = {}
-    for kernel in (kernel for one in plan.passes for kernel in one.kernels if kernel.family != "fixed"):
+    for kernel in (kernel for one in plan.passes for kernel in one.kernels if kernel.knobs.plain()):
         stored = store.load(kernel_key(plan, kernel))
         if stored is not None:
             found[kernel.name] = KernelKnobs().over(stored.strategy)

@@ -92,7 +92,7 @@ class KernelTrials:
             pinned = self._plan.pinned.of_kernel(kernel.name).plain()
             space = {
                 name: values
-                for name, values in candidates(kernel.family, self._plan.backend.traits).items()
+                for name, values in candidates(kernel, self._plan.backend.traits).items()
                 if name not in pinned
             }
             default = {name: value for name, value in kernel.knobs.plain().items() if name in space}

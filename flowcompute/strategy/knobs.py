@@ -66,6 +66,9 @@ class KernelKnobs:
 
     vector_width: int | None = knob(Range(2, 16, powers=True), "numbers in a vector")
     unroll: int | None = knob(Range(1, 16, powers=True), "turns of the innermost loop that are written out")
+    function_unroll: int | None = knob(
+        Range(1, 16, powers=True), "turns of loops over `range` in users' functions that are written out"
+    )
     work_group: int | None = knob(Range(32, 1024, powers=True), "work-items that share local memory, on GPUs")
     items_per_work_item: int | None = knob(Range(1, 1 << 24), "numbers that one work-item takes")
     fold_parts: int | None = knob(Range(1, 256, powers=True), "parts of a batch's folds, for each compute unit")

@@ -39,7 +39,7 @@ def check_applied(plan: Plan, strategy: fc.Strategy) -> None:
     said = {reason.element for reason in plan.reasons if "not applied" in reason.text}
     applied = set()
     for kernel in (plan_kernel.ir for plan_kernel in plan.kernels):
-        values = candidates(kernel.family, plan.backend.traits)
+        values = candidates(kernel, plan.backend.traits)
         assert set(kernel.knobs.plain()) == set(values)
         wanted = strategy.of_kernel(kernel.name)
         for knob, value in kernel.knobs.plain().items():

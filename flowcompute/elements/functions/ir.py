@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -196,6 +196,8 @@ class Function:
         variables: what its statements set.
         body: its statements; each way through them ends with a `Return`.
         results: dtypes of the results, as stored.
+        unroll: turns of its loops with a `counter` that are written out; 0 leaves it to the kernel. No part of
+            what the function is: it changes no number.
     """
 
     name: str
@@ -203,6 +205,7 @@ class Function:
     variables: tuple[Variable, ...]
     body: tuple[Stmt, ...]
     results: tuple[str, ...]
+    unroll: int = field(default=0, repr=False, compare=False)
 
     @property
     def digest(self) -> str:
@@ -222,7 +225,17 @@ def parts(node: Part) -> Iterator[Part]:
             todo.extend(part)
         elif isinstance(part, Part):
             yield part
-            todo.extend(getattr(part, field.name) for field in fields(part))
+            todo.extend(getattr(part, one.name) for one in fields(part))
+
+
+def functions(function: Function) -> list[Function]:
+    """A function and those that it calls, at any depth."""
+    return [part for part in parts(function) if isinstance(part, Function)]
+
+
+def leaves_unroll_open(function: Function) -> bool:
+    """Whether it calls, or is, a function with loops over known numbers that does not say how they are written."""
+    return any(one.unroll == 0 and any(variable.counter for variable in one.variables) for one in functions(function))
 
 
 def loops(function: Function) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -31,6 +31,9 @@ from flowcompute.errors import KernelError, SpecError
 from flowcompute.spec import Spec
 
 _LOOP_COST = 100
+
+TURNS = (1, 2, 4, 8, 16)
+"""How many turns of a function's loops may be written out; 1 leaves it to the compiler."""
 
 
 def _never_called(*_: object) -> tuple[np.dtype, ...]:
@@ -85,11 +88,14 @@ class KernelFunction:
         arity: number of its arguments.
     """
 
-    def __init__(self, function: Callable[..., Any], boundary: Boundary | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], boundary: Boundary | None = None, unroll: int | None = None
+    ) -> None:
         self.source = read_source(function)
         self.names = check_parameters(self.source)
         check_boundary(boundary, self.source.name)
         self.boundary = boundary
+        self.unroll = _checked_unroll(unroll, self.source.name)
         indexed = self.source.tree.args.kwonlyargs
         self.neighbours = read_neighbours(self.source, self.names) if indexed else None
         if boundary is not None and not indexed:
@@ -150,7 +156,7 @@ class KernelFunction:
         kinds = [*(types[operand] for operand, _ in found.parameters), *(WHOLE for _ in indices)]
         weak_float = own_float(types)
         function, results = typed(found.source, found.names, kinds, weak_float, self._nested(weak_float, ()))
-        return [*made, *indices], kinds, function, results
+        return [*made, *indices], kinds, replace(function, unroll=self.unroll), results
 
     def typed_operands(self, operands: Sequence[Operand]) -> tuple[list[Element], list[Type]]:
         """Operands as elements; Python numbers are weak beside others."""
@@ -193,7 +199,8 @@ class KernelFunction:
                 hint="call it on elements, and the other kernel on what it gives",
             )
         inner_float = weak_float or own_float(types)
-        return typed(self.source, self.names, types, inner_float, self._nested(inner_float, callers))
+        function, results = typed(self.source, self.names, types, inner_float, self._nested(inner_float, callers))
+        return replace(function, unroll=self.unroll), results
 
     def _nested(self, weak_float: np.dtype, callers: tuple[KernelFunction, ...]) -> Nested:
         def nested(function: KernelFunction, given: Sequence[Type]) -> tuple[ir.Function, tuple[Type, ...]]:
@@ -219,11 +226,28 @@ def user_op(function: ir.Function, result: int, doc: str) -> UserOp:
     )
 
 
+def _checked_unroll(unroll: int | None, name: str) -> int:
+    """How many turns are written out; 0 where nobody says so."""
+    if unroll is not None and (type(unroll) is not int or unroll not in TURNS):
+        raise KernelError(
+            "unroll= is how many turns of its loops are written out",
+            element=name,
+            site=user_site(),
+            expected=" or ".join(map(str, TURNS)),
+            got=repr(unroll),
+        )
+    return unroll or 0
+
+
 @overload
 def kernel(function: Callable[..., Any]) -> KernelFunction: ...
 @overload
-def kernel(*, boundary: Boundary | None = None) -> Callable[[Callable[..., Any]], KernelFunction]: ...
-def kernel(function: Callable[..., Any] | None = None, *, boundary: Boundary | None = None) -> Any:
+def kernel(
+    *, boundary: Boundary | None = None, unroll: int | None = None
+) -> Callable[[Callable[..., Any]], KernelFunction]: ...
+def kernel(
+    function: Callable[..., Any] | None = None, *, boundary: Boundary | None = None, unroll: int | None = None
+) -> Any:
     """A Python function as an element-wise operation: typed, written as OpenCL C, fused like a built-in.
 
     The function is read, not run: its source is translated. It may hold arithmetic, comparisons,
@@ -255,6 +279,9 @@ def kernel(function: Callable[..., Any] | None = None, *, boundary: Boundary | N
         function: what is to run on elements.
         boundary: what such a kernel reads beyond the edges: the last number ("edge"), what a mirror
             on it shows ("reflect"), the other end ("wrap", not of a stream), or a number.
+        unroll: how many turns of its loops over `range` of known numbers are written out: 1 (as the
+            compiler likes), 2, 4, 8 or 16. It changes no number, and so nothing of the job; unset it is
+            `function_unroll` of the strategy, a knob that may be tuned.
 
     Returns:
         A `KernelFunction`; call it with elements, arrays and Python numbers, which broadcast as for
@@ -265,7 +292,7 @@ def kernel(function: Callable[..., Any] | None = None, *, boundary: Boundary | N
             what depends on the arguments is found where it is called.
     """
     if function is None:
-        return lambda given: kernel(given) if boundary is None else KernelFunction(given, boundary)
+        return functools.partial(kernel, boundary=boundary, unroll=unroll)
     if not callable(function):
         raise KernelError("fc.kernel takes a function", site=user_site(), got=repr(function))
-    return KernelFunction(function)
+    return KernelFunction(function, boundary, unroll)
