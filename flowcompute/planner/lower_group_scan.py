@@ -229,8 +229,7 @@ class GroupScanLowering(TileScan):
         self._whole_run(whole, total, run, column)
         inner = some.inner()
         slot = self._slot(inner, inner.narrow("j" if d == 1 else f"j * {d} + {column}"))
-        after = self.combined(inner, total, inner.let(Item("stage", slot), self.dtype))
-        inner.add(Assign(total, Splat(after)), Put("stage", slot, total))
+        self.take_in(inner, total, slot, inner.let(Item("stage", slot), self.dtype))
         some.add(For("j", start, stop, "1", tuple(inner.statements)))
         scope.add(If(f"{stop} - {start} == {RUN}", tuple(whole.statements), tuple(some.statements)))
         scope.add(Put("totals", f"{run} * {d} + {column}", self.widened(scope, total)))
@@ -248,7 +247,8 @@ class GroupScanLowering(TileScan):
         sums = [total]
         for value in values:
             sums.append(self.combined(inner, sums[-1], value))
-        inner.add(*(Put("stage", slot, one) for slot, one in zip(slots, sums[1:], strict=True)))
+        results = sums[:-1] if self.exclusive else sums[1:]
+        inner.add(*(Put("stage", slot, one) for slot, one in zip(slots, results, strict=True)))
         inner.add(Assign(total, Splat(sums[-1])))
         scope.add(For("j", "0", str(RUN), str(self.loads), tuple(inner.statements)))
 
@@ -270,6 +270,8 @@ class GroupScanLowering(TileScan):
         if self.looks_back:
             hand_on = Publish(self.words, f"t * {d} + c", total, prefix=False)
             scope.add(If("t > 0 && t + 1 < blocks", (hand_on,)))
+        if before := self.before_all(self._scope(), f"c + c / {RUN}"):
+            scope.add(If("first + t == 0", before))
         return [self._each_column(*scope.statements)]
 
     def _before(self) -> Stmt:

@@ -32,8 +32,6 @@ def why_on_host(node: Node, traits: Traits, *, by_hand: bool) -> str | None:
         return "bools are carried on the host"
     if is_walked(node):
         return None
-    if node.attrs.get("exclusive", False):
-        return "what is left out of each result is the next batch's, so these are scanned on the host"
     if node.spec.item_numbers > WIDEST_TILE:
         return f"items of more than {WIDEST_TILE} numbers leave tiles too few records"
     if traits.code_shape == "gpu" and (needed := scan_local_bytes(node)) > traits.local_bytes:

@@ -90,7 +90,10 @@ class TileScanLowering(TileScan):
             SetInteger("q1", f"(hi + {RUN - 1}) / {RUN}"),
             SetInteger("ended", f"hi == {records} ? q1 : hi / {RUN}"),
         )
-        scope.add(*self._begin(), *self._stage(), *self._runs(), *self._chain(), *self._carry(), *self._results())
+        scope.add(*self._begin(), *self._stage(), *self._runs())
+        if before := self.before_all(self._scope(1), "c"):
+            scope.add(If("first + t == 0", (self._each_column(*before),)))
+        scope.add(*self._chain(), *self._carry(), *self._results())
 
     def _begin(self) -> list[Stmt]:
         """What the batch before has left of an open run and its tile, or nothing."""
@@ -155,7 +158,7 @@ class TileScanLowering(TileScan):
         inner = scope.inner()
         place = inner.integer(f"j * {d} + {column}")
         number = inner.let(Item("stage", place, vector), self.dtype)
-        inner.add(Assign(total, Splat(self.combined(inner, total, number))), Put("stage", place, total, vector))
+        self.take_in(inner, total, place, number, vector=vector)
         start = f"max({run} * {RUN}, lo)" if partial else f"{run} * {RUN}"
         scope.add(For("j", start, f"min({run} * {RUN} + {RUN}, hi)", "1", tuple(inner.statements)))
         scope.add(Put("totals", f"{run} * {d} + {column}", self.widened(scope, total), vector))
@@ -167,7 +170,7 @@ class TileScanLowering(TileScan):
         for run, total in enumerate(totals):
             place = inner.integer(f"((q + {run}) * {RUN} + j) * {d} + c")
             number = inner.let(Item("stage", place), self.dtype)
-            inner.add(Assign(total, Splat(self.combined(inner, total, number))), Put("stage", place, total))
+            self.take_in(inner, total, place, number)
         scope.add(For("j", "0", str(RUN), "1", tuple(inner.statements)))
         for run, total in enumerate(totals):
             scope.add(Put("totals", f"(q + {run}) * {d} + c", self.widened(scope, total)))

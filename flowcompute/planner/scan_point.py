@@ -15,10 +15,24 @@ from flowcompute.elements.scan_function import KernelScan
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.canonical import identity, merge_dtype
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
-from flowcompute.planner.kernel import CallFunction, Combine, Convert, Expr, Load, Number, Var, register_dtype
+from flowcompute.planner.kernel import (
+    Assign,
+    CallFunction,
+    Combine,
+    Convert,
+    Expr,
+    Load,
+    Number,
+    Put,
+    Splat,
+    Stmt,
+    Var,
+    register_dtype,
+)
 from flowcompute.planner.region import Access, Region
 from flowcompute.planner.scan_order import scan_tile
 from flowcompute.planner.storage import storage
+from flowcompute.spec import is_float
 
 REDUCTIONS = {"cumulative_sum": "sum", "cumulative_prod": "prod", "cumulative_max": "max", "cumulative_min": "min"}
 """Scans by an associative operation, and the reduction whose step they take."""
@@ -128,6 +142,7 @@ class TileScan:
         runs: runs of a tile.
         dtype: that of the numbers that are scanned.
         wide: that in which results of runs and tiles are put together.
+        exclusive: whether each result leaves out its own number: inside a run it is then what came before it.
     """
 
     def __init__(self, graph: Graph, region: Region) -> None:
@@ -141,6 +156,7 @@ class TileScan:
         self.records = scan_tile(self.columns)
         self.dtype = register_dtype(self.node.spec.dtype)
         self.wide = scan_wide(self.node)
+        self.exclusive = bool(self.node.attrs.get("exclusive", False))
         self.arguments = Arguments()
         self.names = itertools.count()
 
@@ -162,6 +178,19 @@ class TileScan:
     def combined(self, scope: Scope, left: Var, right: Var, count: str | None = None) -> Var:
         """`left` and then `right`, of which `count` lanes exist."""
         return put_together(scope, self.op, left, right, count)
+
+    def take_in(self, scope: Scope, total: Var, place: str, number: Var, *, vector: bool = False) -> None:
+        """Let `total` take in a number, and leave its result inside the run in its place of `stage`."""
+        after = Assign(total, Splat(self.combined(scope, total, number)))
+        result = Put("stage", place, total, vector)
+        scope.add(*((result, after) if self.exclusive else (after, result)))
+
+    def before_all(self, scope: Scope, place: str) -> tuple[Stmt, ...]:
+        """What comes before the very first record, in its place of `stage`: there zero has no sign."""
+        if not self.exclusive or self.op != "sum" or not is_float(self.dtype):
+            return ()
+        scope.add(Put("stage", place, scope.let(Number(scan_initial(self.node, self.dtype)), self.dtype)))
+        return tuple(scope.statements)
 
     def widened(self, scope: Scope, var: Var) -> Var:
         """In the wide dtype."""

@@ -336,6 +336,7 @@ OPERATIONS_BY_NAME: dict[str, Build] = {
         fc.cumulative_sum(rows("?"), 0, dtype="f4"),
         fc.cumulative_max(rows("?"), 0),
         fc.cumulative_prod(rows(), 1, exclusive=True),
+        fc.cumulative_sum(rows(), 0, exclusive=True),
         fc.linear_recurrence(rows(), rows(), 0),
         fc.nn.selective_scan(
             cubes := fc.source(np.ones((12, 4, 3), "f4")), cubes, np.ones((3, 2), "f4"), *[cubes[:, :, :2]] * 2

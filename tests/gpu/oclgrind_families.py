@@ -122,7 +122,7 @@ def queries(size: int) -> list[Element]:
 def along_the_stream(size: int) -> list[Element]:
     x = stream(size)
     wide = fc.cumulative_sum(stream(size, 3, dtype="i4"), axis=0)
-    return [fc.cumulative_sum(x * 2) + 1, fc.cumulative_max(x), wide]
+    return [fc.cumulative_sum(x * 2) + 1, fc.cumulative_max(x), wide, fc.cumulative_sum(x, exclusive=True)]
 
 
 @fc.kernel

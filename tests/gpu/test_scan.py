@@ -89,6 +89,15 @@ def test_short_streams(length: int, resolve: Resolve) -> None:
     check(resolve, fc.cumulative_sum(fc.source(drawn("float32", (length,)))))
 
 
+def test_exclusive_scans_in_tiles(resolve: Resolve) -> None:
+    data = drawn("float32", (2**14 + 100,), special=True)
+    x, rows = fc.source(data), fc.source(drawn("float32", (5461 + 70, 3)))
+    others = [fc.cumulative_prod(x, exclusive=True)] if resolve is on_cpu else []
+    # From runs, tiles and the very first record on; nothing comes before that one, without a sign.
+    check(resolve, fc.cumulative_sum(x, exclusive=True), *others, batches=(None, 4 * 1000, 4 * (2**14 + 1)))
+    check(resolve, fc.cumulative_sum(rows * 2, axis=0, exclusive=True) + rows, batches=(None, 12 * 97))
+
+
 def test_integers_bools_and_half_formats() -> None:
     whole, bits = fc.source(drawn("int64", (3000,)) << 55), fc.source(np.arange(3000) > 2500)
     half = fc.source(drawn("float16", (3000, 2)))
@@ -138,11 +147,11 @@ def run(plan: Plan, data: np.ndarray, start: int, stop: int, state: dict[str, An
     return b"".join(results), after
 
 
-@pytest.mark.parametrize("item", [(), (3,)])
-def test_a_scan_continues_from_any_snapshot_of_any_backend(item: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("item", "exclusive"), [((), True), ((3,), False)])
+def test_a_scan_continues_from_any_snapshot_of_any_backend(item: tuple[int, ...], exclusive: bool) -> None:
     data = drawn("float32", (2**14 + 700, *item))
     strategy = fc.Strategy(batch_bytes=4000)
-    total = fc.cumulative_sum(fc.source(data), axis=0)
+    total = fc.cumulative_sum(fc.source(data), axis=0, exclusive=exclusive)
     plans = [fc.plan(total, device=device, strategy=strategy) for device in SNAPSHOTS]
     plans.append(plan_for_gpu(total, strategy=strategy))
     whole, _ = run(plans[0], data, 0, len(data), None)
