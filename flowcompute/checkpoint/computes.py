@@ -144,25 +144,34 @@ def _rebuild_scan(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element
     one = Fields(fields.take("init"), "the first carry")
     init = rebuilding.array(one, Spec(node.spec.dtype, node.spec.shape))
     one.close()
-    return scan(node.bound, *node.inputs, init=init, name=node.given)
+    made: Element = scan(node.bound, *node.inputs, init=init, name=node.given)
+    return made
 
 
 def _describe_kernel_scan(element: KernelScan, describing: Describing) -> dict[str, Any]:
     function = element.step.function
     describing.kernels[function.digest] = function
-    kept = {"kernel": function.digest, "init": describing.array(element.init)}
-    return {**kept, "axis": element.attrs["axis"], "associative": element.associative}
+    kept = {"kernel": function.digest, "axis": element.attrs["axis"], "associative": element.associative}
+    first, *others = [describing.array(init) for init in element.inits]
+    return {**kept, "init": first, **({"others": others, "result": element.step.result} if others else {})}
 
 
 def _rebuild_kernel_scan(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
     function = _kept_kernel(fields, rebuilding)
     associative, axis = fields.flag("associative"), fields.maybe("axis", fields.whole)
-    one = Fields(fields.take("init"), "the first carry")
-    walked = axis is None and not associative
-    init = rebuilding.array(one, Spec(node.spec.dtype, node.spec.shape if walked else ()))
-    one.close()
+    several = "others" in fields
+    kept = [fields.take("init"), *(fields.items("others", len(function.results)) if several else ())]
+    result = fields.whole("result") if several else 0
+    if len(kept) != len(function.results) or result >= len(kept):
+        refuse("a scan's step has other results", expected=str(len(kept)), got=", ".join(function.results))
+    shape = node.spec.shape if axis is None and not associative else ()
+    inits = []
+    for data, name in zip(kept, function.results, strict=True):
+        one = Fields(data, "a first carry")
+        inits.append(rebuilding.array(one, Spec(ir.stored(name), shape)))
+        one.close()
     public = 0 if axis is None else axis + node.spec.is_stream
-    made = kernel_scan(function, node.inputs, init, public, associative=associative, name=node.given)
+    made = kernel_scan(function, node.inputs, inits, public, associative=associative, result=result, name=node.given)
     if made.attrs["axis"] != axis:
         refuse("a scan runs along another axis", expected=str(made.attrs["axis"]), got=axis)
     if any(one is not other for one, other in zip(made.inputs, node.inputs, strict=True)):

@@ -53,13 +53,14 @@ class KernelScan(Compute):
     """A step by a typed function, along the stream or an axis of items; see `scan`. Never merged with another.
 
     Attributes:
-        step: the function, of the carry and a number of each operand.
-        init: the carry before the first step: of the shape of items where records are walked, else one number.
+        step: the function, of the carry and a number of each operand; its `result` is what the element gives.
+        inits: what is carried before the first step, an array for each result of the function: of the shape of
+            items where records are walked, else one number.
         associative: whether numbers are put together in the canonical order of scans.
     """
 
     step: UserOp
-    init: np.ndarray
+    inits: tuple[np.ndarray, ...]
     associative: bool
 
     @property
@@ -71,12 +72,12 @@ class KernelScan(Compute):
 def scan(
     function: Callable[..., Any],
     *inputs: Operand,
-    init: npt.ArrayLike,
+    init: npt.ArrayLike | tuple[npt.ArrayLike, ...],
     axis: int = 0,
     associative: bool = False,
     on_error: Literal["raise"] = "raise",
     name: str | None = None,
-) -> ScanFunction | KernelScan:
+) -> Any:
     """A step of your own: `carry = function(carry, item, ...)` for each record, giving every carry.
 
     A function made by `fc.kernel` is a step from number to number, which runs in a kernel with what
@@ -87,6 +88,16 @@ def scan(
     `associative=True`: numbers then are put together in the canonical order of scans (runs of 64,
     tiles of runs), by many work-items at once. Results are those of that order for every batch size.
 
+    A kernel may carry several numbers: it takes them all before the operands and returns as many, and
+    `init=` is a tuple of them. The scan then gives a tuple of elements, which share one kernel:
+
+        @fc.kernel
+        def welford(count, mean, squares, x):
+            new = mean + (x - mean) / (count + 1)
+            return count + 1, new, squares + (x - mean) * (x - new)
+
+        count, mean, squares = fc.scan(welford, x, init=(0.0, 0.0, 0.0))
+
     Args:
         function: takes the carry and one item of each stream and returns the next carry. A function
             in Python gets NumPy values (not to be written to) and returns the shape of `init` and a
@@ -95,11 +106,15 @@ def scan(
         init: the carry before the first record. Its dtype is that of the results (a Python number
             beside a kernel takes the inputs'); its shape that of the results' items (beside a kernel
             it is broadcast to them). Where `associative`, or along items, one number; where
-            `associative` the step's identity, `f(init, x) == x`, for it begins each run.
+            `associative` the step's identity, `f(init, x) == x`, for it begins each run. Of several
+            numbers a tuple, each with a dtype and shape of its own.
         axis: 0 for the stream; along items with a kernel only.
         associative: see above; of one stream, with a kernel only.
         on_error: a step that fails always fails the run: every later carry depends on it.
         name: name of the element.
+
+    Returns:
+        A `ScanFunction` or `KernelScan`; a tuple of these for several numbers.
 
     Raises:
         SpecError: if an input is no stream, streams differ in length, shapes or dtypes do not fit, or
@@ -118,6 +133,7 @@ def scan(
         )
     if isinstance(function, KernelFunction):
         return _typed_scan(function, inputs, init, axis, associative, name)
+    carry: Any = init
     if not callable(function):
         raise SpecError("needs a function", element=called, site=user_site(), got=repr(function))
     if axis != 0 or associative:
@@ -132,7 +148,7 @@ def scan(
     elements = [as_element(operand, "scan") for operand in inputs]
     if not elements or not all(element.spec.is_stream for element in elements):
         raise SpecError("runs along streams", element=called, site=user_site(), got=f"{len(elements)} inputs")
-    start = _first_carry(init, None, called)
+    start = _first_carry(carry, None, called)
     stream = Stream(common_length("scan", elements))
     element = ScanFunction(SCAN, tuple(elements), Spec(start.dtype, start.shape, stream), {"axis": None}, name=name)
     element.freeze_fields(function=function, init=start)
@@ -155,32 +171,47 @@ def _first_carry(init: npt.ArrayLike, dtype: np.dtype | None, name: str) -> np.n
 def _typed_scan(
     function: KernelFunction,
     inputs: Sequence[Operand],
-    init: npt.ArrayLike,
+    init: npt.ArrayLike | tuple[npt.ArrayLike, ...],
     axis: int,
     associative: bool,
     name: str | None,
-) -> KernelScan:
+) -> KernelScan | tuple[KernelScan, ...]:
     """The scan by a kernel, typed for these operands."""
     called = name or "scan"
-    if not inputs or len(inputs) + 1 != function.arity:
+    # A tuple is an array of the carry where the step carries one number.
+    several = isinstance(init, tuple) and function.arity != len(inputs) + 1
+    begun: list[Any] = list(init) if several else [init]  # type: ignore[arg-type]
+    if not inputs or not begun or len(inputs) + len(begun) != function.arity:
+        carries = f"{len(begun)} carries" if several else "a carry"
         raise SpecError(
             "the step takes the carry and a number of each operand",
             element=called,
             site=user_site(),
             expected=", ".join(function.names) if function.arity > 1 else "a step of two arguments at least",
-            got=f"a carry and {len(inputs)} operand{'s' if len(inputs) != 1 else ''}",
+            got=f"{carries} and {len(inputs)} operand{'s' if len(inputs) != 1 else ''}",
+            hint="init= is a tuple of as many numbers as the step carries" if function.arity > 2 else None,
         )
     elements, _ = function.typed_operands(inputs)
-    weak = is_weak(init)
-    dtype = _carry_dtype(init, elements, called) if weak else _first_carry(init, None, called).dtype
-    for _ in range(2):
-        given = [_as_carry(element, dtype, called) for element in elements] if associative else elements
-        step, results = function.specialised([Type(dtype), *(Type(element.dtype) for element in given)], None, ())
-        if results[0].dtype == dtype or not weak:
-            break
+    weak = [is_weak(one) for one in begun]
+    dtypes = [
+        _carry_dtype(one, elements, called) if is_weak(one) else _first_carry(one, None, called).dtype for one in begun
+    ]
+    for _ in range(1 + len(begun)):
+        given = [_as_carry(element, dtypes[0], called) for element in elements] if associative else elements
+        taken = [Type(dtype) for dtype in (*dtypes, *(element.dtype for element in given))]
+        step, results = function.specialised(taken, None, ())
         # A Python number is no dtype: the carry is what the step makes of it.
-        dtype = results[0].dtype
-    return kernel_scan(step, given, _first_carry(init, dtype, called), axis, associative=associative, name=name)
+        made = [result.dtype for result in results[: len(begun)]]
+        found = [new if own else old for old, new, own in zip(dtypes, made, weak, strict=False)]
+        if found == dtypes[: len(found)]:
+            break
+        dtypes[: len(found)] = found
+    inits = [_first_carry(one, dtype, called) for one, dtype in zip(begun, dtypes, strict=True)]
+    scans = []
+    for result in range(len(inits)):
+        own = name if name is None or not result else f"{name}_{result + 1}"
+        scans.append(kernel_scan(step, given, inits, axis, associative=associative, result=result, name=own))
+    return tuple(scans) if several else scans[0]
 
 
 def _carry_dtype(init: Any, elements: Sequence[Element], name: str) -> np.dtype:
@@ -208,19 +239,21 @@ def _as_carry(element: Element, dtype: np.dtype, name: str) -> Element:
 def kernel_scan(
     step: ir.Function,
     inputs: Sequence[Element],
-    init: np.ndarray,
+    inits: Sequence[np.ndarray],
     axis: int,
     *,
     associative: bool,
+    result: int = 0,
     name: str | None = None,
 ) -> KernelScan:
-    """The scan by a typed function; see `scan`.
+    """The scan by a typed function, or one of its results; see `scan`.
 
     Raises:
         SpecError: if it does not fit its operands or the carry.
     """
     called = name or "scan"
-    dtypes = [init.dtype.name, *(element.dtype.name for element in inputs)]
+    carried = tuple(init.dtype.name for init in inits)
+    dtypes = [*carried, *(element.dtype.name for element in inputs)]
     if list(step.parameters) != dtypes:
         raise SpecError(
             "the step takes other operands",
@@ -229,33 +262,48 @@ def kernel_scan(
             expected=", ".join(step.parameters),
             got=", ".join(dtypes),
         )
-    if step.results != (init.dtype.name,):
+    if step.results != carried:
         raise SpecError(
             "the step gives something else than the carry it takes",
             element=called,
             site=user_site(),
-            expected=init.dtype.name,
+            expected=", ".join(carried),
             got=", ".join(step.results),
             hint="cast in the step, or begin with another dtype: init=np.float64(0)",
         )
     if not inputs or (associative and len(inputs) != 1):
         least = "one value" if associative else "at least one stream"
         raise SpecError("takes other operands", element=called, site=user_site(), expected=least, got=str(len(inputs)))
+    if associative and len(inits) != 1:
+        raise SpecError(
+            "several numbers are carried from record to record",
+            element=called,
+            site=user_site(),
+            expected="associative=False",
+            got=f"associative=True with {len(inits)} numbers",
+        )
     aligned, shape, stream = broadcast(called, list(inputs))
     along = scan_axis(called, max(aligned, key=lambda element: element.ndim), axis)
     wanted = shape if along is None and not associative else ()
+    begun = tuple(_spread_carry(init, wanted, called) for init in inits)
+    attrs = {"axis": along, "associative": associative, "function": step.digest}
+    attrs |= {"result": result} if len(begun) > 1 else {}
+    made = KernelScan(KERNEL_SCAN, tuple(aligned), Spec(begun[result].dtype, shape, stream), attrs, name=name)
+    made.freeze_fields(step=user_op(step, result, ""), inits=begun, associative=associative)
+    return made
+
+
+def _spread_carry(init: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """A first carry of this shape."""
     try:
-        init = np.array(np.broadcast_to(init, wanted))
+        spread = np.array(np.broadcast_to(init, shape))
     except ValueError:
         raise SpecError(
             "the first carry has another shape",
-            element=called,
+            element=name,
             site=user_site(),
-            expected=f"what broadcasts to {wanted}" if wanted else "one number",
+            expected=f"what broadcasts to {shape}" if shape else "one number",
             got=str(init.shape),
         ) from None
-    init.setflags(write=False)
-    attrs = {"axis": along, "associative": associative, "function": step.digest}
-    made = KernelScan(KERNEL_SCAN, tuple(aligned), Spec(init.dtype, shape, stream), attrs, name=name)
-    made.freeze_fields(step=user_op(step, 0, ""), init=init, associative=associative)
-    return made
+    spread.setflags(write=False)
+    return spread

@@ -11,8 +11,8 @@ from flowcompute.gpu._cl import cl
 from flowcompute.gpu.memory import Memory
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import merge_dtype
-from flowcompute.planner.kernel import register_dtype
-from flowcompute.planner.recurrences import first_carry
+from flowcompute.planner.kernel import Argument, register_dtype
+from flowcompute.planner.recurrences import carried, carries_of, first_carries
 from flowcompute.planner.scan_order import RUN, Carry
 from flowcompute.planner.scan_point import identity_of, scan_wide
 from flowcompute.spec import FLOAT64
@@ -26,17 +26,17 @@ class DeviceCarry(Carry):
     Args:
         node: the scan.
         memory: where the device finds it.
-        state: its numbers, at the beginning.
+        states: its numbers, at the beginning: an array for each argument of the kernel.
     """
 
-    def __init__(self, node: Node, memory: Memory, state: np.ndarray) -> None:
+    def __init__(self, node: Node, memory: Memory, *states: np.ndarray) -> None:
         self._node = node
         self._memory = memory
-        self._state = state
+        self._states = states
         self._launches = 0
         self._position = 0
         self._is_ahead = False
-        self._memory.forget({("state", node.id)})
+        self._begin_anew()
 
     def begin(self, tiles: int) -> int:
         """A launch over so many tiles begins; gives its number."""
@@ -49,41 +49,50 @@ class DeviceCarry(Carry):
         """The launch has ended, with the record before `position`."""
         self._position = position
 
-    def buffer(self, kind: str) -> cl.Buffer:
-        """What the kernel's argument of this kind points to."""
-        return self._memory.state((kind, self._node.id), self._state)
+    def buffer(self, argument: Argument) -> cl.Buffer:
+        """What an argument of the kernel points to."""
+        return self._memory.state(("state", self._node.id, argument.part), self._states[argument.part])
 
-    def fetched(self) -> np.ndarray:
+    def fetched(self) -> tuple[np.ndarray, ...]:
         """The numbers as kernels have left them."""
         if self._is_ahead:
-            self._memory.fetch(("state", self._node.id), self._state)
+            for part, state in enumerate(self._states):
+                self._memory.fetch(("state", self._node.id, part), state)
             self._is_ahead = False
-        return self._state
+        return self._states
+
+    def _begin_anew(self) -> None:
+        """The numbers in the arrays count, not those of the device."""
+        self._is_ahead = False
+        self._memory.forget({("state", self._node.id, part) for part in range(len(self._states))})
 
 
 class LastCarry(DeviceCarry):
-    """The carry of a recurrence: the last result; that of an average is None before its first record."""
+    """The carry of a recurrence: its last results; that of an average is None before its first record."""
 
     def __init__(self, node: Node, memory: Memory) -> None:
         assert node.op is not None
         self._begins = node.op.name == "ema"
-        dtype = FLOAT64 if self._begins else register_dtype(node.spec.dtype)
-        begun = first_carry(node).reshape(-1) if isinstance(node.element, KernelScan) else 0
-        super().__init__(node, memory, np.full(node.spec.item_numbers, begun, dtype))
+        if isinstance(node.element, KernelScan):
+            states = [begun.reshape(-1).copy() for begun in first_carries(node)]
+        else:
+            dtype = FLOAT64 if self._begins else register_dtype(node.spec.dtype)
+            states = [np.zeros(node.spec.item_numbers, dtype)]
+        super().__init__(node, memory, *states)
 
     def snapshot(self) -> dict[str, Any]:
-        """See `DecayScan.snapshot`."""
+        """See `DecayScan.snapshot`, and `StepScan.snapshot` of several numbers."""
         if self._begins and self._position == 0:
             return {"carry": None}
-        return {"carry": self.fetched().reshape(self._node.spec.shape).copy()}
+        return carried([state.reshape(self._node.spec.shape).copy() for state in self.fetched()])
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         if state["carry"] is not None:
-            self._state[...] = np.reshape(state["carry"], -1)
+            for own, last in zip(self._states, carries_of(state), strict=True):
+                own[...] = np.reshape(last, -1)
             self._position = max(self._position, 1)
-        self._is_ahead = False
-        self._memory.forget({("state", self._node.id)})
+        self._begin_anew()
 
 
 class TileCarry(DeviceCarry):
@@ -115,11 +124,11 @@ class TileCarry(DeviceCarry):
         self._room(tiles)
         return super().begin(tiles)
 
-    def buffer(self, kind: str) -> cl.Buffer:
-        """What the kernel's argument of this kind points to."""
-        if kind == "state":
-            return super().buffer(kind)
-        return self._memory.state((kind, self._node.id), self._words)
+    def buffer(self, argument: Argument) -> cl.Buffer:
+        """What an argument of the kernel points to."""
+        if argument.kind == "state":
+            return super().buffer(argument)
+        return self._memory.state((argument.kind, self._node.id), self._words)
 
     def advanced(self, position: int) -> None:
         """The launch has ended, with the record before `position`."""
@@ -129,21 +138,21 @@ class TileCarry(DeviceCarry):
 
     def snapshot(self) -> dict[str, Any]:
         """See `TiledScan.snapshot`: parts that have not begun are None."""
-        self.fetched()
+        (state,) = self.fetched()
         own = register_dtype(self._node.spec.dtype)
         wide = own if isinstance(self._node.element, KernelScan) else merge_dtype(own)
         dtypes = (wide, wide, own)
-        parts = zip(_PARTS, self._begun, self._state, dtypes, strict=True)
+        parts = zip(_PARTS, self._begun, state, dtypes, strict=True)
         shape = self._node.spec.shape
         return {name: part.astype(dtype).reshape(shape) if there else None for name, there, part, dtype in parts}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        nothing = identity_of(self._node, self._state.dtype)
+        (own,) = self._states
+        nothing = identity_of(self._node, own.dtype)
         for row, name in enumerate(_PARTS):
             part = state[name]
-            self._state[row] = nothing if part is None else np.reshape(part, -1)
+            own[row] = nothing if part is None else np.reshape(part, -1)
         # A state may be asked for before the next launch: it is this one.
         self._begun = tuple(state[name] is not None for name in _PARTS)
-        self._is_ahead = False
-        self._memory.forget({("state", self._node.id)})
+        self._begin_anew()

@@ -318,7 +318,7 @@ class OpenCLExecutor(StepExecutor):
         if argument.kind in ("state", "words"):
             carry = self._scans[value]
             assert isinstance(carry, DeviceCarry)
-            self._written.append(buffer := carry.buffer(argument.kind))
+            self._written.append(buffer := carry.buffer(argument))
             return buffer
         if argument.kind == "carry":
             return self._memory.input(("carry", value, argument.part), self._carry(argument), fresh=True)

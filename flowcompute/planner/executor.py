@@ -118,7 +118,8 @@ class StepExecutor(Executor):
             if isinstance(step, NodeStep) and step.node.kind is Kind.SCAN:
                 self._scans[step.node.id] = make_scan(step.node)
             elif isinstance(step, RegionStep) and (carry := self.make_carry(step)) is not None:
-                self._scans[step.region.anchor or 0] = carry
+                scans = (i for i in step.region.nodes if self.nodes[i].kind is Kind.SCAN)
+                self._scans.update(dict.fromkeys(scans, carry))
         self._clockwork = Clockwork(self.plan, self.one_pass, self._run_slices, self._attempts)
 
     def wants(self) -> int | None:

@@ -28,7 +28,8 @@ def why_on_host(node: Node, traits: Traits, *, by_hand: bool) -> str | None:
         return "its step is called for each record in order, on the host"
     if not traits.float64 and _needs_float64(node):
         return f"it carries in float64, which {traits.name} does not have"
-    if node.spec.dtype == BOOL:
+    carried = node.element.inits if isinstance(node.element, KernelScan) else (node.spec,)
+    if any(one.dtype == BOOL for one in carried):
         return "bools are carried on the host"
     if is_walked(node):
         return None

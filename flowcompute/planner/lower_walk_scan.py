@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from flowcompute.planner.kernel import (
     Apply,
     Assign,
     CallFunction,
+    Expr,
     For,
     If,
     Kernel,
@@ -38,6 +39,7 @@ from flowcompute.planner.kernel import (
     Var,
     register_dtype,
 )
+from flowcompute.planner.recurrences import first_carries
 from flowcompute.planner.region import Access, Region
 from flowcompute.planner.scan_order import RUN, scan_tile
 from flowcompute.planner.scan_point import (
@@ -46,6 +48,7 @@ from flowcompute.planner.scan_point import (
     ScanPoint,
     converted,
     identity_of,
+    is_scan,
     operation_of,
     put_together,
     scan_initial,
@@ -115,9 +118,11 @@ class WalkScanLowering:
         elif op is SELECTIVE_SCAN:
             self._selective(scope, count)
         elif op.name == "ema":
-            self._recurrence(scope, count, FLOAT64, self._decayed)
+            self._recurrence(scope, count, [FLOAT64], self._decayed)
+        elif op is LINEAR_RECURRENCE:
+            self._recurrence(scope, count, [self.dtype], self._linear)
         else:
-            self._recurrence(scope, count, self.dtype, self._linear if op is LINEAR_RECURRENCE else self._stepped)
+            self._recurrence(scope, count, [begun.dtype for begun in first_carries(self.node)], self._stepped)
         return scope.statements
 
     def _numbers(self, step: str, count: str | None) -> Numbers:
@@ -135,9 +140,13 @@ class WalkScanLowering:
     def _point(self, scope: Scope, step: str, count: str | None) -> ScanPoint:
         return ScanPoint(self.graph, self.region, self.arguments, scope, self._numbers(step, count))
 
-    def _finish(self, point: ScanPoint, result: Var) -> None:
-        """Store what follows from the scan's result."""
-        point.scope.known[self.node.id] = converted(point.scope, result, self.dtype)
+    def _finish(self, point: ScanPoint, *results: Var) -> None:
+        """Store what follows from the scan's results."""
+        for i in self.region.nodes:
+            node = self.graph.nodes[i]
+            if is_scan(node):
+                own = results[node.element.step.result if isinstance(node.element, KernelScan) else 0]
+                point.scope.known[i] = converted(point.scope, own, register_dtype(node.spec.dtype))
         point.store_all()
 
     # -- scans by an operation ----------------------------------------------------------------------
@@ -184,23 +193,30 @@ class WalkScanLowering:
     # -- recurrences ----------------------------------------------------------------------------------
 
     def _recurrence(
-        self, scope: Scope, count: str | None, dtype: np.dtype, step: Callable[[Scope, ScanPoint, Var], Var]
+        self,
+        scope: Scope,
+        count: str | None,
+        dtypes: Sequence[np.dtype],
+        step: Callable[[Scope, ScanPoint, list[Var]], list[Var]],
     ) -> None:
-        """One value, made anew of itself and of each number; along the stream it is the state."""
-        state = self.arguments.get("state", dtype, self.node.id) if self.along_stream else None
-        last = scope.let(self._begun() if state is None else Load(state, "u", 1, count), dtype)
+        """Values, made anew of themselves and of each number; along the stream they are the state."""
+        parts = enumerate(dtypes if self.along_stream else ())
+        states = [self.arguments.get("state", dtype, self.node.id, part) for part, dtype in parts]
+        begun: list[Expr] = [Load(state, "u", 1, count) for state in states] or self._begun()
+        last = [scope.let(expr, dtype) for expr, dtype in zip(begun, dtypes, strict=True)]
         inner = scope.inner()
         point = self._point(inner, "j", count)
-        inner.add(Assign(last, Splat(step(inner, point, last))))
-        self._finish(point, inner.let(Splat(last), dtype))
+        results = step(inner, point, last)
+        inner.add(*(Assign(old, Splat(new)) for old, new in zip(last, results, strict=True)))
+        self._finish(point, *(inner.let(Splat(one), one.dtype) for one in last))
         scope.add(For("j", "0", "n" if self.along_stream else str(self.length), "1", tuple(inner.statements)))
-        if state is not None:
-            scope.add(Store(state, "u", last, 1, count))
+        scope.add(*(Store(state, "u", one, 1, count) for state, one in zip(states, last, strict=False)))
 
-    def _begun(self) -> Number:
+    def _begun(self) -> list[Expr]:
         """What comes before the first number of a sequence in an item."""
         element = self.node.element
-        return Number(element.init.item() if isinstance(element, KernelScan) else 0.0)
+        inits = [init.item() for init in element.inits] if isinstance(element, KernelScan) else [0.0]
+        return [Number(init) for init in inits]
 
     def _selective(self, scope: Scope, count: str | None) -> None:
         """The states of a channel in registers, and what they come to at each time."""
@@ -243,27 +259,27 @@ class WalkScanLowering:
         each = " + ".join(terms)
         return loaded(scope, Load(argument, each.format(lane=0), 1, count, each))
 
-    def _decayed(self, scope: Scope, point: ScanPoint, last: Var) -> Var:
+    def _decayed(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
         """`(1 - alpha) * last + alpha * x`, and the very first record itself."""
         alpha = float(self.node.attrs["alpha"])
         (read,) = self.region.reads[self.node.id]
         number = converted(scope, point.value(read), FLOAT64)
         keep, take = scope.let(Number(1.0 - alpha), FLOAT64), scope.let(Number(alpha), FLOAT64)
-        old = scope.let(Apply(multiply.op, (keep, last), FLOAT64), FLOAT64)
+        old = scope.let(Apply(multiply.op, (keep, *last), FLOAT64), FLOAT64)
         new = scope.let(Apply(multiply.op, (take, number), FLOAT64), FLOAT64)
         result = scope.let(Apply(add.op, (old, new), FLOAT64), FLOAT64)
         scope.add(If("first + j == 0", (Assign(result, Splat(number)),)))
-        return result
+        return [result]
 
-    def _stepped(self, scope: Scope, point: ScanPoint, last: Var) -> Var:
+    def _stepped(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
         """What a user's function makes of the carry and the numbers."""
         assert isinstance(self.node.element, KernelScan)
         numbers = [point.value(read) for read in self.region.reads[self.node.id]]
-        result = scope.fresh(self.dtype, scope.lanes)
-        scope.add(CallFunction((result,), self.node.element.step, (last, *numbers), point.count))
-        return result
+        results = [scope.fresh(one.dtype, scope.lanes) for one in last]
+        scope.add(CallFunction(tuple(results), self.node.element.step, (*last, *numbers), point.count))
+        return results
 
-    def _linear(self, scope: Scope, point: ScanPoint, last: Var) -> Var:
+    def _linear(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
         """`a * last + b`, rounded once."""
         a, b = (point.value(read) for read in self.region.reads[self.node.id])
-        return scope.let(MultiplyAdd(a, last, b), self.dtype)
+        return [scope.let(MultiplyAdd(a, last[0], b), self.dtype)]

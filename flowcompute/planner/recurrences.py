@@ -7,33 +7,49 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.functions.ir import stored
 from flowcompute.elements.nn.state_space import selective_scan_of
 from flowcompute.elements.scan_function import KernelScan
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import canonical_nan
-from flowcompute.planner.elementwise import elementwise
+from flowcompute.planner.elementwise import cast, elementwise
 from flowcompute.planner.fused import fused_multiply_add
 from flowcompute.planner.kernel import register_dtype
 from flowcompute.planner.scan_order import RUN, Scan
+from flowcompute.planner.user_functions import evaluate
 from flowcompute.spec import FLOAT64, is_float
 
 
-def first_carry(node: Node) -> np.ndarray:
-    """What a scan by a typed function begins with, in the dtype that it is computed in."""
+def first_carries(node: Node) -> list[np.ndarray]:
+    """What a scan by a typed function begins with, in the dtypes that it is computed in."""
     assert isinstance(node.element, KernelScan)
-    return node.element.init.astype(register_dtype(node.spec.dtype))
+    return [init.astype(register_dtype(init.dtype)) for init in node.element.inits]
 
 
-def step_of(node: Node) -> Callable[..., np.ndarray]:
-    """The step of a scan by a typed function, of arrays in the dtypes that they are computed in."""
+def step_of(node: Node) -> Callable[..., list[np.ndarray]]:
+    """The step of a scan by a typed function, of arrays in the dtypes that they are computed in: all its results."""
     assert isinstance(node.element, KernelScan)
-    step, stored = node.element.step, node.spec.dtype
+    function = node.element.step.function
+    dtypes = [stored(name) for name in function.results]
 
-    def stepped(*numbers: np.ndarray) -> np.ndarray:
-        return elementwise(step, stored, list(numbers)).astype(register_dtype(stored), copy=False)
+    def stepped(*numbers: np.ndarray) -> list[np.ndarray]:
+        results = evaluate(function, numbers, elementwise, cast)
+        rounded = (result.astype(dtype, copy=False) for result, dtype in zip(results, dtypes, strict=True))
+        return [result.astype(register_dtype(result.dtype), copy=False) for result in rounded]
 
     return stepped
+
+
+def carried(carries: Sequence[np.ndarray]) -> dict[str, Any]:
+    """The snapshot of what a recurrence carries: an array, or a list of several."""
+    return {"carry": carries[0] if len(carries) == 1 else list(carries)}
+
+
+def carries_of(state: dict[str, Any]) -> list[np.ndarray]:
+    """The arrays of such a snapshot."""
+    carry = state["carry"]
+    return list(carry) if isinstance(carry, list | tuple) else [carry]
 
 
 class DecayScan(Scan):
@@ -135,7 +151,8 @@ class StepScan(Scan):
     """A step by a user's typed function, record after record."""
 
     def __init__(self, node: Node) -> None:
-        self._carry, self._step = first_carry(node), step_of(node)
+        assert isinstance(node.element, KernelScan)
+        self._carries, self._step, self._result = first_carries(node), step_of(node), node.element.step.result
 
     def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
         """Record by record; see `Scan.advance`."""
@@ -145,18 +162,18 @@ class StepScan(Scan):
         ]
         with np.errstate(all="ignore"):
             for position in range(len(out)):
-                self._carry = self._step(self._carry, *(one[position] for one in numbers))
-                out[position] = self._carry
+                self._carries = self._step(*self._carries, *(one[position] for one in numbers))
+                out[position] = self._carries[self._result]
         if is_float(out.dtype):
             canonical_nan(out)
 
     def snapshot(self) -> dict[str, Any]:
-        """The last result."""
-        return {"carry": np.array(self._carry)}
+        """The last result, or all of them."""
+        return carried([np.array(carry) for carry in self._carries])
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
-        self._carry = state["carry"]
+        self._carries = carries_of(state)
 
 
 class FunctionScan(Scan):

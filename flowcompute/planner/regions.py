@@ -19,6 +19,7 @@ from flowcompute.planner.grouping import Group, Groups
 from flowcompute.planner.prologues import Cone
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.region import Access, Layout, Region
+from flowcompute.planner.scan_point import scans_together
 from flowcompute.planner.stencils import Stencil
 
 MAX_POINTERS = 16
@@ -55,6 +56,8 @@ class _Builder(Groups):
             self.host_folds.append(node.id)
             self.reasons.append(Reason("cut", node.name, reason))
             return
+        if node.kind is Kind.SCAN and node.id in self.group_of:
+            return
         stream = node.spec.is_stream or node.kind is Kind.FOLD
         if node.id in self.stencils:
             self._start_stencil(self.stencils[node.id])
@@ -78,7 +81,15 @@ class _Builder(Groups):
         else:
             self._start(node, stream)
         if node.kind is Kind.SCAN:
-            self.groups[self.group_of[node.id]].anchor = node.id
+            self._scan_together(node)
+
+    def _scan_together(self, node: Node) -> None:
+        """The region's anchor is this scan; what else its carry holds is computed with it."""
+        group = self.groups[self.group_of[node.id]]
+        group.anchor = node.id
+        for other in self.graph.nodes[node.id + 1 :]:
+            if scans_together(node, other):
+                self._place(group, other, group.layouts[node.id])
 
     def _why_on_host(self, node: Node) -> str | None:
         """Why a fold takes records on the host; None where a kernel reduces its blocks."""

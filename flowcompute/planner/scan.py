@@ -27,7 +27,8 @@ from flowcompute.planner.recurrences import (
     RecurrenceScan,
     SelectiveScan,
     StepScan,
-    first_carry,
+    carried,
+    first_carries,
     step_of,
 )
 from flowcompute.planner.scan_order import RUN, Scan, scan_tile
@@ -206,7 +207,7 @@ class ItemScan(Scan):
             return made
         if isinstance(self._node.element, KernelScan) and not self._node.element.associative:
             made = StepScan(self._node)
-            made.restore({"carry": np.broadcast_to(first_carry(self._node), sequences)})
+            made.restore(carried([np.broadcast_to(begun, sequences) for begun in first_carries(self._node)]))
             return made
         # The order is that of one item's axis: other axes, and records, do not count as its numbers.
         return _tiled(self._node, tile=scan_tile(1))
@@ -253,7 +254,11 @@ def _tiled(node: Node, tile: int | None = None) -> TiledScan:
     assert node.op is not None
     dtype = register_dtype(node.spec.dtype)
     if isinstance(node.element, KernelScan):
-        step = step_of(node)
+        stepped = step_of(node)
+
+        def step(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+            return stepped(left, right)[0]
+
         return TiledScan(partial(_step_along, step), step, dtype, node, tile)
     ufunc, combine = _UFUNCS[node.op.name]
     return TiledScan(partial(_along, ufunc), combine, merge_dtype(dtype), node, tile)

@@ -225,7 +225,7 @@ def put_together(scope: Scope, op: str | UserOp, left: Var, right: Var, count: s
 def identity_of(node: Node, dtype: np.dtype) -> Any:
     """The number that changes nothing in a scan, as a Python number."""
     if isinstance(node.element, KernelScan):
-        return node.element.init.item()
+        return node.element.inits[0].item()
     assert node.op is not None
     value = identity(REDUCTIONS[node.op.name], dtype)
     return value.item() if isinstance(value, np.generic) else value
@@ -246,6 +246,16 @@ def scan_wide(node: Node) -> np.dtype:
     dtype = register_dtype(node.spec.dtype)
     kept = node.op.name in ("cumulative_max", "cumulative_min") or isinstance(node.element, KernelScan)
     return dtype if kept else merge_dtype(dtype)
+
+
+def scans_together(node: Node, other: Node) -> bool:
+    """Whether two nodes are numbers of one carry: the same step, begun alike, over the same operands."""
+    one, two = node.element, other.element
+    if not isinstance(one, KernelScan) or not isinstance(two, KernelScan) or node.inputs != other.inputs:
+        return False
+    if one.step.function != two.step.function or one.associative or one.attrs["axis"] != two.attrs["axis"]:
+        return False
+    return all(a.tobytes() == b.tobytes() for a, b in zip(one.inits, two.inits, strict=True))
 
 
 def is_scan(node: Node) -> bool:

@@ -27,6 +27,11 @@ def divided(a: Any, b: Any) -> Any:
 
 
 @fc.kernel
+def shifted(a: Any, b: Any, x: Any) -> Any:
+    return b, a + x
+
+
+@fc.kernel
 def collatz(n: Any, most: Any) -> Any:
     steps = 0
     seen = [0] * 4
@@ -173,6 +178,7 @@ FUNCTIONS: dict[str, Build] = {
         fc.scan(remainder, rows("f8"), init=np.arange(6.0)),
         fc.scan(remainder, rows("i8"), init=0, axis=1, associative=True),
         fc.scan(remainder, numbers("f2"), init=0, associative=True, name="r"),
+        *fc.scan(shifted, rows("f8"), init=(np.arange(6.0), 0.0), name="d"),
     ),
     "kernel": lambda _: (
         *divided(rows(), 2),

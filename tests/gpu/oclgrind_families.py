@@ -132,9 +132,18 @@ def divisor(a: Any, b: Any) -> Any:
     return a
 
 
+@fc.kernel
+def summed_up(count: Any, total: Any, x: Any) -> Any:
+    return count + 1, total + x
+
+
 def steps(size: int) -> list[Element]:
     x = stream(size, 3, dtype="i4")
-    return [fc.scan(divisor, x[:, 0], init=0, associative=True), fc.scan(divisor, x, init=0)]
+    return [
+        fc.scan(divisor, x[:, 0], init=0, associative=True),
+        fc.scan(divisor, x, init=0),
+        *fc.scan(summed_up, x, init=(0, 0.0)),
+    ]
 
 
 def recurrences(size: int) -> list[Element]:

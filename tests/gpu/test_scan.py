@@ -237,6 +237,28 @@ def test_steps_of_users_that_walk(resolve: Resolve) -> None:
     check(resolve, along, *inside, batches=(None, 12 * 37), walked=True)
 
 
+@fc.kernel
+def welford(count: Any, mean: Any, squares: Any, x: Any) -> Any:
+    count += 1
+    new = mean + (x - mean) / count
+    return count, new, squares + (x - mean) * (x - new)
+
+
+@fc.kernel
+def rising(run: Any, last: Any, x: Any) -> Any:
+    return (run + 1 if x > last else 0), x
+
+
+def test_steps_that_carry_several_numbers(resolve: Resolve) -> None:
+    x, rows = fc.source(drawn("float32", (300, 3))), fc.source(drawn("float16", (4, 100, 3)))
+    count, mean, squares = fc.scan(welford, x * 2, init=(0.0, np.array([0, 1, 2], "f4"), 0.0))
+    deviation = fc.sqrt(squares / count) - x
+    inside = fc.scan(rising, rows, init=(np.int32(0), 0.0), axis=1)
+    check(resolve, mean, deviation, *inside, batches=(None, 12 * 37), walked=True)
+    assert len(fc.plan(mean, deviation, device="cpu").kernels) == 1
+    assert [one.dtype.name for one in inside] == ["int32", "float16"]
+
+
 def test_a_recurrence_against_float64() -> None:
     rng = np.random.default_rng(4)
     a, b = rng.uniform(-0.9, 0.9, (2, 400, 4))
@@ -252,6 +274,7 @@ def test_a_recurrence_goes_on_from_another_backend() -> None:
     data = drawn("float32", (100, 3))
     x = fc.source(data)
     steps = fc.scan(leaking, x, init=np.ones(3, "f4")), fc.scan(further, x, init=0.0, associative=True)
+    steps += fc.scan(welford, x, init=(0.0, 0.0, 0.0))[1:2]
     for element in (fc.linear_recurrence(x, 1.0, axis=0), fc.ema(x, 0.2), *steps):
         plans = [fc.plan(element, device=device, strategy=fc.Strategy(batch_bytes=12 * 20)) for device in SNAPSHOTS]
         whole, _ = run(plans[0], data, 0, 100, None)

@@ -266,6 +266,37 @@ def test_a_step_that_is_a_kernel_is_the_function_itself(device: str) -> None:
         assert [kernel.ir.work for kernel in fc.plan(along, inside, walked).kernels] == ["scan", "walk", "walk"]
 
 
+@fc.kernel
+def oscillator(place: Any, speed: Any, push: Any) -> Any:
+    speed = (speed - place / 4) * 0.5 + push
+    return place + speed, speed
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_a_step_may_carry_several_numbers(device: str) -> None:
+    push = numbers("float64", (70,))
+    place, speed = fc.scan(oscillator, fc.source(push), init=(1.0, np.float64(-1)), name="swing")
+    wanted = [(1.0, -1.0)]
+    for one in push.tolist():
+        wanted.append(oscillator.python(*wanted[-1], one))
+    options: dict[str, Any] = {"device": device, "progress": False, "strategy": fc.Strategy(batch_bytes=100)}
+    got = fc.resolve(place, speed, **options)
+    assert list(zip(*(one.tolist() for one in got), strict=True)) == wanted[1:]
+    np.testing.assert_array_equal(speed.resolve(**options), got[1])
+    assert [place.name, speed.name] == ["swing", "swing_2"]
+    if device == "cpu":
+        assert [kernel.ir.work for kernel in fc.plan(place * 2, speed, device="cpu").kernels] == ["walk"]
+
+
+def test_several_numbers_side_by_side_are_of_one_carry_only_where_they_begin_alike() -> None:
+    x = fc.source(numbers("float64", (9,)))
+    one, other = fc.scan(oscillator, x, init=(1.0, 0.0)), fc.scan(oscillator, x, init=(2.0, 0.0))
+    got = fc.resolve(*one, *other, device="cpu", progress=False)
+    alone = [element.resolve(device="numpy", progress=False) for element in (*one, *other)]
+    assert [a.tobytes() for a in got] == [a.tobytes() for a in alone]
+    assert len(fc.plan(*one, *other, device="cpu").kernels) == 2
+
+
 def test_a_number_to_begin_with_takes_the_dtype_of_what_the_step_makes() -> None:
     half, whole = fc.source(np.ones(3, np.float16)), fc.source(np.ones(3, np.int32))
     made = [fc.scan(added, half, init=0), fc.scan(added, whole, init=0), fc.scan(averaged, whole, init=0)]
@@ -282,6 +313,9 @@ def test_what_a_step_that_is_a_kernel_takes() -> None:
         "of another kind": lambda: fc.scan(added, x, init=np.int32(0), associative=True),
         r"expected +one value": lambda: fc.scan(tank, x, x, init=0, associative=True),
         r"expected +carry, x\n +got +a carry and 0": lambda: fc.scan(added, init=0),
+        r"expected +place, speed, push\n +got +a carry and 1": lambda: fc.scan(oscillator, x, init=0.0),
+        r"got +3 carries and 1": lambda: fc.scan(oscillator, x, init=(0.0, 0.0, 0.0)),
+        "from record to record": lambda: fc.scan(oscillator, x, init=(0.0, 0.0), associative=True),
         "make a kernel of it": lambda: fc.scan(np.add, x, init=0.0, axis=1),
     }
     for text, make in wrong.items():
