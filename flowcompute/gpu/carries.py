@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,16 @@ class DeviceCarry(Carry):
         self._is_ahead = True
         self._launches += 1
         return self._launches
+
+    def again(self, tiles: int) -> Callable[[], int]:
+        """What begins further launches over the same tiles, from where it stands now; gives their numbers."""
+        state = self.snapshot()
+
+        def begin() -> int:
+            self.restore(state)
+            return self.begin(tiles)
+
+        return begin
 
     def advanced(self, position: int) -> None:
         """The launch has ended, with the record before `position`."""
@@ -156,3 +167,8 @@ class TileCarry(DeviceCarry):
         # A state may be asked for before the next launch: it is this one.
         self._begun = tuple(state[name] is not None for name in _PARTS)
         self._begin_anew()
+
+
+def begin_nothing() -> int:
+    """What `DeviceCarry.again` gives, where nothing is carried."""
+    return 0

@@ -16,7 +16,7 @@ from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.op import Kind
 from flowcompute.errors import DeviceFullError
-from flowcompute.gpu.carries import DeviceCarry, LastCarry, TileCarry
+from flowcompute.gpu.carries import DeviceCarry, LastCarry, TileCarry, begin_nothing
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.division import division
 from flowcompute.gpu.isolated import open_launcher
@@ -228,12 +228,15 @@ class OpenCLExecutor(StepExecutor):
         blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
         self._make_partials(step, kernel, blocks)
         self._written = []
-        carry = self._scans.get(region.anchor) if region.anchor is not None else None
-        launch = carry.begin(blocks) if isinstance(carry, DeviceCarry) else 0
+        scan = self._scans.get(region.anchor) if region.anchor is not None else None
+        carry = scan if isinstance(scan, DeviceCarry) else None
+        panels = 1 if region.panels is None else region.panels.count
+        tuner = self.tuner if region.stream and panels == 1 and kernel.knobs != KernelKnobs() else None
+        again = carry.again(blocks) if tuner is not None and carry is not None else begin_nothing
+        launch = carry.begin(blocks) if carry is not None else 0
         values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
         count, chunk, groups = division(self.plan, self.device.traits, kernel, items, blocks)
         chunk = launch or chunk
-        panels = 1 if region.panels is None else region.panels.count
         for panel in range(panels if count else 0):
             if panel:
                 self._turn_to(panel, kernel, values)
@@ -244,16 +247,14 @@ class OpenCLExecutor(StepExecutor):
             self.launches += 1
             if self.log is not None:
                 self.log.launched(step.name, time.perf_counter(), device_s)
-        # Launched once more, a scan would go on from its own end.
-        again = region.stream and kernel.knobs != KernelKnobs() and not isinstance(carry, DeviceCarry)
-        if count and self.tuner is not None and again and panels == 1:
+        if count and tuner is not None:
             # Before anything is made of the results: what a kernel began with must still be there.
-            self._tune(self.tuner, step, outputs, items, (blocks, start, phase))
+            self._tune(tuner, step, outputs, items, (blocks, start, phase), again)
         for i, array in outputs.items():
             self._bring(i, array)
         for fold in region.folds:
             self._push(step, fold, kernel, items, phase, blocks)
-        if isinstance(carry, DeviceCarry):
+        if carry is not None:
             carry.advanced(start + items)
 
     def _turn_to(self, panel: int, kernel: Kernel, values: list[Any]) -> None:
@@ -272,17 +273,19 @@ class OpenCLExecutor(StepExecutor):
         outputs: Mapping[int, np.ndarray],
         items: int,
         place: tuple[int, int, int],
+        again: Callable[[], int],
     ) -> None:
-        """Let a tuner launch other kernels over the results of the batch in hand."""
+        """Let a tuner launch other kernels over the results of the batch in hand; see `DeviceCarry.again`."""
 
         def launch(kernel: Kernel) -> float:
             self._compiled(kernel)
             self._written = []
             with self._told(step):
+                number = again()
                 values = [self._argument(argument, outputs, True) for argument in kernel.arguments]
                 count, chunk, groups = division(self.plan, self.device.traits, kernel, items, place[0])
                 began = time.perf_counter()
-                self._launch(kernel, [*values, count, chunk, *place], groups)
+                self._launch(kernel, [*values, count, number or chunk, *place], groups)
                 return time.perf_counter() - began
 
         adopted = tuner.launched(step, launch)

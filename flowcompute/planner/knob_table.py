@@ -17,7 +17,10 @@ from flowcompute.strategy import KernelKnobs, Precision
 if TYPE_CHECKING:
     from flowcompute.planner.kernel import Kernel
 
-Family = Literal["map", "numbers", "rows", "short rows", "team rows", "columns", "matmul", "fixed"]
+Family = Literal[
+    "map", "numbers", "rows", "short rows", "team rows", "columns", "matmul", "attention",
+    "tensor attention", "scan", "wide scan", "walk", "fixed",
+]  # fmt: skip
 """Kernels by the knobs they have; those that are "fixed" have none."""
 
 CHUNK_BYTES = 64 << 10
@@ -28,6 +31,9 @@ PARTS_PER_UNIT = 16
 
 GPU_PARTS_PER_UNIT = 64
 """As many work-groups of a GPU: more than run at once, so that those that wait keep the memory busy."""
+
+KNOBS_BESIDE_BODIES = ("items_per_work_item", "fold_parts", "function_unroll")
+"""Those that a launch reads, or who renders a kernel: its body is the same."""
 
 _ITEMS = range(1, (1 << 24) + 1)
 _CPU_LANES = (4, 8, 16)
@@ -44,6 +50,10 @@ _TABLE: Mapping[tuple[str, Family], Mapping[str, range | tuple[int, ...]]] = {
     ("cpu", "short rows"): {"vector_width": _CPU_LANES, "items_per_work_item": _ITEMS},
     ("cpu", "columns"): {"vector_width": _CPU_LANES, "unroll": _TURNS, "fold_parts": _PARTS},
     ("cpu", "matmul"): {"tile_rows": (2, 4, 8), "tile_columns": (16, 32, 64)},
+    ("cpu", "attention"): {"tile_rows": (2, 4, 8), "block_rows": (16, 32, 64, 128)},
+    ("cpu", "scan"): {"vector_width": _CPU_LANES, "tile_rows": (2, 4, 8, 16)},
+    ("cpu", "wide scan"): {"vector_width": _CPU_LANES},
+    ("cpu", "walk"): {"vector_width": _CPU_LANES},
     ("gpu", "map"): {
         "vector_width": (2, 4, 8),
         "unroll": _TURNS,
@@ -54,6 +64,10 @@ _TABLE: Mapping[tuple[str, Family], Mapping[str, range | tuple[int, ...]]] = {
     ("gpu", "rows"): {"work_group": _GROUPS},
     ("gpu", "team rows"): {"work_group": _GROUPS},
     ("gpu", "matmul"): {"tile_rows": _TILES, "tile_columns": _TILES},
+    ("gpu", "attention"): {"work_group": (128, 256), "block_rows": (16, 32, 64)},
+    ("gpu", "tensor attention"): {"work_group": (128, 256), "block_rows": (64, 128)},
+    ("gpu", "scan"): {"work_group": (64, 128, 256, 512, 1024), "unroll": (4, 8, 16)},
+    ("gpu", "walk"): {"work_group": (32, 64, 128, 256)},
     ("gpu", "columns"): {"work_group": _GROUPS, "unroll": (*_TURNS, 16), "fold_parts": _GPU_PARTS},
 }
 
@@ -95,7 +109,7 @@ def choices(family: Family, traits: Traits) -> dict[str, range | tuple[int, ...]
     """The knobs of a family on a device, and the values that it can do."""
     knobs = dict(_TABLE.get((traits.code_shape, family), {}))
     if "work_group" in knobs:
-        knobs["work_group"] = tuple(size for size in _GROUPS if size <= traits.max_work_group)
+        knobs["work_group"] = tuple(size for size in knobs["work_group"] if size <= traits.max_work_group)
     return knobs
 
 

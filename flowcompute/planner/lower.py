@@ -46,14 +46,14 @@ def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, 
         if (kernel := lower_tensor_attention(graph, region, style, name)) is not None:
             return kernel
         if traits.code_shape == "gpu":
-            return TiledAttentionLowering(graph, region).lower(name)
-        return AttentionLowering(graph, region, traits).lower(name)
+            return TiledAttentionLowering(graph, region, style).lower(name)
+        return AttentionLowering(graph, region, style).lower(name)
     if region.anchor is not None and is_together(graph.nodes[region.anchor]):
         return lower_together(graph, region, traits, name)
     if region.anchor is not None and graph.nodes[region.anchor].kind is Kind.ELEMENTWISE:
         return lower_stencil(graph, region, traits, name)
     if region.anchor is not None and is_scan(graph.nodes[region.anchor]):
-        return lower_scan(graph, region, traits, name)
+        return lower_scan(graph, region, style, name)
     if region.anchor is not None:
         if (kernel := lower_tensor_matmul(graph, region, style, name)) is not None:
             return kernel

@@ -11,7 +11,6 @@ from flowcompute.elements.arithmetic import multiply
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.anchor import Row, times
 from flowcompute.planner.attention import KEYS, LANES, Attention
-from flowcompute.planner.backend import Traits
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
     Array,
@@ -30,12 +29,13 @@ from flowcompute.planner.kernel import (
     Stmt,
     Var,
 )
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.region import Region
 from flowcompute.planner.tiles import strip_lanes
 from flowcompute.spec import BOOL
 
 BLOCK = 128
-"""Most queries for which a tile of keys is turned once."""
+"""Most queries for which a tile of keys is turned once; the arrays that hold them are on a thread's stack."""
 TOGETHER = 4
 """Queries whose sums are in registers at once: by a strip they are 8 vectors of AVX2, as in `lower_matmul`."""
 
@@ -43,13 +43,14 @@ TOGETHER = 4
 class AttentionLowering:
     """Lowers one region with attention for a CPU."""
 
-    def __init__(self, graph: Graph, region: Region, traits: Traits) -> None:
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
         self.one = one = Attention(graph, region)
         self.dtype = one.dtype
-        self.lanes = strip_lanes(traits, one.dtype.itemsize)
-        self.together = min(TOGETHER, one.queries)
-        self.block = min(BLOCK, -(-one.queries // self.together) * self.together)
+        self.lanes = strip_lanes(style.traits, one.dtype.itemsize)
+        self.knobs = knobs = style.settled("attention", tile_rows=TOGETHER, block_rows=BLOCK)
+        self.together = min(knobs.tile_rows or TOGETHER, one.queries)
+        self.block = min(knobs.block_rows or BLOCK, -(-one.queries // self.together) * self.together)
         self.key_vectors, self.value_vectors = KEYS // self.lanes, -(-one.columns // self.lanes)
         self.pitch = -(-one.size // self.lanes) * self.lanes
         self.blocks = -(-one.queries // self.block)
@@ -68,6 +69,8 @@ class AttentionLowering:
             work="matmul",
             units=one.block_count(self.block),
             lanes=self.lanes,
+            family="attention",
+            knobs=self.knobs,
         )
 
     def _arrays(self) -> list[Stmt]:

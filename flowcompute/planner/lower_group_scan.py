@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.backend import Traits
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
     Array,
@@ -33,16 +32,17 @@ from flowcompute.planner.kernel import (
     register_dtype,
 )
 from flowcompute.planner.kernel_scan import Await, LookBack, Publish, Ticket
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.region import Region
 from flowcompute.planner.scan_order import RUN, scan_tile
 from flowcompute.planner.scan_point import TileScan, scan_wide, times
 from flowcompute.spec import INT32, INT64
 
 GROUP = 256
-"""Work-items in a work-group: one for each run of a tile of numbers."""
+"""Work-items in a work-group: one for each run of a tile of numbers. So many sums of tiles are looked at at once."""
 
 LOOKS = 16
-"""Most tiles that a work-item looks at before its own, where there are many columns."""
+"""Most tiles that a work-item of so many looks at before its own, where there are many columns."""
 
 
 def scan_local_bytes(node: Node) -> int:
@@ -69,16 +69,18 @@ class Number:
 class GroupScanLowering(TileScan):
     """Lowers one region around a scan along the stream for a GPU."""
 
-    def __init__(self, graph: Graph, region: Region, traits: Traits) -> None:
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
+        self.looks_back = style.traits.shuffles
+        # Numbers that a work-item asks for at once; longer texts take long to compile.
+        loads = 16 if self.looks_back else 4
+        self.knobs = style.settled("scan", unroll=loads)
+        self.group, self.loads = self.knobs.work_group or GROUP, self.knobs.unroll or loads
         self.state = self.arguments.get("state", self.wide, self.node.id)
         self.words = self.arguments.get("words", self.wide, self.node.id)
         self.together = min(self.columns, GROUP)
         self.window = max(1, GROUP * min(LOOKS, max(1, self.columns // 4)) // self.together)
         self.numbers = self.records * self.columns
-        # Numbers that a work-item asks for at once; longer texts take long to compile.
-        self.loads = 16 if traits.shuffles else 4
-        self.looks_back = traits.shuffles
 
     def lower(self, name: str) -> Kernel:
         """The kernel; its work counts tiles."""
@@ -109,9 +111,11 @@ class GroupScanLowering(TileScan):
             self.arguments.ordered(),
             (*self._arrays(), *first, While("t < blocks", tuple(tile))),
             work="scan",
-            work_group=GROUP,
+            work_group=self.group,
             block=self.records,
             columns=self.columns,
+            family="scan",
+            knobs=self.knobs,
         )
 
     def _sizes(self) -> list[Stmt]:
@@ -142,7 +146,7 @@ class GroupScanLowering(TileScan):
             "taken": (INT64, 1),
         }
         if self.looks_back:
-            sizes["ahead"] = (self.wide, -(-self.window * self.together // GROUP) * GROUP)
+            sizes["ahead"] = (self.wide, -(-self.window * self.together // self.group) * self.group)
             sizes["marks"] = (INT32, 2 * self.together + 1)
         return [Array(name, dtype, 1, size, local=True) for name, (dtype, size) in sizes.items()]
 
@@ -151,9 +155,9 @@ class GroupScanLowering(TileScan):
 
     def _each_column(self, *body: Stmt) -> Stmt:
         """Work-items take columns in turn, always the same ones."""
-        if self.columns <= GROUP:
+        if self.columns <= self.group:
             return If(f"lid < {self.columns}", (SetInteger("c", "lid", narrow=True), *body))
-        return For("c", "lid", str(self.columns), str(GROUP), body)
+        return For("c", "lid", str(self.columns), str(self.group), body)
 
     # -- numbers of a tile --------------------------------------------------------------------------
 
@@ -166,17 +170,17 @@ class GroupScanLowering(TileScan):
         d = self.columns
         some = self._scope()
         body(some, [Number("p", self._slot(some, "p"), "base + p", None)])
-        place = SetInteger("p", f"k * {GROUP} + lid", narrow=True)
+        place = SetInteger("p", f"k * {self.group} + lid", narrow=True)
         low, high = times("lo", d), times("hi", d)
         guarded = If(f"p >= {low} && p < {high}", tuple(some.statements))
-        partly = For("k", "0", str(-(-self.numbers // GROUP)), "1", (place, guarded))
-        if self.numbers % (GROUP * self.loads):
+        partly = For("k", "0", str(-(-self.numbers // self.group)), "1", (place, guarded))
+        if self.numbers % (self.group * self.loads):
             return partly
         # One place each for a whole turn: what is added to it is known now, and costs nothing.
         scope = self._scope()
         number, slot = scope.narrow("k + lid"), scope.narrow(f"k + lid + k / {RUN} + lid / {RUN}")
         run, here = scope.narrow(f"k / {RUN} + lid / {RUN}"), scope.integer(f"base + {number}")
-        steps = [i * GROUP for i in range(self.loads)]
+        steps = [i * self.group for i in range(self.loads)]
         body(
             scope,
             [
@@ -189,7 +193,7 @@ class GroupScanLowering(TileScan):
                 for step in steps
             ],
         )
-        whole = For("k", "0", str(self.numbers), str(GROUP * self.loads), tuple(scope.statements))
+        whole = For("k", "0", str(self.numbers), str(self.group * self.loads), tuple(scope.statements))
         return If(f"hi - lo == {self.records}", (whole,), (partly,))
 
     def _stage(self) -> list[Stmt]:
@@ -233,7 +237,7 @@ class GroupScanLowering(TileScan):
         some.add(For("j", start, stop, "1", tuple(inner.statements)))
         scope.add(If(f"{stop} - {start} == {RUN}", tuple(whole.statements), tuple(some.statements)))
         scope.add(Put("totals", f"{run} * {d} + {column}", self.widened(scope, total)))
-        return [For("s", "lid", f"(q1 - q0) * {d}", str(GROUP), tuple(scope.statements))]
+        return [For("s", "lid", f"(q1 - q0) * {d}", str(self.group), tuple(scope.statements))]
 
     def _whole_run(self, scope: Scope, total: Var, run: str, column: str) -> None:
         """A run of which nothing is missing: its numbers are asked for before the first is waited for."""
@@ -278,7 +282,7 @@ class GroupScanLowering(TileScan):
         """Set `carries` to what comes before the tile."""
         if self.looks_back:
             return LookBack(
-                self.words, self.state, "t", self.columns, self.together, self.window, self.op, "carries", GROUP
+                self.words, self.state, "t", self.columns, self.together, self.window, self.op, "carries", self.group
             )
         # Barriers in a loop whose turns are found while running are where compilers have their errors.
         d = self.columns
@@ -327,7 +331,7 @@ class GroupScanLowering(TileScan):
         """The result at a number of the tile."""
         d = self.columns
         value = self.widened(scope, scope.let(Item("stage", one.slot), self.dtype))
-        column = scope.narrow(f"({one.number if GROUP % d else 'lid'}) % {d}") if d > 1 else "0"
+        column = scope.narrow(f"({one.number if self.group % d else 'lid'}) % {d}") if d > 1 else "0"
         run = one.run or (f"({one.number}) / {RUN}" if d == 1 else f"({one.number}) / {RUN * d} * {d} + {column}")
         value = self.combined(scope, scope.let(Item("totals", run), self.wide), value)
         carry = only_carry or scope.let(Item("carries", column), self.wide)

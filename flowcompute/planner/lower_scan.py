@@ -6,6 +6,7 @@ from flowcompute.elements.scan_function import SCAN, KernelScan
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower_group_scan import GroupScanLowering, scan_local_bytes
 from flowcompute.planner.lower_tile_scan import TileScanLowering
 from flowcompute.planner.lower_walk_scan import WalkScanLowering
@@ -54,11 +55,11 @@ def _needs_float64(node: Node) -> bool:
     return node.op.name == "ema" or (node.op.name in REDUCTIONS and scan_wide(node) == FLOAT64)
 
 
-def lower_scan(graph: Graph, region: Region, traits: Traits, name: str) -> Kernel:
+def lower_scan(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel:
     """The kernel of a region around a scan."""
     assert region.anchor is not None
     if is_walked(graph.nodes[region.anchor]):
-        return WalkScanLowering(graph, region, traits).lower(name)
-    if traits.code_shape == "gpu":
-        return GroupScanLowering(graph, region, traits).lower(name)
-    return TileScanLowering(graph, region, traits).lower(name)
+        return WalkScanLowering(graph, region, style).lower(name)
+    if style.traits.code_shape == "gpu":
+        return GroupScanLowering(graph, region, style).lower(name)
+    return TileScanLowering(graph, region, style).lower(name)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,6 +64,7 @@ from flowcompute.planner.tensor_tile import (
 from flowcompute.planner.tensor_unseen import Unseen
 from flowcompute.planner.tensor_weights import HALVES, LARGER, Weights, in_powers
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32
+from flowcompute.strategy import KernelKnobs
 
 WHOLE = "whole"
 """The sum of each query's weights."""
@@ -83,10 +84,12 @@ def lower_tensor_attention(graph: Graph, region: Region, style: KernelStyle, nam
         return None
     if not all(axes.single for side in operands for axes in (side.rows, side.columns)):
         return None
-    shape = choose_shape(one)
-    if shape is None or shape.local_bytes + 2 * shape.rows * FLOAT32.itemsize > style.traits.local_bytes:
-        return None
-    return _Lowering(one, region, shape).lower(name)
+    # What is wanted may be too much, and is no reason for another order.
+    for own in (style, replace(style, wanted=KernelKnobs())):
+        shape = choose_shape(one, own)
+        if shape is not None and shape.local_bytes + 2 * shape.rows * FLOAT32.itemsize <= style.traits.local_bytes:
+            return _Lowering(one, region, shape).lower(name)
+    return None
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ class _Lowering:
             units=one.block_count(self.rows),
             lanes=LANES,
             tensor=self.exact,
+            family="fixed" if self.split else "tensor attention",
+            knobs=self.shape.knobs,
         )
 
     # -- a block of queries -------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flowcompute.graph.graph import Graph
-from flowcompute.planner.backend import Traits
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
     Array,
@@ -29,6 +28,7 @@ from flowcompute.planner.kernel import (
     While,
 )
 from flowcompute.planner.kernel_scan import Await, Publish, Ticket
+from flowcompute.planner.knob_table import Family, KernelStyle
 from flowcompute.planner.region import Region
 from flowcompute.planner.scan_order import RUN
 from flowcompute.planner.scan_point import TileScan
@@ -40,9 +40,12 @@ BESIDE = 8
 class TileScanLowering(TileScan):
     """Lowers one region around a scan along the stream for a CPU."""
 
-    def __init__(self, graph: Graph, region: Region, traits: Traits) -> None:
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
-        self.lanes = traits.lanes
+        # Of wide items a run is walked for a vector of columns, and by itself.
+        self.family: Family = "scan" if self.columns < style.traits.lanes else "wide scan"
+        self.knobs = style.settled(self.family, tile_rows=BESIDE)
+        self.lanes, self.beside = self.knobs.vector_width or style.traits.lanes, self.knobs.tile_rows or BESIDE
         self.state = self.arguments.get("state", self.wide, self.node.id)
         self.words = self.arguments.get("words", self.wide, self.node.id)
 
@@ -61,6 +64,8 @@ class TileScanLowering(TileScan):
             block=self.records,
             columns=self.columns,
             lanes=self.lanes,
+            family=self.family,
+            knobs=self.knobs,
         )
 
     def _scope(self, lanes: int) -> Scope:
@@ -136,8 +141,8 @@ class TileScanLowering(TileScan):
             one, many = self._scope(1), self._scope(1)
             self._run(one, "q", "c", partial=True)
             self._runs_beside(many)
-            whole = f"q * {RUN} >= lo && (q + {BESIDE}) * {RUN} <= hi"
-            some = (*many.statements, SetInteger("q", f"q + {BESIDE}", new=False))
+            whole = f"q * {RUN} >= lo && (q + {self.beside}) * {RUN} <= hi"
+            some = (*many.statements, SetInteger("q", f"q + {self.beside}", new=False))
             single = (*one.statements, SetInteger("q", "q + 1", new=False))
             return [self._each_column(SetInteger("q", "q0"), While("q < q1", (If(whole, some, single),)))]
         vector, rest = self._scope(lanes), self._scope(1)
@@ -165,7 +170,7 @@ class TileScanLowering(TileScan):
 
     def _runs_beside(self, scope: Scope) -> None:
         d = self.columns
-        totals = [scope.let(self.nothing(self.dtype), self.dtype) for _ in range(BESIDE)]
+        totals = [scope.let(self.nothing(self.dtype), self.dtype) for _ in range(self.beside)]
         inner = scope.inner()
         for run, total in enumerate(totals):
             place = inner.integer(f"((q + {run}) * {RUN} + j) * {d} + c")

@@ -36,9 +36,11 @@ from flowcompute.planner.kernel import (
     Stmt,
     Var,
 )
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.region import Region
 from flowcompute.planner.tiles import PAD
 from flowcompute.spec import BOOL
+from flowcompute.strategy import KernelKnobs
 
 ACROSS = LANES
 """Work-items side by side: each has one class of keys."""
@@ -69,24 +71,26 @@ class Shape:
         return self.down * ACROSS
 
 
-def choose_shape(queries: int, columns: int, itemsize: int) -> Shape:
-    """A block not much larger than there are queries; local memory stays below 48 KiB."""
-    if itemsize > 4:
-        return Shape(2, 16, 8)
-    if queries <= 32:
-        return Shape(1 if queries <= 16 else 2, 16, 16)
-    return Shape(8, 8, 16) if columns <= 128 else Shape(4, 16, 16)
+def choose_shape(queries: int, columns: int, itemsize: int, style: KernelStyle) -> Shape:
+    """As wanted, else a block not much larger than there are queries; local memory stays below 48 KiB."""
+    most = 64 if itemsize <= 4 else 32
+    rows = 16 if queries <= 16 and itemsize <= 4 else 32 if queries <= 32 else most
+    group = 128 if rows > 32 and columns <= 128 else 256
+    knobs = style.settled("attention", work_group=group, block_rows=rows)
+    down, rows = (knobs.work_group or group) // ACROSS, min(knobs.block_rows or rows, most)
+    each = rows // down
+    return Shape(each, down, 8 if itemsize > 4 and each > 1 else 16)
 
 
 class TiledAttentionLowering:
     """Lowers one region with attention for a GPU."""
 
-    def __init__(self, graph: Graph, region: Region) -> None:
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
         self.one = one = Attention(graph, region)
         self.dtype = one.dtype
         itemsize = one.dtype.itemsize
-        self.shape = choose_shape(one.queries, one.columns, itemsize)
+        self.shape = choose_shape(one.queries, one.columns, itemsize, style)
         self.wide = 4 if one.columns > 32 else 2 if one.columns > 16 else 1
         self.parts = -(-one.columns // (ACROSS * self.wide))
         self.spread = ACROSS * self.wide * self.parts
@@ -121,6 +125,8 @@ class TiledAttentionLowering:
             work_group=self.shape.group,
             units=one.block_count(self.shape.rows),
             lanes=PER_ITEM,
+            family="attention",
+            knobs=KernelKnobs(work_group=self.shape.group, block_rows=self.shape.rows),
         )
 
     # -- a block of queries -----------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from flowcompute.elements.scan import LINEAR_RECURRENCE
 from flowcompute.elements.scan_function import KernelScan
 from flowcompute.elements.transcendental import exp
 from flowcompute.graph.graph import Graph
-from flowcompute.planner.backend import Traits
 from flowcompute.planner.emit import Arguments, Scope, loaded
 from flowcompute.planner.kernel import (
     Apply,
@@ -39,6 +38,7 @@ from flowcompute.planner.kernel import (
     Var,
     register_dtype,
 )
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.recurrences import first_carries
 from flowcompute.planner.region import Access, Region
 from flowcompute.planner.scan_order import RUN, scan_tile
@@ -64,13 +64,14 @@ GROUP = 64
 class WalkScanLowering:
     """Lowers one region around a scan that is walked."""
 
-    def __init__(self, graph: Graph, region: Region, traits: Traits) -> None:
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         assert region.anchor is not None
         self.graph = graph
         self.region = region
         self.node = graph.nodes[region.anchor]
-        self.cpu = traits.code_shape == "cpu"
-        self.lanes = traits.lanes if self.cpu else 1
+        self.cpu = style.traits.code_shape == "cpu"
+        self.knobs = style.settled("walk", **({} if self.cpu else {"work_group": GROUP}))
+        self.lanes = self.knobs.vector_width or 1
         self.arguments = Arguments()
         self.names = itertools.count()
         shape, axis = self.node.spec.shape, self.node.attrs["axis"]
@@ -100,9 +101,11 @@ class WalkScanLowering:
             self.arguments.ordered(),
             tuple(body),
             work="walk",
-            work_group=1 if self.cpu else GROUP,
+            work_group=self.knobs.work_group or 1,
             units=self.units,
             lanes=self.lanes,
+            family="walk",
+            knobs=self.knobs,
             notes={"along": "stream" if self.along_stream else "items"},
         )
 

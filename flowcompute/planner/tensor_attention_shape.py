@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flowcompute.planner.attention import KEYS, Attention
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.tensor_results import PITCH
 from flowcompute.planner.tensor_tile import CHUNK_BYTES, EDGE, TEAM, TensorTile, lines_along_k
 from flowcompute.spec import FLOAT32
+from flowcompute.strategy import KernelKnobs
 
 TEAMS = 4
 FEW = 64
@@ -24,7 +26,8 @@ class TensorShape:
 
     Attributes:
         exact: whether tensor cores multiply the operands as they are.
-        split: whether teams take parts of the keys, and all of them the same queries.
+        split: whether teams take parts of the keys, and all of them the same queries; their number then is part
+            of the order.
         rows: queries of all teams, the same ones counted as often as they are taken.
         edges: 16 queries each that a team has.
         group: work-items.
@@ -44,15 +47,26 @@ class TensorShape:
     tiles: tuple[TensorTile, TensorTile, TensorTile]
     local_bytes: int
 
+    @property
+    def knobs(self) -> KernelKnobs:
+        """What was applied of them."""
+        return KernelKnobs() if self.split else KernelKnobs(work_group=self.group, block_rows=self.rows)
 
-def choose_shape(one: Attention) -> TensorShape | None:
-    """The shape; None where operands do not lie as they must."""
+
+def choose_shape(one: Attention, style: KernelStyle) -> TensorShape | None:
+    """The shape, as wanted where there are registers for it; None where operands do not lie as they must."""
     dtype = one.q.argument.dtype
     exact, split = dtype != FLOAT32, one.queries <= EDGE
     few = one.queries <= FEW
-    edges = 1 if not exact or few or max(one.size, one.columns) > WIDE else 2
+    most_edges = 2 if exact and max(one.size, one.columns) <= WIDE else 1
+    edges = 1 if few else most_edges
     # What is multiplied in parts takes so much local memory that there is one work-group at a time.
     teams = TEAMS if exact or few else 2 * TEAMS
+    if not split:
+        rows = teams * edges * EDGE
+        knobs = style.settled("tensor attention", work_group=teams * TEAM, block_rows=rows)
+        teams = (knobs.work_group or teams * TEAM) // TEAM
+        edges = min(max((knobs.block_rows or rows) // (teams * EDGE), 1), most_edges)
     rows = teams * edges * EDGE
     along = (
         lines_along_k(one.q.columns, one.q.rows),

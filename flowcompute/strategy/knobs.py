@@ -72,8 +72,11 @@ class KernelKnobs:
     work_group: int | None = knob(Range(32, 1024, powers=True), "work-items that share local memory, on GPUs")
     items_per_work_item: int | None = knob(Range(1, 1 << 24), "numbers that one work-item takes")
     fold_parts: int | None = knob(Range(1, 256, powers=True), "parts of a batch's folds, for each compute unit")
-    tile_rows: int | None = knob(Range(2, 128, powers=True), "rows of a product that are made together")
+    tile_rows: int | None = knob(
+        Range(2, 128, powers=True), "rows of a product, queries, or runs of a scan that are made together"
+    )
     tile_columns: int | None = knob(Range(8, 128, powers=True), "columns of a product that are made together")
+    block_rows: int | None = knob(Range(16, 128, powers=True), "queries for which a tile of keys is brought once")
 
     def __post_init__(self) -> None:
         check_knobs(self)

@@ -27,10 +27,10 @@ from tests.gpu.emulator import emulate
 GROUPS = 3
 
 
-def plan_on_paper(*elements: Element, traits: Traits = NVIDIA, **config: Any) -> Plan:
+def plan_on_paper(*elements: Element, traits: Traits = NVIDIA, strategy: Strategy | None = None, **config: Any) -> Plan:
     """The plan of these roots on such a device, or another."""
     graph = build_graph([element >> fc.discard() for element in elements])
-    return make_plan(graph, Config(1 << 32, **config), Strategy(), OnPaper(traits))
+    return make_plan(graph, Config(1 << 32, **config), strategy or Strategy(), OnPaper(traits))
 
 
 def emulated(element: Element, streams: Mapping[str, np.ndarray], **config: Any) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from typing import Any
-from unittest import mock
 
 import ml_dtypes
 import numpy as np
@@ -16,7 +15,6 @@ import flowcompute as fc
 from flowcompute.elements import Element
 from flowcompute.elements.nn.attention import _naive_attention
 from flowcompute.errors import SpecError
-from flowcompute.planner.lower_tiled_attention import Shape
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
 pytestmark = pytest.mark.compiles
@@ -109,9 +107,11 @@ def test_no_bit_depends_on_the_shape_of_a_work_group() -> None:
     q, k, v = numbers((2, 4, 30, 16)), numbers((2, 2, 70, 16), seed=1), numbers((2, 2, 70, 40), seed=2)
     root = fc.nn.attention(*(fc.source(one) for one in (q, k, v)))
     results = []
-    for shape in (Shape(2, 4, 16), Shape(1, 8, 16)):
-        with mock.patch("flowcompute.planner.lower_tiled_attention.choose_shape", return_value=shape):
-            results += resolve_on_gpu(root)
+    for group, rows in ((128, 16), (256, 64)):
+        strategy = fc.Strategy(work_group=group, block_rows=rows)
+        (kernel,) = plan_for_gpu(root, strategy=strategy).kernels
+        assert (kernel.ir.knobs.work_group, kernel.ir.knobs.block_rows) == (group, rows)
+        results += resolve_on_gpu(root, strategy=strategy)
     check(results, defined(q, k, v))
     assert same(*results)
 

@@ -15,6 +15,7 @@ from flowcompute.elements import Element
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower_tensor_attention import lower_tensor_attention
 from flowcompute.planner.steps import RegionStep
+from flowcompute.strategy import KernelKnobs
 from tests.golden.test_golden import NVIDIA
 from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper, real_device
 from tests.gpu.test_attention import defined
@@ -124,12 +125,38 @@ def test_float32_is_multiplied_in_parts(name: str) -> None:
     np.testing.assert_allclose(made, wanted, rtol=0, atol=3e-6)
 
 
-def test_results_of_queries_depend_on_no_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = Case(70, 140, 16, 16)
+@pytest.mark.parametrize(
+    ("case", "precision", "applied"),
+    [
+        (Case(70, 140, 16, 16), "exact", {(128, 64), (128, 128), (256, 128)}),
+        (Case(20, 70, 16, 9, dtype="f4", causal=True), "tf32x3", {(128, 64), (256, 128)}),
+    ],
+)
+def test_results_of_queries_depend_on_no_block(case: Case, precision: Any, applied: set[tuple[int, int]]) -> None:
     streams = dict(zip("qkv", case.arrays(), strict=True))
-    made = emulated(case.root(), streams)
-    monkeypatch.setattr("flowcompute.planner.tensor_attention_shape.FEW", 1000)
-    assert np.array_equal(made, emulated(case.root(), streams))
+    made = emulated(case.root(), streams, precision=precision)
+    found = set()
+    for group, rows in ((128, 64), (128, 128), (256, 64), (256, 128)):
+        strategy = fc.Strategy(work_group=group, block_rows=rows)
+        (kernel,) = plan_on_paper(case.root(), strategy=strategy, precision=precision).kernels
+        knobs = (kernel.ir.knobs.work_group, kernel.ir.knobs.block_rows)
+        if knobs not in found:
+            assert np.array_equal(made, emulated(case.root(), streams, strategy=strategy, precision=precision))
+        found.add(knobs)
+    assert found == applied
+
+
+def test_a_block_that_is_too_large_for_local_memory_is_not_applied() -> None:
+    """Tiles of plain numbers, in its place, would add in another order."""
+    plan = plan_on_paper(Case(40, 70, 64, 64).root())
+    (step,) = (step for step in plan.steps if isinstance(step, RegionStep))
+    small = replace(NVIDIA, local_bytes=45 << 10)
+    usual, wanted = (
+        lower_tensor_attention(plan.graph, step.region, KernelStyle(small, KernelKnobs(block_rows=rows)), "k0")
+        for rows in (64, 128)
+    )
+    assert usual is not None
+    assert wanted == usual
 
 
 def test_what_follows_is_computed_in_the_kernel() -> None:
