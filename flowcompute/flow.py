@@ -176,9 +176,9 @@ def start(
         memory, device, device_memory, strategy, precision, isolate, launch_timeout_s: as for `plan`.
         tune: False takes the strategy that was kept for such a job, or the defaults, and tries
             nothing. True looks for a better one, while the job runs and after its end, in at most
-            2 % of the job's time, but measures 3 candidates however short the job is, and has 3 s to confirm
-            what they promise. "quick" may take 10 s for it, "full" two minutes. A search begins with what was
-            kept before; what is best is kept for the next run, and `run.tuning` tells of it.
+            2 % of the job's time; of a job too short for 3 candidates the rest is measured after its end, with 3 s
+            to confirm what they promise. "quick" may take 10 s for it, "full" two minutes. A search begins with what
+            was kept before; what is best is kept for the next run, and `run.tuning` tells of it.
         metrics: False keeps only the counters of `run.metrics`: no history, no launches by element, no
             seconds on the device.
         metrics_port: serves `run.metrics` to Prometheus while the run lasts, on this machine only: a port, 0 for

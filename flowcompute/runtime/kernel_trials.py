@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from flowcompute.errors import DeviceError, DeviceFullError, FlowError
 from flowcompute.planner.backend import Backend, Executor
 from flowcompute.planner.chosen import variant
 from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.knob_table import candidates
+from flowcompute.planner.knob_table import KNOBS_BESIDE_BODIES, candidates
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.steps import RegionStep
 from flowcompute.runtime.budget import Budget
@@ -70,8 +71,11 @@ class KernelTrials:
             candidate = search.ask()
             if candidate is None:
                 break
-            tried = True
             try:
+                if self._is_same(step, candidate):
+                    search.skip(candidate)
+                    continue
+                tried = True
                 search.tell(candidate, self._budget.measure(partial(self._ratio, step, candidate, launch)))
             except FlowError as error:
                 if isinstance(error, DeviceError) and not isinstance(error, DeviceFullError):
@@ -106,6 +110,13 @@ class KernelTrials:
         if key not in self._kernels:
             self._kernels[key] = variant(self._plan, step, KernelKnobs.from_plain(dict(candidate)))
         return self._kernels[key]
+
+    def _is_same(self, step: RegionStep, candidate: Candidate) -> bool:
+        """Whether a candidate's kernel is the default one, launched in the same way: as where a tile is never full."""
+        kernel, default = self._variant(step, candidate), step.kernel
+        assert default is not None
+        beside = (getattr(kernel.knobs, name) == getattr(default.knobs, name) for name in KNOBS_BESIDE_BODIES)
+        return replace(kernel, knobs=default.knobs) == default and all(beside)
 
     def _ratio(self, step: RegionStep, candidate: Candidate, launch: Callable[[Kernel], float]) -> float:
         """Seconds of the candidate by those of the default, launched in turns."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
-from flowcompute.planner.chosen import complete_strategy
+from flowcompute.planner.chosen import batch_sizes, complete_strategy
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.rooflines import rooflines
@@ -33,10 +33,10 @@ from flowcompute.strategy import KernelKnobs, Limits, Stored, Strategy, Trial, T
 from flowcompute.strategy.search import Candidate, Climb, Search, Space
 
 LEAST_TRIALS = 3
-"""Candidates that are measured with `tune=True` however short the job is."""
+"""Candidates that are measured with `tune=True`: after the end of a job that was too short for so many."""
 
 LEAST_S = 3.0
-"""Seconds in which what these promise may then be confirmed."""
+"""Seconds in which what these promise may then be confirmed, and no others."""
 
 _BATCHES = (1 / 16, 1 / 4, 1 / 2, 2, 4)
 """Batches that are tried, in default ones."""
@@ -64,6 +64,7 @@ class Tuner:
         self.live = LiveTrials(plan, self._budget, self._seed, self._batches)
         self._notes: list[str] = []
         self._turn = False
+        self._owes = False
         self.plan = replace(plan, backend=TunedBackend(plan.backend, self.trials))
         """The plan to be run: it tries kernels on the way."""
 
@@ -84,6 +85,7 @@ class Tuner:
             The strategy for the next run, complete, and how it was found.
         """
         self._budget.end()
+        self._owes = self._tune is True and self._measured < LEAST_TRIALS
         why_not = why_not_rehearsed(self._plan)
         run = self._run_search(thorough=drift is not None or self._tune is not True)
         rehearsed: Mapping[str, NodeMetrics] = {}
@@ -129,10 +131,23 @@ class Tuner:
         bytes_ = DEFAULT_BATCH_BYTES[self._plan.backend.traits.code_shape]
         return tuple(int(bytes_ * factor) for factor in _BATCHES)
 
+    def _other_batches(self) -> tuple[int, ...]:
+        """Those of `_batches` that cut the job otherwise than what is in use, and than each other."""
+        in_use = self._in_use.batch_bytes
+        assert in_use is not None
+        by_cuts = {self._cuts(bytes_): bytes_ for bytes_ in reversed(self._batches)}
+        by_cuts.pop(self._cuts(in_use), None)
+        return tuple(reversed(by_cuts.values()))
+
+    def _cuts(self, batch_bytes: int) -> tuple[int, ...]:
+        """Records in a batch of each pass; as many as there are where all of them are in one."""
+        sizes = zip(batch_sizes(self._plan, batch_bytes), self._plan.passes, strict=True)
+        return tuple(size if one.length is None else min(size, one.length) for size, one in sizes)
+
     def _run_search(self, *, thorough: bool) -> Search:
         plan = self._plan
         values: dict[str, tuple[int | str, ...]] = {
-            "batch_bytes": self._batches,
+            "batch_bytes": self._other_batches(),
             "depth": (1, 2, 3, 4),
             "input": ("mapped", "read"),
             "reader_threads": (1, 2, 4),
@@ -168,10 +183,15 @@ class Tuner:
 
     def _is_owed(self, search: Search, *, new: bool) -> bool:
         """Whether the least that was promised is still to be done, beyond the budget."""
-        if self._tune is not True:
+        if not self._owes:
             return False
-        tried = len(search.ratios) + sum(len(one.ratios) for one in self.live.searches)
-        return tried < LEAST_TRIALS if new else self._budget.spent_s < LEAST_S
+        measured = self._measured + _measured(search)
+        return measured < LEAST_TRIALS if new else self._budget.spent_s < LEAST_S
+
+    @property
+    def _measured(self) -> int:
+        """Candidates that were measured while the job ran."""
+        return sum(map(_measured, (*self.live.searches, *self.trials.searches.values())))
 
     def _pair(self, rehearsals: Rehearsals, default: Strategy, candidate: Candidate) -> float:
         knobs: dict[str, Any] = dict(candidate)
@@ -222,9 +242,13 @@ def _planned(plan: Plan, strategy: Strategy) -> Plan:
     return make_plan(plan.graph, plan.config, strategy, plan.backend, asked=plan.asked, shaping=plan.shaping)
 
 
+def _measured(search: Search) -> int:
+    return sum(1 for pairs in search.ratios.values() if pairs)
+
+
 def _trials(where: str, search: Search) -> list[Trial]:
     trials = []
-    for candidate in search.ratios:
+    for candidate in (one for one in search.ratios if one not in search.same):
         judged = search.judge(candidate)
         noise = judged.noise if np.isfinite(judged.noise) else None
         trial = Trial(where, said(candidate), judged.gain, noise, judged.pairs, "not better")

@@ -88,6 +88,7 @@ class Search(ABC):
     Attributes:
         ratios: of each candidate that was measured, the logarithms, in the order of first measurement.
         failed: those that could not be measured.
+        same: those of them that are the default by another name.
         picked: those that were picked, with the pairs that they had by then.
     """
 
@@ -96,6 +97,7 @@ class Search(ABC):
         self.space = {name: tuple(v for v in values if v != self.default.get(name)) for name, values in space.items()}
         self.ratios: dict[Candidate, list[float]] = {}
         self.failed: set[Candidate] = set()
+        self.same: set[Candidate] = set()
         self.picked: dict[Candidate, int] = {}
         self._random = np.random.default_rng(seed)
 
@@ -111,6 +113,11 @@ class Search(ABC):
         """The candidate cannot be measured."""
         self.ratios.setdefault(candidate, [])
         self.failed.add(candidate)
+
+    def skip(self, candidate: Candidate) -> None:
+        """The candidate is what the default is: there is nothing to measure."""
+        self.fail(candidate)
+        self.same.add(candidate)
 
     def judge(self, candidate: Candidate) -> Judgement:
         """What is known of a candidate: by the pairs since it was picked, if it was."""

@@ -1,0 +1,191 @@
+"""Kernels tried while a job runs: within their seconds, over the results of the batch in hand, and the better one is taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.errors import KernelError
+from flowcompute.gpu.devices import select_device
+from flowcompute.planner.steps import RegionStep
+from flowcompute.runtime import kernel_trials as room
+from flowcompute.runtime.budget import SHARE, Budget
+from flowcompute.runtime.kernel_trials import KernelTrials
+from flowcompute.runtime.starting import start
+from flowcompute.runtime.tuning import Tuner
+from flowcompute.strategy.search import RandomSearch
+from tests.gpu.shapes import plan_for_gpu
+
+DATA = np.random.default_rng(1).standard_normal((3000, 40), dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def empty_store(tmp_path, monkeypatch):
+    """The driver starts before: what it keeps outlives the test."""
+    select_device("cpu", needs_float64=False)
+    monkeypatch.setenv("FLOWCOMPUTE_CACHE", str(tmp_path / "cache"))
+
+
+def job():
+    x = fc.source(DATA)
+    return (x * 2.5 + 1).sum(axis=0), (x * x)[:, 0]
+
+
+class Seconds:
+    """A clock that is set by hand."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Device:
+    """Launches that take what a function of the knobs says."""
+
+    def __init__(self, clock, seconds):
+        self.clock, self.seconds, self.launched = clock, seconds, []
+
+    def __call__(self, kernel):
+        took = self.seconds(kernel.knobs)
+        self.clock.now += took
+        self.launched.append(kernel.knobs)
+        return took
+
+
+def kernel_trials(tune, seconds, pinned=None):
+    plan = fc.plan(*job(), device="cpu", strategy=pinned)
+    (step,) = [step for step in plan.steps if isinstance(step, RegionStep)][:1]
+    clock = Seconds()
+    budget = Budget(tune, clock)
+    return step, clock, KernelTrials(plan, budget, seed=1), Device(clock, seconds)
+
+
+def test_a_better_kernel_is_adopted_while_the_job_runs():
+    step, _, trials, device = kernel_trials("quick", lambda knobs: 0.001 if knobs.unroll == 4 else 0.002)
+    adopted = trials.launched(step, device)
+    assert adopted.name == step.kernel.name
+    assert adopted.knobs.unroll == 4
+    assert trials.launched(step, device) is None
+    assert trials.is_done
+
+
+def test_the_default_stays_where_nothing_is_better():
+    step, _, trials, device = kernel_trials("quick", lambda knobs: 0.002)
+    assert trials.launched(step, device) is None
+    assert device.launched.count(step.kernel.knobs) >= len(device.launched) // 3
+    assert trials.searches[step.kernel.name].best == ()
+
+
+def test_trials_take_their_share_of_the_time_and_no_more():
+    step, clock, trials, device = kernel_trials(True, lambda knobs: 0.001)
+    assert trials.launched(step, device) is None
+    assert device.launched == []
+    for _ in range(50):
+        clock.now += 4.0
+        trials.launched(step, device)
+    assert device.launched
+    took = 0.001 * len(device.launched)
+    assert took <= room.KERNELS_SHARE * SHARE * clock.now
+
+
+def test_a_batch_is_not_held_up_for_long():
+    step, clock, trials, device = kernel_trials("full", lambda knobs: 0.2)
+    before = clock.now
+    trials.launched(step, device)
+    assert clock.now - before <= room.LIVE_S + 1.0
+    assert not trials.is_done
+    trials.per_launch_s = float("inf")
+    trials.launched(step, device)
+    assert clock.now - before > 3 * room.LIVE_S
+
+
+def test_the_kernel_in_use_is_launched_last():
+    step, _, trials, device = kernel_trials("quick", lambda knobs: 0.001 if knobs.unroll == 4 else 0.002)
+    adopted = trials.launched(step, device)
+    assert device.launched[-1] == step.kernel.knobs
+    del device.launched[:]
+    trials.searches[step.kernel.name] = RandomSearch({"unroll": (1, 2, 4)}, {"unroll": 1}, seed=0)
+    trials.launched(step, device)
+    assert device.launched[-1] == adopted.knobs
+
+
+def test_a_kernel_that_fails_is_told_and_not_tried_again():
+    def seconds(knobs):
+        if knobs.vector_width != 16:
+            raise KernelError("out of registers", element="k0")
+        return 0.001
+
+    step, _, trials, device = kernel_trials("quick", seconds)
+    assert trials.launched(step, device) is None
+    assert any("vector_width=8: out of registers" in text for text in trials.problems)
+
+
+def test_what_makes_no_other_kernel_is_not_tried():
+    q = fc.source(DATA.reshape(100, 1, 30, 40)[:, :, :10])
+    plan = fc.plan(fc.nn.attention(q, q, q), device="cpu")
+    (step,) = plan.steps
+    clock = Seconds()
+    trials, device = KernelTrials(plan, Budget("quick", clock), seed=1), Device(clock, lambda knobs: 0.002)
+    trials.launched(step, device)
+    (search,) = trials.searches.values()
+    # Keys are brought once for all ten queries, be it for 16 or for 128 of them.
+    assert search.same <= {(("block_rows", rows),) for rows in (16, 32, 64)}
+    measured = [dict(one) for one, pairs in search.ratios.items() if pairs]
+    assert search.same
+    assert measured
+    assert all("tile_rows" in one for one in measured)
+
+
+def test_pinned_knobs_are_not_tried():
+    step, _, trials, device = kernel_trials("quick", lambda knobs: 0.001, pinned=fc.Strategy(vector_width=8))
+    trials.launched(step, device)
+    assert {knobs.vector_width for knobs in device.launched} == {8}
+    assert len({knobs.unroll for knobs in device.launched}) > 1
+
+
+def scans():
+    """Kernels that carry something from batch to batch, by what they have left themselves."""
+    x = fc.source(DATA)
+    return fc.cumulative_sum(x, axis=0) * 2, fc.ema(x[:, 0], 0.1), fc.linear_recurrence(x, 1.0, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "knob", "values"),
+    [
+        (job, "cpu", "unroll", (1, 2)),
+        (job, "gpu", "work_group", (64, 256)),
+        (scans, "cpu", "vector_width", (4, 16)),
+        pytest.param(scans, "gpu", "work_group", (64, 256), marks=pytest.mark.compiles),
+    ],
+)
+def test_kernels_that_are_tried_store_the_same_bytes(make, shape, knob, values):
+    options = {"strategy": fc.Strategy(batch_bytes=64_000)}
+    plan = plan_for_gpu(*make(), **options) if shape == "gpu" else fc.plan(*make(), device="cpu", **options)
+    first = start(plan, progress=False).wait().values
+    with mock.patch.object(room, "candidates", return_value={knob: values}):
+        tuner = Tuner(plan, "full")
+        run = start(tuner.plan, progress=False).wait()
+    measured = [search for search in tuner.trials.searches.values() if search.ratios]
+    assert len(measured) == len(plan.kernels)
+    assert all(len(pairs) > 0 for search in measured for pairs in search.ratios.values())
+    assert run.launches == len(plan.kernels) * -(-len(DATA) // plan.batch_items)
+    for a, b in zip(first, run.values, strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+def test_kernels_begin_with_what_is_kept_and_the_default_is_tried_first():
+    default, kept = fc.plan(*job(), device="cpu"), fc.plan(*job(), device="cpu", strategy=fc.Strategy(unroll=8))
+    (step,) = [step for step in kept.steps if isinstance(step, RegionStep)][:1]
+    clock = Seconds()
+    trials = KernelTrials(replace(kept, pinned=fc.Strategy()), Budget("quick", clock), 1, default)
+    assert trials.launched(step, Device(clock, lambda knobs: 0.001)) is None
+    assert next(iter(trials.searches[step.kernel.name].ratios)) == (("unroll", 1),)
+    better = KernelTrials(replace(kept, pinned=fc.Strategy()), Budget("quick", clock), 1, default)
+    adopted = better.launched(step, Device(clock, lambda knobs: 0.001 if knobs.unroll == 1 else 0.002))
+    assert adopted.knobs == default.passes[0].kernels[0].knobs
