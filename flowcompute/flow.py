@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, get_args
 
+from flowcompute.backends import choose_backend
 from flowcompute.elements import Destination, Element, VerbSlot
-from flowcompute.elements.functions.kernel import UserOp
-from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.site import user_site
 from flowcompute.errors import PlanError, SpecError
 from flowcompute.files import FILES
-from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.isolated import Isolation
 from flowcompute.graph.draw import draw_tree
 from flowcompute.graph.graph import Graph, build_graph, structural_hash
 from flowcompute.observe.observers import Log, Observe
-from flowcompute.planner.backend import Backend
 from flowcompute.planner.explain import describe_run
 from flowcompute.planner.masked import fold_selected
 from flowcompute.planner.memory import BatchTooLargeError
@@ -30,7 +27,6 @@ from flowcompute.planner.planner import make_plan
 from flowcompute.planner.shaping import Shaping
 from flowcompute.planner.stored import chosen_plan
 from flowcompute.planner.views import move_views
-from flowcompute.reference import NumpyBackend
 from flowcompute.runtime.budget import Tune, check_tune
 from flowcompute.runtime.cadence import Cadence, Every
 from flowcompute.runtime.flows import FlowOpener
@@ -42,7 +38,6 @@ from flowcompute.runtime.stored_job import checkpoint_path, refuse_overwriting, 
 from flowcompute.runtime.tuning import Tuner
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
-from flowcompute.spec import FLOAT64
 from flowcompute.strategy import Config, Devices, Mode, Precision, Strategy, Tuning, default_memory_bytes, parse_bytes
 
 _ITEM_SHARES = (16, 1 << 14)
@@ -66,7 +61,8 @@ def plan(
         memory: budget on the host, as bytes or text like "24MiB"; by default half of the
             machine's memory.
         device: "auto", "numpy", "cpu", "gpu", "gpu:1", or text that names exactly one device; or a list of such
-            names (not of "numpy"): devices of one kind that share the batches.
+            names, best first. Devices of one kind share the batches; of others the first computes all that it can,
+            and what is left goes to the next. What `element.on()` pins is computed where it is pinned.
         device_memory: the budget on a discrete device, in bytes or as "4GiB"; by default most of its memory. Resident
             operands (weights) that do not fit together are uploaded as kernels need them.
         strategy: knobs to pin.
@@ -109,10 +105,10 @@ def _plan(
         raise PlanError("strategy= is an fc.Strategy", element="strategy", got=type(strategy).__name__)
     budget = default_memory_bytes() if memory is None else parse_bytes(memory)
     isolate, limit_s = (isolation or Isolation()).checked(device)
+    backend = choose_backend(device, asked, isolate=isolate)
     named = device if isinstance(device, str) else tuple(device)
     on_device = None if device_memory is None else parse_bytes(device_memory, "device_memory")
     config = Config(budget, named, precision, by_hand, resumable, isolate, limit_s, on_device)
-    backend = _backend(device, asked)
     first = shaping or Shaping(backend.traits.float64, fused=backend.traits.code_shape != "numpy")
     graph = fold_selected(move_views(move_parts_to_sources(asked)), float64=first.float64)
     if first.piece_bytes is not None:
@@ -340,17 +336,6 @@ def _graph(elements: tuple[Element, ...]) -> Graph:
                 "takes elements", element="resolve", got=type(element).__name__, hint="fc.constant makes one of a value"
             )
     return build_graph([e if isinstance(e, Destination) else to_array().bind(e) for e in elements])
-
-
-def _backend(device: Devices, graph: Graph) -> Backend:
-    if not isinstance(device, str) and not (
-        isinstance(device, Sequence) and all(isinstance(one, str) and one != "numpy" for one in device)
-    ):
-        raise PlanError("device= is text, or a list of OpenCL devices' names", element="device", got=repr(device))
-    if device == "numpy":
-        return NumpyBackend()
-    inside = any(isinstance(node.op, UserOp | SourceOp) and node.op.float64 for node in graph.nodes)
-    return OpenCLBackend.select(device, inside or any(node.spec.dtype == FLOAT64 for node in graph.nodes))
 
 
 def _refuse_feeds(made: Plan) -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import Attrs, Kind, Op
+from flowcompute.elements.pin import Pin
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, Spec, Stream, format_shape, parse_dtype
 
 Operand = Element | npt.ArrayLike
 """What an operation takes: an element, a Python number (weak), or anything NumPy makes an array of."""
+
+PLACED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.FOLD, Kind.SCAN, Kind.VIEW)
+"""Kinds of operations that a device computes."""
 
 
 class Constant(Element):
@@ -44,12 +49,49 @@ class Compute(Element):
 
     op: Op
     attrs: Attrs
+    pin: Pin | None
 
     def __init__(
         self, op: Op, inputs: tuple[Element, ...], spec: Spec, attrs: Attrs | None = None, name: str | None = None
     ) -> None:
         super().__init__(spec, inputs, name)
-        self.freeze_fields(op=op, attrs=dict(attrs or {}))
+        self.freeze_fields(op=op, attrs=dict(attrs or {}), pin=None)
+
+    def on(self, device: str) -> Self:
+        """The same value, computed on a device of its own choice, whatever `device=` of the run says.
+
+        With it goes what the same line of your program made for it alone, so `(x @ w).astype("float16").on("gpu:1")`
+        is one pin for all three. What is not pinned is computed on the first device of the run that can, unless
+        fewer bytes cross from device to device where it is beside a pinned one; the plan says where each kernel
+        runs and why.
+
+        Args:
+            device: "cpu", "gpu", "gpu:1", part of a name, or "numpy", as in `device=`.
+
+        Raises:
+            SpecError: if the operation is none that a device computes: a host function, or a selection, window
+                or cut of the stream, which are done on the host.
+        """
+        if not isinstance(device, str) or not device.strip():
+            raise SpecError(
+                "on() takes the name of a device",
+                element=self.name or self.label,
+                site=user_site(),
+                expected='"cpu", "gpu:1", part of a name, or "numpy"',
+                got=repr(device),
+            )
+        if self.op.kind not in PLACED:
+            raise SpecError(
+                "is not computed on a device, and so cannot be pinned to one",
+                element=self.name or self.label,
+                site=user_site(),
+                expected=f"an operation of kind {', '.join(kind.value for kind in PLACED)}",
+                got=f"kind {self.op.kind.value}, which the host does",
+                hint="pin what computes its operands, or what is computed of it",
+            )
+        twin = copy.copy(self)
+        twin.freeze_fields(pin=Pin(device.strip(), user_site()))
+        return twin
 
     @property
     def label(self) -> str:

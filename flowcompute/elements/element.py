@@ -131,6 +131,17 @@ class Element(ABC):
         """`function(self, *args, **kwargs)`, to chain functions from left to right."""
         return function(self, *args, **kwargs)
 
+    def on(self, device: str) -> Self:
+        """The same value computed on a device of its own; only what is computed can be pinned to one."""
+        raise SpecError(
+            f"is not computed, and so cannot be pinned to {device!r}",
+            element=self.name or self.label,
+            site=user_site(),
+            expected="an operation on elements",
+            got=type(self).__name__,
+            hint="device= of the verbs says where a run computes",
+        )
+
     # -- never an implicit run ------------------------------------------------------------
 
     def _refuse(self, what: str) -> TypeError:

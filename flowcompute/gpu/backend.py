@@ -16,15 +16,16 @@ from flowcompute.gpu.isolated import open_launcher
 from flowcompute.gpu.limits import host_bytes, measure_limits
 from flowcompute.gpu.render import render
 from flowcompute.gpu.sharing import SharedExecutor
-from flowcompute.planner.backend import Backend, Executor
+from flowcompute.planner.backend import Executor
 from flowcompute.planner.kernel import Kernel
+from flowcompute.planner.placed import SeatBackend
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.sharing import why_alone
 from flowcompute.planner.steps import RegionStep
 from flowcompute.strategy.roofline import Limits
 
 
-class OpenCLBackend(Backend):
+class OpenCLBackend(SeatBackend):
     """Computes on an OpenCL device, or on several of one kind.
 
     Args:
@@ -51,8 +52,9 @@ class OpenCLBackend(Backend):
         return render(kernel)
 
     def prepare(self, plan: Plan) -> None:
-        """Compile the kernels of all passes; isolated ones in a worker process, which keeps them for others."""
-        kernels = [step.kernel for step in plan.steps if isinstance(step, RegionStep) and step.kernel is not None]
+        """Compile its kernels of all passes; isolated ones in a worker process, which keeps them for others."""
+        regions = [step for step in plan.steps if isinstance(step, RegionStep)]
+        kernels = [step.kernel for step in regions if step.kernel and plan.backend.seats[step.seat] is self]
         for device in self.devices:
             with contextlib.closing(open_launcher(device, plan.config)) as launcher, launcher.told():
                 for kernel in kernels:
@@ -69,3 +71,7 @@ class OpenCLBackend(Backend):
         if len(self.devices) > 1 and alone is None:
             return SharedExecutor(plan, pass_index, resident, self.devices)
         return OpenCLExecutor(plan, pass_index, resident, self.device)
+
+    def part(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> OpenCLExecutor:
+        """See `SeatBackend.part`."""
+        return OpenCLExecutor(plan, pass_index, resident, self.device, seat)

@@ -64,6 +64,10 @@ class Device:
         chosen.traits = replace(self.traits, reason=reason)
         return chosen
 
+    def is_same(self, other: Device) -> bool:
+        """Whether another is the same device of the same platform, chosen for whatever reason."""
+        return self._made is other._made
+
     @property
     def context(self) -> cl.Context:
         """The device's context."""

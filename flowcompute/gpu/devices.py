@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import threading
@@ -132,26 +133,20 @@ def select_device(spec: str, needs_float64: bool) -> Device:
 
 
 def select_devices(specs: str | Sequence[str], needs_float64: bool) -> tuple[Device, ...]:
-    """The devices that `device=` names, one or several that share the work.
+    """The devices that `device=` names, one or several.
 
     Raises:
-        PlanError: as `select_device`; also if one is named twice, or if they are of several kinds.
+        PlanError: as `select_device`; also if one is named twice.
         RunError: as `select_device`.
     """
     if isinstance(specs, str):
         return (select_device(specs, needs_float64),)
     devices = tuple(select_device(spec, needs_float64) for spec in specs)
-    problem = None
-    if len({(device.platform, device.handle.int_ptr) for device in devices}) < len(devices):
-        problem = "device= names a device twice"
-    elif len({device.traits.kind for device in devices}) != 1:
-        # Their bits differ, so results would depend on who was free when.
-        problem = "only devices of one kind and driver share a job" if devices else "device= names no device"
-    if problem is not None:
+    if any(one.is_same(other) for one, other in itertools.combinations(devices, 2)):
         raise PlanError(
-            problem,
+            "device= names a device twice",
             element="device",
-            expected="different devices of one kind",
+            expected="different devices",
             got=repr(list(specs)),
             hint="take one of them, or others:\n" + _candidates(all_devices()),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.carries import DeviceCarry, LastCarry, TileCarry, begin_nothing
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.division import division
+from flowcompute.gpu.fold_blocks import FoldBlocks
 from flowcompute.gpu.isolated import open_launcher
 from flowcompute.gpu.launcher import Launcher
 from flowcompute.gpu.memory import Memory
@@ -45,23 +46,31 @@ KEEPING_SHARE = 0.05
 
 
 class OpenCLExecutor(StepExecutor):
-    """Launches kernels on one device; on host devices in place on host memory."""
+    """Launches kernels on one device; on host devices in place on host memory.
 
-    def __init__(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], device: Device) -> None:
+    Args:
+        plan, pass_index, resident: see `Backend.executor`.
+        device: what computes.
+        seat: which regions of the plan it computes.
+    """
+
+    def __init__(
+        self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], device: Device, seat: int = 0
+    ) -> None:
         super().__init__(plan, pass_index, resident)
         self.device = device
+        self.seat = seat
         self._kernels: dict[tuple[str, KernelKnobs], Any] = {}
         self._adopted: dict[str, Kernel] = {}
         self._memory: Memory | None = None
         self._launcher: Launcher | None = None
         self._written: list[Any] = []
         self._opened_s = 0.0
-        self._partials: dict[tuple[int, int], np.ndarray] = {}
-        self._carries: dict[tuple[int, int], np.ndarray] = {}
+        self._blocks = FoldBlocks(plan.folds)
         self._padded: dict[int, np.ndarray] = {}
         self._scalars: dict[int, Any] = {}
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
-        self._crossing = Crossing.of(self.one_pass, by_hand=plan.config.by_hand)
+        self._crossing = Crossing.of(self.one_pass, by_hand=plan.config.by_hand, seat=seat)
         if self._crossing.overlap and not device.traits.host_memory and not plan.config.isolate:
             self.in_flight = plan.depth
         self._arriving: dict[int, dict[int, np.ndarray]] = {}
@@ -69,25 +78,27 @@ class OpenCLExecutor(StepExecutor):
         self._slot = 0
         self._passing: PassingOperands | None = None
 
-    def _steps(self) -> tuple[Step, ...]:
+    def _regions(self) -> Iterator[RegionStep]:
+        """The regions computed here."""
         one = self.one_pass
-        return (*one.before, *one.steps, *one.after)
+        for step in (*one.before, *one.steps, *one.after):
+            if isinstance(step, RegionStep) and step.seat == self.seat:
+                yield step
 
-    def open(self) -> None:
-        """Build the kernels, then compute what does not depend on the stream."""
+    def attach(self) -> None:
+        """Build the kernels."""
         self._launcher = open_launcher(self.device, self.plan.config)
         with self._launcher.told():
-            for step in self._steps():
-                if isinstance(step, RegionStep) and step.kernel is not None:
+            for step in self._regions():
+                if step.kernel is not None:
                     began = time.perf_counter()
                     self._compiled(step.kernel)
                     if self.log is not None:
                         self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
             self._memory = self._launcher.memory
-            if self.one_pass.passing:
-                self._passing = PassingOperands(self.one_pass, self._memory, self.array)
-            super().open()
+            if self.one_pass.passing and self.seat == self.plan.backend.main:
+                self._passing = PassingOperands(self.one_pass.on_seat(self.seat), self._memory, self.array)
 
     def _compiled(self, kernel: Kernel) -> Any:
         key = (kernel.name, kernel.knobs)
@@ -120,6 +131,13 @@ class OpenCLExecutor(StepExecutor):
 
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
         """Compute a batch; of one that was uploaded, `download` is left."""
+        self.take_up(batch)
+        made = super().process(batch, outputs)
+        self.let_go()
+        return made
+
+    def take_up(self, batch: Batch) -> None:
+        """Go on with what was uploaded of a batch."""
         assert self._memory is not None
         self._leaving, self._slot = self._arriving.get(batch.seq), batch.seq % self.in_flight
         if self._leaving is not None and self.is_sliced:
@@ -128,9 +146,10 @@ class OpenCLExecutor(StepExecutor):
             self._leaving = None
         if self._leaving is not None:
             self._memory.begin(self._slot)
-        made = super().process(batch, outputs)
+
+    def let_go(self) -> None:
+        """What follows belongs to no batch that was uploaded."""
         self._leaving = None
-        return made
 
     def download(self, batch: Batch) -> int:
         """Fetch what destinations take."""
@@ -146,11 +165,15 @@ class OpenCLExecutor(StepExecutor):
     def run_steps(
         self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
     ) -> Mapping[int, np.ndarray]:
-        """See `StepExecutor.run_steps`; the next slice uploads its own values."""
+        """See `StepExecutor.run_steps`."""
         values = super().run_steps(clock, start, items, arrays, outputs)
+        self.forget_streams()
+        return values
+
+    def forget_streams(self) -> None:
+        """The next slice uploads its own values."""
         if self._memory is not None:
             self._memory.forget(self._streamed)
-        return values
 
     def begin_scan(self, step: Step, scan: Carry) -> Callable[[], None]:
         """See `StepExecutor.begin_scan`; what the scan carries is brought from the device."""
@@ -171,20 +194,19 @@ class OpenCLExecutor(StepExecutor):
         assert self._launcher is not None
         return self._launcher.told(self.nodes[value].name, self.nodes[value].element.site)
 
-    def snapshot(self) -> dict[str, Any]:
-        """See `Executor.snapshot`; what scans carry is brought from the device."""
+    def carried(self, value: int, scan: Carry) -> dict[str, Any]:
+        """See `StepExecutor.carried`; it is brought from the device."""
         assert self._launcher is not None
-        with self._launcher.told():
-            return super().snapshot()
+        with self._launcher.told(self.nodes[value].name, self.nodes[value].element.site):
+            return super().carried(value, scan)
 
-    def finish(self) -> dict[int, np.ndarray]:
-        """See `StepExecutor.finish`; what an earlier call made of the folds of a flow is made anew."""
+    def forget_results(self) -> None:
+        """What an earlier call made of the folds of a flow is made anew."""
         computed = {*self.folds, *(i for step in self.one_pass.after for i in outputs_of(step))}
         if self._memory is not None:
             self._memory.forget(computed.union(("cyclic", i) for i in computed))
         for i in computed:
             self._padded.pop(i, None)
-        return super().finish()
 
     def make_carry(self, step: RegionStep) -> Carry | None:
         """A carry in the device's memory."""
@@ -195,10 +217,11 @@ class OpenCLExecutor(StepExecutor):
         if kernel is None or not any(argument.kind == "state" for argument in kernel.arguments):
             return make_scan(node)
         assert self._memory is not None
-        if kernel.work == "walk":
-            return LastCarry(node, self._memory)
-        room = self.one_pass.clock_of(region.anchor).batch_items
-        return TileCarry(node, kernel.block, self._memory, room)
+        with self._told(step):
+            if kernel.work == "walk":
+                return LastCarry(node, self._memory)
+            room = self.one_pass.clock_of(region.anchor).batch_items
+            return TileCarry(node, kernel.block, self._memory, room)
 
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         """Launch a region's kernel and bring its results to the host where they are needed there."""
@@ -213,8 +236,7 @@ class OpenCLExecutor(StepExecutor):
             self._leaving.clear()
             self._leaving = None
             self._memory.drop(self._slot)
-        parts: set[Hashable] = {(kind, *key) for kind in ("partial", "carry") for key in self._partials}
-        self._memory.release(self._streamed | parts | {("base", i) for i in self._streamed})
+        self._memory.release(self._streamed | self._blocks.buffers() | {("base", i) for i in self._streamed})
 
     def _compute(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         kernel, region = step.kernel, step.region
@@ -226,7 +248,9 @@ class OpenCLExecutor(StepExecutor):
         start = self.start if region.stream else 0
         phase = start % kernel.block if kernel.block else 0
         blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
-        self._make_partials(step, kernel, blocks)
+        if region.folds:
+            assert self._clock is not None
+            self._blocks.make(region.folds, blocks, self._clock.batch_items // kernel.block + 2)
         self._written = []
         scan = self._scans.get(region.anchor) if region.anchor is not None else None
         carry = scan if isinstance(scan, DeviceCarry) else None
@@ -317,14 +341,14 @@ class OpenCLExecutor(StepExecutor):
         if argument.kind == "output":
             return self._output(value, outputs[value], late=self._leaving is not None and value in self._crossing.late)
         if argument.kind == "partial":
-            return self._output(("partial", value, argument.part), self._partials[value, argument.part])
+            return self._output(("partial", value, argument.part), self._blocks.partial(argument))
         if argument.kind in ("state", "words"):
             carry = self._scans[value]
             assert isinstance(carry, DeviceCarry)
             self._written.append(buffer := carry.buffer(argument))
             return buffer
         if argument.kind == "carry":
-            return self._memory.input(("carry", value, argument.part), self._carry(argument), fresh=True)
+            return self._memory.input(("carry", value, argument.part), self._blocks.carry(argument), fresh=True)
         if argument.period:
             return self._memory.input(("cyclic", value), self._cyclic(value), fresh=False)
         if self._passing is not None and value in self.one_pass.passing:
@@ -357,44 +381,14 @@ class OpenCLExecutor(StepExecutor):
 
     # -- folds ------------------------------------------------------------------------------------
 
-    def _make_partials(self, step: RegionStep, kernel: Kernel, blocks: int) -> None:
-        for fold in step.region.folds:
-            spec = self.plan.folds[fold]
-            for part, dtype in enumerate(spec.parts()):
-                room = self._partials.get((fold, part))
-                if room is None or len(room) < blocks:
-                    assert self._clock is not None
-                    most = max(blocks, self._clock.batch_items // kernel.block + 2)
-                    self._partials[fold, part] = np.empty((most, spec.numbers), dtype)
-
-    def _carry(self, argument: Argument) -> np.ndarray:
-        key = (argument.value, argument.part)
-        if key not in self._carries:
-            self._carries[key] = np.zeros(self.plan.folds[argument.value].numbers, argument.dtype)
-        return self._carries[key]
-
     def _push(self, step: RegionStep, fold: int, kernel: Kernel, items: int, phase: int, blocks: int) -> None:
         """Bring the results of blocks to the host, and give them to their fold when the slice has succeeded."""
-        spec = self.plan.folds[fold]
-        parts = []
-        for part in range(len(spec.parts())):
-            array = self._partials[fold, part]
-            assert self._memory is not None
-            self._memory.fetch(("partial", fold, part), array[:blocks])
-            parts.append(array[:blocks])
-        self.push_later(step.name, partial(self._push_blocks, fold, kernel, parts, items, phase))
-
-    def _push_blocks(self, fold: int, kernel: Kernel, parts: list[np.ndarray], items: int, phase: int) -> None:
-        """Give a fold the blocks that are whole; keep the accumulators of the last one if it goes on."""
-        state = self.folds[fold]
-        assert isinstance(state, Fold), "only canonical folds are reduced in kernels"
-        if kernel.work == "records":
-            state.push_blocks(parts, items)
-            return
-        state.push_open_blocks(parts, phase, items)
-        if (phase + items) % kernel.block:
-            for part, array in enumerate(parts):
-                self._carries[fold, part] = array[-1].copy()
+        assert self._memory is not None
+        parts = self._blocks.parts(fold, blocks)
+        for key, array in parts.items():
+            self._memory.fetch(key, array)
+        push = partial(self._blocks.push, self.folds[fold], fold, kernel, [*parts.values()], items, phase)
+        self.push_later(step.name, push)
 
     def _fold_nothing(self, step: RegionStep, items: int) -> None:
         """Items without numbers: folds only count records."""
@@ -403,18 +397,15 @@ class OpenCLExecutor(StepExecutor):
             nothing = [np.empty((items, *spec.item), spec.dtype)] * spec.inputs
             self.push_later(step.name, partial(self.folds[fold].push_records, nothing))
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot, with the accumulators of unfinished blocks."""
-        super().restore(state)
-        for step in self.one_pass.steps:
-            if isinstance(step, RegionStep) and step.kernel is not None and step.kernel.work == "columns":
+    def resume_folds(self) -> None:
+        """Kernels go on with the accumulators of unfinished blocks."""
+        for step in self._regions():
+            if step.region.stream and step.kernel is not None and step.kernel.work == "columns":
                 for i in step.region.folds:
                     fold = self.folds[i]
                     assert isinstance(fold, Fold), "only canonical folds are reduced in kernels"
                     fold.open_tail()
-        for i, fold in self.folds.items():
-            for part, array in enumerate(fold.open_accumulators or () if isinstance(fold, Fold) else ()):
-                self._carries[i, part] = array.copy()
+        self._blocks.resume(self.folds)
 
     def close(self) -> None:
         """Release buffers and kernels."""
@@ -422,8 +413,7 @@ class OpenCLExecutor(StepExecutor):
         # On host devices a buffer keeps the array alive that it lies in.
         self._written = []
         self._kernels.clear()
-        self._partials.clear()
-        self._carries.clear()
+        self._blocks.close()
         self._padded.clear()
         super().close()
         if launcher is None:

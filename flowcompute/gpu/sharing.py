@@ -69,7 +69,8 @@ class _Share(OpenCLExecutor):
         # Only their sizes are of use: results are fetched when the destinations' memory is known.
         outputs = {i: np.empty((batch.items, *spec.shape), spec.dtype) for i, spec in specs.items()}
         # What folds will be given must outlast the next batch.
-        self._scratch, self._partials = {}, {}
+        self._scratch = {}
+        self._blocks.forget()
         before = self.launches
         try:
             clock = self.one_pass.clocks[batch.clock]

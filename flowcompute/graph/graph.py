@@ -13,6 +13,7 @@ from flowcompute.elements import Compute, Constant, Destination, Element, HostFu
 from flowcompute.elements.functions.ir import functions
 from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.pin import Pin
 from flowcompute.elements.scan_function import KernelScan, ScanFunction
 from flowcompute.errors import SpecError
 from flowcompute.spec import Spec
@@ -54,6 +55,11 @@ class Node:
     def kind(self) -> Kind | None:
         """The operation's kind, None for sources, constants and destinations."""
         return self.element.op.kind if isinstance(self.element, Compute) else None
+
+    @property
+    def pin(self) -> Pin | None:
+        """Where its user wants it computed, if anywhere."""
+        return self.element.pin if isinstance(self.element, Compute) else None
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -128,7 +134,8 @@ def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
         return ("source", type(element), element.identity, element.spec)
     elif isinstance(element, Compute) and not isinstance(element, HostFunction | ScanFunction | KernelScan):
         operands = tuple(sorted(inputs)) if element.op.commutes else inputs
-        return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec)
+        device = None if element.pin is None else element.pin.device
+        return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec, device)
     return id(element)
 
 
@@ -186,7 +193,8 @@ def _structure(node: Node) -> tuple[Any, ...]:
         return (element.op.name, getattr(function, "__qualname__", type(function).__qualname__), shape, node.inputs)
     if isinstance(element, Compute):
         attrs = tuple((key, str(value)) for key, value in _plain(element.attrs))
-        return (element.op.kind.value, element.op.name, attrs, shape, node.inputs, *_written(element))
+        pinned = () if element.pin is None else (element.pin.device,)
+        return (element.op.kind.value, element.op.name, attrs, shape, node.inputs, *_written(element), *pinned)
     return (type(element).__name__, shape, node.inputs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -198,9 +199,22 @@ class Executor(ABC):
 
 
 class Backend(ABC):
-    """A way to compute: the NumPy reference, or an OpenCL device."""
+    """A way to compute: the NumPy reference, an OpenCL device, or several of these.
+
+    Attributes:
+        traits: what can be said of it.
+        main: the seat whose memory plans are made for.
+        pins: by name, as `on()` was given it, the seat that is meant.
+    """
 
     traits: Traits
+    main: int = 0
+    pins: Mapping[str, int] = MappingProxyType({})
+
+    @property
+    def seats(self) -> Sequence[Backend]:
+        """What computes the regions of a plan, each the one that its step names."""
+        return (self,)
 
     @abstractmethod
     def source_text(self, kernel: Any) -> str:

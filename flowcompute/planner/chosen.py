@@ -74,14 +74,13 @@ def complete_strategy(plan: Plan) -> Strategy:
 def batch_sizes(plan: Plan, batch_bytes: int) -> list[int]:
     """Records in a batch of each pass of a plan if it were made with other batches."""
     strategy = replace(plan.strategy, batch_bytes=batch_bytes)
-    traits = plan.backend.traits
-    made = plan_memory(plan.graph, plan.passes, plan.folds, plan.host_folds, plan.config, strategy, traits, [])
+    made = plan_memory(plan.graph, plan.passes, plan.folds, plan.host_folds, plan.config, strategy, plan.backend, [])
     return [one.batch_items for one in made[1]]
 
 
 def variant(plan: Plan, step: RegionStep, knobs: KernelKnobs) -> Kernel:
     """The kernel of a step with other knobs; those that are unset stay as they are."""
     assert step.kernel is not None
-    style = KernelStyle(plan.backend.traits, knobs.over(step.kernel.knobs), plan.config.precision)
+    style = KernelStyle(plan.backend.seats[step.seat].traits, knobs.over(step.kernel.knobs), plan.config.precision)
     kernel = lower(plan.graph, step.region, style, plan.folds, step.kernel.name)
     return replace(kernel, contract=step.kernel.contract)

@@ -32,17 +32,18 @@ class Crossing:
     late: frozenset[int]
 
     @classmethod
-    def of(cls, one_pass: Pass, *, by_hand: bool) -> Crossing:
-        """Those of a pass."""
+    def of(cls, one_pass: Pass, *, by_hand: bool, seat: int = 0) -> Crossing:
+        """Those of a pass, for one of its seats."""
         roots = [clock for clock in one_pass.clocks if clock.is_root]
         overlap = len(roots) == 1 and not by_hand
-        taken, needed = {sink.value for sink in one_pass.sinks}, _needed(one_pass)
+        taken, needed = {sink.value for sink in one_pass.sinks}, _needed(one_pass, seat)
         ahead: set[int] = set()
         late: set[int] = set()
-        for clock in roots if overlap else ():
-            read = (value for kernel in kernels_of(clock.steps) for value in read_as_they_are(kernel))
-            ahead |= {stage.value for stage in clock.sources}.intersection(read)
-            late |= {i for step in clock.steps for i in outputs_of(step) if isinstance(step, RegionStep)}
+        for clock in one_pass.on_seat(seat).clocks if overlap else ():
+            if clock.is_root:
+                read = (value for kernel in kernels_of(clock.steps) for value in read_as_they_are(kernel))
+                ahead |= {stage.value for stage in clock.sources}.intersection(read)
+                late |= {i for step in clock.steps for i in outputs_of(step) if isinstance(step, RegionStep)}
         return cls(overlap, frozenset(taken | needed), frozenset(ahead), frozenset(late & taken - needed))
 
 
@@ -51,12 +52,14 @@ def outputs_of(step: Step) -> tuple[int, ...]:
     return step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
 
 
-def _needed(one_pass: Pass) -> set[int]:
-    """Values that host functions, host folds and other clocks read."""
+def _needed(one_pass: Pass, seat: int) -> set[int]:
+    """Values that host functions, host folds, other clocks and other seats read."""
     needed = {i for clock in one_pass.clocks for entry in clock.entries for _, i in entry.inputs}
     for step in (*one_pass.before, *one_pass.steps, *one_pass.after):
         if isinstance(step, NodeStep):
             needed.update(step.node.inputs)
+        elif step.seat != seat:
+            needed.update(step.region.inputs)
     return needed | {i for step in one_pass.before for i in outputs_of(step)}
 
 

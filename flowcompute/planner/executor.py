@@ -23,10 +23,10 @@ from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.clockwork import Arrays, Clockwork, Made, Slice
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.host_call import call_host, read_only
-from flowcompute.planner.inlet import span
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.scan import make_scan
 from flowcompute.planner.scan_order import Carry, Scan
+from flowcompute.planner.slices import even, sliced
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.planner.storage import view_array
 from flowcompute.planner.try_inlet import find_attempts, seconds_of
@@ -88,8 +88,22 @@ class StepExecutor(Executor):
         del step
         return scan.mark()
 
+    def carried(self, value: int, scan: Carry) -> dict[str, Any]:
+        """What a scan carries at its last record, as plain data."""
+        del value
+        return scan.snapshot()
+
     def make_room(self) -> None:
         """Give back what a device holds for streams: the slices that follow are smaller."""
+
+    def attach(self) -> None:
+        """Get ready to run regions; computes nothing."""
+
+    def forget_results(self) -> None:
+        """What was made of folds is made anew."""
+
+    def resume_folds(self) -> None:
+        """Folds have been put back to where they were."""
 
     def push_later(self, step: str, push: Callable[[], None]) -> None:
         """Give something to a fold once all steps of the slice in hand have succeeded."""
@@ -99,10 +113,29 @@ class StepExecutor(Executor):
         """The array of a value: of the batch, or whole when resident."""
         return self.values[value] if value in self.values else self.resident[value]
 
+    # -- running regions for another ------------------------------------------------------------
+
+    def stand_in(self, owner: StepExecutor) -> None:
+        """Have in hand what another executor has, whose regions are run here."""
+        self.values, self.bases, self.folds = owner.values, owner.bases, owner.folds
+        self.start, self._clock, self._offset = owner.start, owner._clock, owner._offset
+        self._pushes, self._scans, self._most = owner._pushes, owner._scans, owner._most
+        self.log, self.tuner = owner.log, owner.tuner
+
+    def take_up(self, batch: Batch) -> None:
+        """A batch is about to be processed that may have been uploaded."""
+
+    def let_go(self) -> None:
+        """The batch has been processed."""
+
+    def forget_streams(self) -> None:
+        """The next slice has other arrays."""
+
     # -- life -----------------------------------------------------------------------------------
 
     def open(self) -> None:
         """Compute what does not depend on the streams of this pass."""
+        self.attach()
         for node in self.nodes:
             if isinstance(node.element, Constant):
                 self.resident[node.id] = node.element.value
@@ -151,14 +184,14 @@ class StepExecutor(Executor):
         """A batch of a clock in slices that the device has room for, usually one."""
         done, failed = 0, (0, 0)
         while True:
-            stop = done + _even(items - done, self._most.get(clock.id, items), clock.granule)
+            stop = done + even(items - done, self._most.get(clock.id, items), clock.granule)
             mine = {value: array[done:stop] for value, array in outputs.items()}
             self._offset = done
             take_back: list[Callable[[], None]] = []
             try:
                 scans = ((step, self._scans.get(_scan_in(step))) for step in clock.steps)
                 take_back = [self.begin_scan(step, scan) for step, scan in scans if scan is not None]
-                part = _sliced(clock, arrays, done, stop) if stop - done < items else dict(arrays)
+                part = sliced(clock, arrays, done, stop) if stop - done < items else dict(arrays)
                 values = self._run_batch(clock, start + done, stop - done, part, mine)
             except DeviceFullError as error:
                 for undo in take_back:
@@ -262,6 +295,7 @@ class StepExecutor(Executor):
 
     def finish(self) -> dict[int, np.ndarray]:
         """End the folds, run what comes after them, and give what destinations take."""
+        self.forget_results()
         for clock in self.one_pass.clocks:
             for step in clock.steps:
                 if isinstance(step, NodeStep) and step.node.kind is Kind.ALONG and "period" not in step.node.attrs:
@@ -282,7 +316,7 @@ class StepExecutor(Executor):
         return {
             "order": ORDER_VERSION,
             "folds": {str(i): fold.snapshot() for i, fold in self.folds.items()},
-            "scans": {str(i): scan.snapshot() for i, scan in self._scans.items()},
+            "scans": {str(i): self.carried(i, scan) for i, scan in self._scans.items()},
             "clocks": self._clockwork.snapshot(),
             "dropped": {str(i): attempt.tally.snapshot() for i, attempt in self._attempts.items()},
         }
@@ -296,6 +330,7 @@ class StepExecutor(Executor):
         self._clockwork.restore(state["clocks"])
         for i, attempt in self._attempts.items():
             attempt.tally.restore(state["dropped"][str(i)])
+        self.resume_folds()
 
     def step_seconds(self) -> dict[str, tuple[int, float]]:
         """Batches and seconds by step."""
@@ -412,21 +447,3 @@ def _scan_in(step: Step) -> int:
     if isinstance(step, NodeStep):
         return step.node.id
     return -1 if step.region.anchor is None else step.region.anchor
-
-
-def _even(items: int, most: int, granule: int) -> int:
-    """Of how many records the first slice is where all are about equal: a small rest would cost as much as a slice."""
-    if items <= most:
-        return items
-    each = -(-items // -(-items // most))
-    return -(-each // granule) * granule
-
-
-def _sliced(clock: Clock, arrays: Arrays, begin: int, stop: int) -> Arrays:
-    """The same records of all values; of a window those that its records overlap in."""
-    part = {value: array[begin:stop] for value, array in arrays.items()}
-    for entry in clock.entries:
-        if entry.node is not None and entry.node.kind is Kind.WINDOW:
-            size, step = span(entry.node)
-            part[entry.value] = arrays[entry.value][begin * step : (stop - 1) * step + size]
-    return part

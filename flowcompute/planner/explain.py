@@ -66,7 +66,9 @@ def _step(plan: Plan, step: RegionStep | NodeStep) -> str:
         return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}"
     names = " ".join(nodes[i].name for i in step.region.nodes)
     kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work})"
-    return f"{kind}: {names}"
+    seats = plan.backend.seats
+    where = f" on {seats[step.seat].traits.name}" if len(seats) > 1 else ""
+    return f"{kind}{where}: {names}"
 
 
 def _bytes(size: int) -> str:

@@ -47,7 +47,7 @@ def _kernel(plan: Plan, step: RegionStep, kernel: Kernel, limits: Limits | None)
         return [f"{head}has no knobs", *work]
     pinned = plan.pinned.of_kernel(kernel.name)
     texts = []
-    for name, values in candidates(kernel, plan.backend.traits).items():
+    for name, values in candidates(kernel, plan.backend.seats[step.seat].traits).items():
         others = ", ".join(str(value) for value in values if value != knobs[name])
         yours = " (yours)" if getattr(pinned, name) == knobs[name] else ""
         texts.append(f"{name}={knobs[name]}{yours} of {others or 'no other'}")

@@ -12,7 +12,7 @@ from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.accumulators import HostFold
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.backend import Backend, Traits
 from flowcompute.planner.crossing import Crossing, device_edges
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
@@ -29,6 +29,7 @@ from flowcompute.planner.residency import (
     device_budget,
 )
 from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES, with_defaults
+from flowcompute.planner.seat_memory import lines_beside
 from flowcompute.planner.sharing import alignment, why_dependent
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.storage import is_copied
@@ -68,7 +69,7 @@ def plan_memory(
     host_folds: dict[int, HostFold],
     config: Config,
     strategy: Strategy,
-    traits: Traits,
+    backend: Backend,
     reasons: list[Reason],
 ) -> tuple[MemoryPlan, tuple[Pass, ...], int]:
     """Choose records per batch and batches in flight.
@@ -79,6 +80,7 @@ def plan_memory(
     Raises:
         PlanError: if results kept in memory, resident values or the smallest batch do not fit.
     """
+    traits = backend.traits
     fixed = [line for one in passes for line in _results(one, config)] + _residents(
         graph, passes, {**folds, **host_folds}, config
     )
@@ -100,7 +102,7 @@ def plan_memory(
             hint="raise memory=",
         )
     reasons += _read_into_buffers(passes, strategy, traits)
-    sizers = [_PassSizer(graph, one, folds, config, strategy, traits) for one in passes]
+    sizers = [_PassSizer(graph, one, folds, config, strategy, backend) for one in passes]
     room = config.memory_bytes - fixed_bytes
     depth = with_defaults(strategy, traits).depth or 1
     if strategy.depth is None:
@@ -143,15 +145,17 @@ class _PassSizer:
         folds: dict[int, FoldSpec],
         config: Config,
         strategy: Strategy,
-        traits: Traits,
+        backend: Backend,
     ) -> None:
         self.graph = graph
         self.one = one_pass
+        self.backend = backend
+        self.mine = one_pass.on_seat(backend.main)
         self.folds = folds
         self.config = config
         self.strategy = strategy
-        self.traits = traits
-        self.mapped = with_defaults(strategy, traits).input == "mapped"
+        self.traits = backend.traits
+        self.mapped = with_defaults(strategy, backend.traits).input == "mapped"
 
     def edges(self, depth: int) -> list[Edge]:
         """Everything that grows with the batch."""
@@ -223,9 +227,9 @@ class _PassSizer:
                 low = middle
             else:
                 high = middle - 1
-        return self._sized(edges, on_device, self._fewest_uploads(on_device, low))
+        return self._sized(edges, on_device, self._fewest_uploads(on_device, low), depth)
 
-    def _sized(self, edges: list[Edge], on_device: list[Edge], items: int) -> _SizedPass:
+    def _sized(self, edges: list[Edge], on_device: list[Edge], items: int, depth: int) -> _SizedPass:
         granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
         if self.traits.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None:
             # Where no more than a granule fits, one device does it all.
@@ -239,7 +243,10 @@ class _PassSizer:
             return _SizedPass(sized, self.lines(edges, items))
         kept = self._residency(on_device, items)
         sized = replace(sized, passing=kept.passing, panels=kept.panels, ring=kept.ring)
-        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams), kept.crossing)
+        beside = lines_beside(
+            self.graph, self.one, self.folds, self.config, self.backend, depth, lambda edge: edge.line(rooms)
+        )
+        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams, *beside), kept.crossing)
 
     # -- on a discrete device -------------------------------------------------------------------
 
@@ -247,8 +254,8 @@ class _PassSizer:
         """What grows with the batch there."""
         if self.traits.host_memory:
             return []
-        crossing = Crossing.of(self.one, by_hand=self.config.by_hand)
-        return device_edges(self.graph, self.one, self.folds, crossing, -(-depth // self.traits.devices))
+        crossing = Crossing.of(self.one, by_hand=self.config.by_hand, seat=self.backend.main)
+        return device_edges(self.graph, self.mine, self.folds, crossing, -(-depth // self.traits.devices))
 
     def _fits_device(self, on_device: list[Edge], items: int) -> bool:
         """Whether batches of so many records fit, with every operand that can passing through."""
@@ -279,7 +286,7 @@ class _PassSizer:
 
     @cached_property
     def _residents(self) -> Residents:
-        return Residents(self.graph, self.one)
+        return Residents(self.graph, self.mine)
 
     def _check_device(self, on_device: list[Edge]) -> None:
         """Refuse what does not fit the device in any way.

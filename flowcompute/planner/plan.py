@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from flowcompute.elements.destination import Destination
@@ -148,6 +148,15 @@ class Pass:
     def batch_items(self) -> int:
         """The most records in a batch that is read."""
         return max([clock.batch_items for clock in self.clocks if clock.is_root], default=1)
+
+    def on_seat(self, seat: int) -> Pass:
+        """The pass with only the regions that a seat computes; single nodes are the host's."""
+
+        def here(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+            return tuple(step for step in steps if not isinstance(step, RegionStep) or step.seat == seat)
+
+        clocks = tuple(replace(clock, steps=here(clock.steps)) for clock in self.clocks)
+        return replace(self, clocks=clocks, before=here(self.before), after=here(self.after))
 
     def clock_of(self, value: int) -> Clock:
         """The clock in which a value is made or read."""

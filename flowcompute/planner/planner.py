@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterator
 
 from flowcompute.elements import Destination, Source
-from flowcompute.elements.functions.kernel import UserOp
-from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.files import shown
@@ -19,13 +17,14 @@ from flowcompute.planner.clocks import ClockNodes, find_clocks
 from flowcompute.planner.fold import CANONICAL_FOLDS, FoldSpec
 from flowcompute.planner.isolation import not_isolated
 from flowcompute.planner.memory import plan_memory
+from flowcompute.planner.placement import only_seat, place_nodes
 from flowcompute.planner.plan import Clock, Pass, Plan, SinkStage, SourceStage
 from flowcompute.planner.policies import check_dead_letters
 from flowcompute.planner.readings import Reading, find_readings, levels_of
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.shaping import Shaping
 from flowcompute.planner.sharing import why_alone
-from flowcompute.planner.stepping import FUSED, RESIDENT, StepMaker
+from flowcompute.planner.stepping import RESIDENT, StepMaker
 from flowcompute.planner.steps import RegionStep, Step
 from flowcompute.scratch import Scratch
 from flowcompute.sinks.numbers import NumbersSink
@@ -59,22 +58,24 @@ def make_plan(
     every = [node for node in graph.nodes if node.kind is Kind.FOLD]
     folds = {node.id: _fold_spec(graph, node) for node in every if _is_canonical(node)}
     host_folds = {node.id: _host_fold(graph, node) for node in every if not _is_canonical(node)}
-    _check_hand_written(graph, backend)
-    _check_dtypes(graph, backend)
+    seats, placed = place_nodes(graph, backend)
+    if len(backend.seats) > 1 and (alone := only_seat(graph, seats)) is not None:
+        backend, seats = backend.seats[alone], (0,) * len(seats)
     _check_cuts(graph)
     check_dead_letters(graph)
     _check_targets(graph)
     readings = find_readings(graph, levels)
     reasons: list[Reason] = []
-    maker = StepMaker(graph, folds, backend, config, strategy, reasons)
+    maker = StepMaker(graph, folds, backend, config, strategy, reasons, seats)
     scratches = _scratches(graph, readings)
     passes = tuple(_pass(maker, levels, readings, scratches, index) for index in range(len(readings)))
-    reasons.append(Reason("device", backend.traits.name, backend.traits.reason))
+    reasons += [Reason("device", seat.traits.name, seat.traits.reason) for seat in backend.seats]
+    reasons += placed
     kernels = [kernel for one in passes for kernel in one.kernels]
     sources = [source.element for one in passes for source in one.sources]
     reasons += not_applied(strategy, kernels, sources, backend.traits)
     reasons += not_isolated(graph, passes) if config.isolate else []
-    memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend.traits, reasons)
+    memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons)
     passes = tuple(maker.in_panels(one) for one in passes)
     reasons += _computed_alone(passes, config, backend)
     return Plan(
@@ -154,35 +155,6 @@ def _check_targets(graph: Graph) -> None:
                     expected="a file of its own for each result",
                     got=shown(sink.path),
                 )
-
-
-def _check_hand_written(graph: Graph, backend: Backend) -> None:
-    if backend.traits.code_shape != "numpy":
-        return
-    for node in graph.nodes:
-        if isinstance(node.op, SourceOp):
-            raise PlanError(
-                "is written in OpenCL C, which NumPy cannot run",
-                element=node.name,
-                site=node.element.site,
-                expected="an OpenCL device",
-                got='device="numpy"',
-                hint='leave device= to "auto", or write it in Python with @fc.kernel, which every backend runs',
-            )
-
-
-def _check_dtypes(graph: Graph, backend: Backend) -> None:
-    if backend.traits.float64:
-        return
-    for node in graph.nodes:
-        inside = isinstance(node.op, UserOp | SourceOp) and node.op.float64
-        if (inside or node.spec.dtype.name == "float64") and node.kind in FUSED:
-            raise PlanError(
-                f"{'computes in' if inside else 'is'} float64, which {backend.traits.name} does not have",
-                element=node.name,
-                site=node.element.site,
-                hint='cast with .astype("float32"), or choose another device=',
-            )
 
 
 def _scratches(graph: Graph, readings: list[Reading]) -> dict[int, Scratch]:

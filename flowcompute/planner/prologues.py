@@ -13,7 +13,7 @@ convolution are made of what is computed.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flowcompute.elements.generate import Generator
@@ -65,21 +65,25 @@ class _StoredError(Exception):
 
 
 def find_cones(
-    graph: Graph, places: Mapping[int, int], together: Collection[int] = ()
+    graph: Graph, places: Mapping[int, int], seats: Sequence[int], together: Collection[int] = ()
 ) -> tuple[list[Cone], list[Reason]]:
     """The cones of all anchors, and why other operands that kernels compute are stored.
 
     Args:
         places: of the nodes of a pass; streams of other places lie in memory. Resident operands
             do not depend on it: what is decided for one pass holds for all.
+        seats: of all nodes; what others compute is read from memory.
         together: values that kernels put together, which are anchors too.
     """
-    return _Finder(graph, places, together).find()
+    return _Finder(graph, places, seats, together).find()
 
 
 class _Finder:
-    def __init__(self, graph: Graph, places: Mapping[int, int], together: Collection[int]) -> None:
+    def __init__(
+        self, graph: Graph, places: Mapping[int, int], seats: Sequence[int], together: Collection[int]
+    ) -> None:
         self.graph = graph
+        self.seats = seats
         self.together = together
         self.places = places
         self.users = graph.users()
@@ -166,7 +170,9 @@ class _Finder:
         return f"it is made of whole rows, and {anchor_name(anchor)} loads {loaded}"
 
     def _is_here(self, anchor: Node, node: Node) -> bool:
-        """Whether a value is computed beside the anchor, or once before it."""
+        """Whether a value is computed beside the anchor, or once before it, by the same device."""
+        if self.seats[node.id] != self.seats[anchor.id]:
+            return False
         if not node.spec.is_stream:
             return True
         return self.places.get(node.id) == self.places.get(anchor.id)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 
-from flowcompute.elements import Element
+from flowcompute.elements import Compute, Element
+from flowcompute.elements.pin import Pin
 from flowcompute.graph.graph import Graph, Node
 
 
@@ -22,13 +24,17 @@ class GraphRewriter(ABC):
         self.nodes: list[Node] = []
         self.new: dict[int, int] = {}
         self._names = {node.name for node in graph.nodes}
+        self._pin: Pin | None = None
 
     @abstractmethod
     def rewrite(self, node: Node) -> int:
         """A node of the old graph in the new one; its operands are there already."""
 
     def add(self, name: str, element: Element, inputs: tuple[int, ...]) -> int:
-        """A node of the new graph."""
+        """A node of the new graph; one that stands for a pinned one is pinned, too."""
+        if self._pin is not None and isinstance(element, Compute) and element.pin is None:
+            element = copy.copy(element)
+            element.freeze_fields(pin=self._pin)
         self.nodes.append(Node(len(self.nodes), name, element, inputs))
         return len(self.nodes) - 1
 
@@ -47,6 +53,7 @@ class GraphRewriter(ABC):
     def rewritten(self) -> Graph:
         """The new graph; roots keep their order."""
         for node in self.graph.nodes:
+            self._pin = node.pin
             self.new[node.id] = self.rewrite(node)
         return _without_unused(self.nodes, [self.new[root] for root in self.graph.roots])
 

@@ -34,7 +34,7 @@ RESIDENT = -1
 
 
 class StepMaker:
-    """Makes steps of nodes; numbers kernels through all passes."""
+    """Makes steps of nodes, those of each seat by themselves; numbers kernels through all passes."""
 
     def __init__(
         self,
@@ -44,16 +44,19 @@ class StepMaker:
         config: Config,
         strategy: Strategy,
         reasons: list[Reason],
+        seats: Sequence[int],
     ) -> None:
         self.graph = graph
         self.folds = folds
         self.backend = backend
+        self.seats = seats
         self.config = config
         self.strategy = strategy
         self.reasons = reasons
         self._kernels = 0
         self._users = graph.users()
         self._together: set[int] = set()
+        self._traits = backend.traits
 
     def steps(
         self, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]] | None = None
@@ -65,6 +68,20 @@ class StepMaker:
             wanted: values that something else takes.
             entered: by clock, the values that come from other clocks as they are.
         """
+        made: dict[int, list[Step]] = {}
+        for seat in sorted({self.seats[i] for i in places}):
+            mine = {i: place for i, place in places.items() if self.seats[i] == seat}
+            # What others compute with is stored.
+            taken = {i for user in places.keys() - mine.keys() for i in self.graph.nodes[user].inputs}
+            for place, steps in self._steps_on(seat, mine, wanted | taken, entered or {}).items():
+                made.setdefault(place, []).extend(steps)
+        return {place: _ordered(steps) for place, steps in made.items()}
+
+    def _steps_on(
+        self, seat: int, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]]
+    ) -> dict[int, list[Step]]:
+        """The steps of the nodes of one seat."""
+        self._traits = self.backend.seats[seat].traits
         stencils = find_stencils(self.graph, self._users, places, wanted)
         cones, stored = self._cones(places, stencils)
         computed = {i for cone in cones for i in cone.nodes}
@@ -84,18 +101,18 @@ class StepMaker:
         self.reasons += [reason for reason in (*stored, *reasons) if reason not in self.reasons]
         made: dict[int, list[Step]] = {}
         for region in regions:
-            here = (entered or {}).get(region.level, frozenset())
-            made.setdefault(region.level, []).append(self._region_step(replace(region, entered=here)))
+            here = entered.get(region.level, frozenset())
+            made.setdefault(region.level, []).append(self._region_step(replace(region, entered=here), seat))
         for node in [*(self.graph.nodes[i] for i in host_folds), *alone]:
             made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
-        return {place: _ordered(steps) for place, steps in made.items()}
+        return made
 
     def _cones(self, places: Mapping[int, int], stencils: Sequence[Stencil]) -> tuple[list[Cone], list[Reason]]:
         """What is computed where it is loaded, of the pass or beside the borders of stencils."""
         borders = {i for stencil in stencils for i in stencil.inside}
         nodes = (self.graph.nodes[i] for i in places if i not in borders)
         self._together = {node.id for node in nodes if self._is_put_together_by_kernel(node, places)}
-        return find_cones(self.graph, places, self._together)
+        return find_cones(self.graph, places, self.seats, self._together)
 
     def _is_fused(self, node: Node) -> bool:
         """Whether a node is computed in a region; a scan where a kernel may carry it."""
@@ -103,7 +120,7 @@ class StepMaker:
             return True
         if node.kind is not Kind.SCAN:
             return node.kind in FUSED
-        reason = why_on_host(node, self.backend.traits, by_hand=self.config.by_hand)
+        reason = why_on_host(node, self._traits, by_hand=self.config.by_hand)
         if reason is not None:
             made = Reason("cut", node.name, reason)
             self.reasons += [made] if made not in self.reasons else []
@@ -118,15 +135,15 @@ class StepMaker:
             self.reasons += [made] if made not in self.reasons else []
         return reason is None
 
-    def _region_step(self, region: Region) -> RegionStep:
+    def _region_step(self, region: Region, seat: int) -> RegionStep:
         kernel = None
-        if self.backend.traits.code_shape != "numpy" and not _launches_nothing(self.graph, region):
-            kernel = self._kernel(region, f"k{self._kernels}")
+        if self._traits.code_shape != "numpy" and not _launches_nothing(self.graph, region):
+            kernel = self._kernel(region, f"k{self._kernels}", seat)
             self._kernels += 1
-        return RegionStep(region.name, region, kernel)
+        return RegionStep(region.name, region, kernel, seat)
 
-    def _kernel(self, region: Region, name: str) -> Kernel:
-        style = KernelStyle(self.backend.traits, self.strategy.of_kernel(name), self.config.precision)
+    def _kernel(self, region: Region, name: str, seat: int) -> Kernel:
+        style = KernelStyle(self.backend.seats[seat].traits, self.strategy.of_kernel(name), self.config.precision)
         kernel = lower(self.graph, region, style, self.folds, name)
         return replace(kernel, contract=self.config.precision == "fast")
 
@@ -141,13 +158,13 @@ class StepMaker:
         return replace(one_pass, clocks=tuple(clocks))
 
     def _in_panels(self, step: Step, panels: Mapping[int, Panels]) -> Step:
-        if isinstance(step, NodeStep) or step.kernel is None:
+        if isinstance(step, NodeStep) or step.kernel is None or step.seat != self.backend.main:
             return step
         cut = cut_factor(self.graph, step.region)
         if cut is None or cut[0] not in panels:
             return step
         region = replace(step.region, panels=panels[cut[0]])
-        return replace(step, region=region, kernel=self._kernel(region, step.kernel.name))
+        return replace(step, region=region, kernel=self._kernel(region, step.kernel.name, step.seat))
 
 
 def _launches_nothing(graph: Graph, region: Region) -> bool:

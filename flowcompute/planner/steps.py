@@ -11,11 +11,17 @@ from flowcompute.planner.region import Region
 
 @dataclass(frozen=True)
 class RegionStep:
-    """A region of fused nodes; `kernel` is None on backends that have none."""
+    """A region of fused nodes.
+
+    Attributes:
+        kernel: None on backends that have none.
+        seat: which of the backend's seats computes it.
+    """
 
     name: str
     region: Region
     kernel: Kernel | None
+    seat: int = 0
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from flowcompute.elements.generate import Generator
 from flowcompute.elements.nn.attention import ATTENTION, attention_of
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Node
-from flowcompute.planner.backend import Backend, Executor, Traits
+from flowcompute.planner.backend import Executor, Traits
 from flowcompute.planner.canonical import canonical_nan, reduce_rows
 from flowcompute.planner.contraction import PANEL
 from flowcompute.planner.elementwise import cast, elementwise
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.kernel import register_dtype
+from flowcompute.planner.placed import SeatBackend
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.storage import view_array
@@ -26,7 +28,7 @@ from flowcompute.spec import is_float
 from flowcompute.strategy import default_memory_bytes
 
 
-class NumpyBackend(Backend):
+class NumpyBackend(SeatBackend):
     """Computes with NumPy in host memory."""
 
     def __init__(self) -> None:
@@ -51,6 +53,10 @@ class NumpyBackend(Backend):
         """An executor for one pass."""
         return NumpyExecutor(plan, pass_index, resident)
 
+    def part(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> StepExecutor:  # noqa: ARG002
+        """See `SeatBackend.part`."""
+        return NumpyExecutor(plan, pass_index, resident)
+
 
 class NumpyExecutor(StepExecutor):
     """Runs regions with NumPy."""
@@ -72,7 +78,8 @@ class NumpyExecutor(StepExecutor):
                 known[i] = view_array(node, operands, stream=node.spec.is_stream)
                 continue
             if node.kind is Kind.FOLD:
-                self.folds[i].push_records([self._spread(node, operand, items) for operand in operands])
+                spread = [self._spread(node, operand, items) for operand in operands]
+                self.push_later(step.name, partial(self.folds[i].push_records, spread))
                 continue
             with np.errstate(all="ignore"):
                 known[i] = _evaluate(node, [self.nodes[o] for o in node.inputs], operands, region.stream)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -65,7 +65,7 @@ class KernelTrials:
         """See `KernelTuner.launched`."""
         kernel = step.kernel
         assert kernel is not None
-        search, spent_s = self._search(kernel), self._budget.spent_s
+        search, spent_s = self._search(step, kernel), self._budget.spent_s
         tried = False
         while self._budget.is_open(KERNELS_SHARE) and self._budget.spent_s - spent_s < self.per_launch_s:
             candidate = search.ask()
@@ -91,14 +91,11 @@ class KernelTrials:
         self._adopted[kernel.name] = best
         return self._variant(step, best)
 
-    def _search(self, kernel: Kernel) -> Search:
+    def _search(self, step: RegionStep, kernel: Kernel) -> Search:
         if kernel.name not in self.searches:
             pinned = self._plan.pinned.of_kernel(kernel.name).plain()
-            space = {
-                name: values
-                for name, values in candidates(kernel, self._plan.backend.traits).items()
-                if name not in pinned
-            }
+            traits = self._plan.backend.seats[step.seat].traits
+            space = {k: values for k, values in candidates(kernel, traits).items() if k not in pinned}
             default = {name: value for name, value in kernel.knobs.plain().items() if name in space}
             first = differing(default, self._default.get(kernel.name, {}))
             self.searches[kernel.name] = Climb(space, default, self._seed + len(self.searches), first=[first])
@@ -139,9 +136,14 @@ class TunedBackend(Backend):
     """A backend whose executors ask a tuner."""
 
     def __init__(self, backend: Backend, tuner: KernelTrials) -> None:
-        self.traits = backend.traits
+        self.traits, self.main, self.pins = backend.traits, backend.main, backend.pins
         self._backend = backend
         self._tuner = tuner
+
+    @property
+    def seats(self) -> Sequence[Backend]:
+        """See `Backend.seats`."""
+        return self._backend.seats
 
     def source_text(self, kernel: Any) -> str:
         """See `Backend.source_text`."""

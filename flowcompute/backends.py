@@ -1,0 +1,103 @@
+"""What computes a job: the device that its user names, several that share its batches, or several seats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowcompute.elements.functions.kernel import UserOp
+from flowcompute.elements.functions.opencl import SourceOp
+from flowcompute.elements.pin import Pin
+from flowcompute.errors import PlanError
+from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu.devices import select_devices
+from flowcompute.graph.graph import Graph
+from flowcompute.planner.backend import Backend
+from flowcompute.planner.placed import PlacedBackend, SeatBackend
+from flowcompute.reference import NumpyBackend
+from flowcompute.spec import FLOAT64
+from flowcompute.strategy import Devices
+
+
+def choose_backend(device: Devices, graph: Graph, *, isolate: bool) -> Backend:
+    """The backend for `device=` and for what `on()` pins.
+
+    Args:
+        device: as given: one device, or several. Several of one kind share the batches, unless something is pinned;
+            others compute what those before them cannot, and what is pinned to them.
+        graph: of the job.
+        isolate: whether kernels run in a worker process, which there is for one device only.
+
+    Raises:
+        PlanError: if there is no such device, or none that can compute the job.
+    """
+    names = _names(device)
+    pins = {node.pin.device: (node.name, node.pin) for node in graph.nodes if node.pin is not None}
+    doubles = _needs_float64(graph)
+    if len(names) == 1 and not pins:
+        return NumpyBackend() if names[0] == "numpy" else OpenCLBackend.select(names[0], doubles)
+    cl = [name for name in names if name != "numpy"]
+    devices = select_devices(cl, doubles and names == ("auto",)) if cl else ()
+    if not pins and len(cl) == len(names) and len({one.traits.kind for one in devices}) == 1:
+        return OpenCLBackend(*select_devices(names, doubles))
+    pinned = {name: _pinned(*pin) for name, pin in pins.items()}
+    seats: list[SeatBackend] = []
+    for seat in (*map(OpenCLBackend, devices), *[NumpyBackend()] * ("numpy" in names), *pinned.values()):
+        if not any(_is_same(seat, other) for other in seats):
+            seats.append(seat)
+    # NumPy computes everything, and so comes last.
+    seats.sort(key=lambda seat: isinstance(seat, NumpyBackend) and device != "numpy")
+    if len(seats) == 1:
+        return seats[0]
+    if isolate:
+        raise PlanError(
+            "kernels cannot be isolated",
+            element="isolate",
+            expected="one device",
+            got=f"{len(seats)} of them: {', '.join(seat.traits.name for seat in seats)}",
+            hint="leave isolate= or on() out",
+        )
+    places = {name: next(i for i, other in enumerate(seats) if _is_same(seat, other)) for name, seat in pinned.items()}
+    return PlacedBackend(seats, places)
+
+
+def _names(device: Devices) -> tuple[str, ...]:
+    """The devices as given, best first.
+
+    Raises:
+        PlanError: if that is not text or a list of texts, or NumPy is not the last of them.
+    """
+    names = (device,) if isinstance(device, str) else tuple(device) if isinstance(device, Sequence) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise PlanError("device= is text, or a list of devices' names", element="device", got=repr(device))
+    if "numpy" in names[:-1]:
+        raise PlanError(
+            '"numpy" computes everything, so that what is named after it computes nothing',
+            element="device",
+            expected='"numpy" last',
+            got=repr(list(names)),
+        )
+    return names
+
+
+def _pinned(element: str, pin: Pin) -> SeatBackend:
+    """The device that something is pinned to.
+
+    Raises:
+        PlanError: naming the element, if there is no such device.
+    """
+    try:
+        return NumpyBackend() if pin.device == "numpy" else OpenCLBackend.select(pin.device, needs_float64=False)
+    except PlanError as error:
+        error.element, error.site = element, pin.site
+        raise
+
+
+def _is_same(one: SeatBackend, other: SeatBackend) -> bool:
+    if isinstance(one, OpenCLBackend) and isinstance(other, OpenCLBackend):
+        return one.device.is_same(other.device)
+    return isinstance(one, NumpyBackend) and isinstance(other, NumpyBackend)
+
+
+def _needs_float64(graph: Graph) -> bool:
+    inside = any(isinstance(node.op, UserOp | SourceOp) and node.op.float64 for node in graph.nodes)
+    return inside or any(node.spec.dtype == FLOAT64 for node in graph.nodes)

@@ -1,0 +1,20 @@
+"""Where a user wants an operation computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowcompute.errors import Site
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A device that an operation is computed on, whatever a run's others are.
+
+    Attributes:
+        device: as `device=` names one.
+        site: the user's line.
+    """
+
+    device: str
+    site: Site | None

@@ -1,0 +1,178 @@
+"""Where operations are placed when a run has several places to compute, and what is said of it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import flowcompute as fc
+from flowcompute.elements import Element
+from flowcompute.errors import PlanError, SpecError
+from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu.devices import select_device
+from flowcompute.planner.placed import PlacedBackend
+from flowcompute.planner.plan import Plan
+from flowcompute.planner.steps import RegionStep
+from flowcompute.reference import NumpyBackend
+
+DRAW = np.random.default_rng(5)
+X = fc.source(DRAW.standard_normal((1000, 64), dtype=np.float32))
+W = DRAW.standard_normal((64, 64), dtype=np.float32)
+
+
+def regions(plan: Plan) -> dict[str, list[str]]:
+    """The operations of each region, by where it is computed."""
+    found: dict[str, list[str]] = {}
+    for step in plan.steps:
+        if isinstance(step, RegionStep):
+            name = plan.backend.seats[step.seat].traits.name
+            where = "numpy" if name == "numpy" else "device"
+            found.setdefault(where, []).append(" ".join(plan.graph.nodes[i].name for i in step.region.nodes))
+    return found
+
+
+def test_what_is_pinned_is_computed_there_and_nothing_else() -> None:
+    h = fc.tanh(X @ W)
+    y = (h * 3).on("numpy")
+    made = fc.plan(y @ W, device="cpu")
+    assert regions(made) == {"device": ["matmul tanh", "matmul_2"], "numpy": ["multiply"]}
+    assert made.backend.traits.name == f"{select_device('cpu', False).traits.name} and numpy"
+    text = str(made)
+    assert "device at multiply: on numpy: pinned by on('numpy') at " in text
+    assert f"{__file__.rsplit('/', 1)[1]}:" in text.split("pinned by on('numpy') at ")[1].split("\n", maxsplit=1)[0]
+
+
+def test_what_one_line_makes_goes_with_it() -> None:
+    """A product of half formats is a product and a cast; who pins it does not know."""
+    half = fc.source(DRAW.standard_normal((100, 32)).astype("f2"))
+    weights = DRAW.standard_normal((32, 32)).astype("f2")
+    before = half * 2
+    y = (before @ weights).on("numpy")
+    after = y * 2
+    made = fc.plan(after @ weights, device="cpu")
+    assert {"matmul", "astype"} <= set(" ".join(regions(made)["numpy"]).split())
+    assert "device at matmul: on numpy: pinned with astype, for which its line made it" in str(made)
+
+
+def test_what_is_shared_does_not_go_with_it() -> None:
+    h = X @ W
+    y = fc.tanh(h).on("numpy")
+    made = fc.plan(y, h, device="cpu")
+    assert regions(made) == {"device": ["matmul"], "numpy": ["tanh"]}
+
+
+def test_fewer_bytes_cross() -> None:
+    """Eight wide values are made of one; what reads them is pinned, and so all of them are made there."""
+    narrow = fc.source(np.ones((1000, 1), np.float32))
+    wide = narrow + np.ones((1, 512), np.float32)
+    y = fc.sum(wide, axis=1).on("numpy")
+    z = fc.tanh(X @ W)
+    made = fc.plan(y, z, device="cpu")
+    assert regions(made) == {"device": ["matmul tanh"], "numpy": ["add sum"]}
+    assert "device at add: on numpy: fewer bytes cross where it is computed beside what is there" in str(made)
+
+
+def test_much_work_stays_on_the_best_device() -> None:
+    product = X @ W
+    y = (product * 2).on("numpy")
+    assert regions(fc.plan(y, device="cpu"))["device"] == ["matmul"]
+
+
+def test_a_plan_on_one_seat_is_a_plan_of_that_device() -> None:
+    y = (X * 2).on("numpy")
+    made = fc.plan(y, device="cpu")
+    assert made.backend.traits.name == "numpy"
+    assert not made.kernels
+    same = fc.plan((X * 2).on("cpu"), device="cpu")
+    assert same.backend.traits.name == fc.plan(X * 2, device="cpu").backend.traits.name
+    assert fc.plan((X * 2).on("cpu"), device="numpy").backend.traits.code_shape == "cpu"
+
+
+def without_float64() -> OpenCLBackend:
+    device = copy.copy(select_device("cpu", needs_float64=False))
+    device.traits = replace(device.traits, name="single", float64=False)
+    return OpenCLBackend(device)
+
+
+def planned_on(seats: Sequence[OpenCLBackend | NumpyBackend], *roots: Element) -> Plan:
+    with mock.patch("flowcompute.flow.choose_backend", return_value=PlacedBackend(seats, {"numpy": 1})):
+        return fc.plan(*roots)
+
+
+def test_what_the_first_cannot_compute_goes_to_the_next() -> None:
+    exact = fc.source(np.arange(100.0)).sum()
+    made = planned_on([without_float64(), NumpyBackend()], exact, X * 2)
+    assert regions(made) == {"device": ["multiply"], "numpy": ["sum"]}
+    assert "device at sum: on numpy: it is float64, which single does not have" in str(made)
+
+
+def test_what_none_can_compute_is_refused() -> None:
+    exact = fc.source(np.arange(100.0)).sum()
+    with pytest.raises(PlanError, match="is float64, which single does not have") as caught:
+        planned_on([without_float64(), without_float64()], exact)
+    assert "single, single" in str(caught.value)
+    assert "device=[" in str(caught.value)
+
+
+def test_a_pin_that_cannot_be_is_an_error_that_names_it() -> None:
+    text = fc.opencl("float twice(float v) { return 2 * v; }", X).on("numpy")
+    with pytest.raises(PlanError, match="which NumPy cannot run") as caught:
+        fc.plan(text, X * 2, device="cpu")
+    assert "pinned by on('numpy') at" in str(caught.value)
+    nowhere = (X * 2).on("gpu:7")
+    with pytest.raises(PlanError, match="does not exist") as caught:
+        fc.plan(nowhere, device="cpu")
+    assert caught.value.element == "multiply"
+    assert __file__ in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("made", "what"),
+    [
+        (lambda: X, "MemorySource"),
+        (lambda: fc.host(np.sin, X, dtype="f4"), "kind host"),
+        (lambda: X[X[:, 0] > 0], "kind select"),
+        (lambda: fc.window(X, 3), "kind window"),
+        (lambda: fc.constant(W), "Constant"),
+    ],
+)
+def test_what_no_device_computes_cannot_be_pinned(made: object, what: str) -> None:
+    with pytest.raises(SpecError, match="cannot be pinned") as caught:
+        made().on("cpu")  # type: ignore[operator]
+    assert what in str(caught.value)
+    assert __file__ in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", "  ", None, 3])
+def test_a_pin_names_a_device(name: object) -> None:
+    with pytest.raises(SpecError, match="takes the name of a device"):
+        (X * 2).on(name)  # type: ignore[arg-type]
+
+
+def test_several_devices_are_named_best_first() -> None:
+    made = fc.plan(X * 2, device=["cpu", "numpy"])
+    assert regions(made) == {"device": ["multiply"]}
+    with pytest.raises(PlanError, match="computes everything"):
+        fc.plan(X * 2, device=["numpy", "cpu"])
+    for wrong in ([], ["cpu", 3], 3):
+        with pytest.raises(PlanError, match="a list of devices' names"):
+            fc.plan(X * 2, device=wrong)  # type: ignore[arg-type]
+
+
+def test_isolation_is_for_one_device() -> None:
+    with pytest.raises(PlanError, match="cannot be isolated"):
+        fc.plan((X * 2).on("numpy"), X @ W, device="cpu", isolate=True)
+
+
+def test_a_pin_makes_another_graph_and_the_same_value() -> None:
+    plain, pinned = X * 2, (X * 2).on("cpu")
+    assert plain.hash != pinned.hash
+    assert pinned.hash == (X * 2).on(" cpu ").hash
+    assert pinned.spec == plain.spec
+    one, two = fc.resolve(plain, pinned, device="cpu")
+    assert one.tobytes() == two.tobytes()
