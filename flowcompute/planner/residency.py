@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -115,14 +116,24 @@ class Residents:
 
     @cached_property
     def least(self) -> Residency:
-        """Everything passes through that can, in the smallest panels."""
-        return self._placed(0, 0)
+        """What takes least room: the smallest panels, and no buffers to pass through for what takes less than these."""
+        panels = {value: self._panels(value, 0) for value in self._order}
+        pieces = {value: self._piece(value, panels[value]) for value in self._order}
+        order = sorted(self._order, key=lambda value: -pieces[value])
+        staying = [0, *itertools.accumulate(self._sizes[value] for value in order)]
+
+        def size(stay: int) -> int:
+            rest = order[stay:]
+            return staying[stay] + (self._ring(rest) * pieces[rest[0]] if rest else 0)
+
+        return self._placed(order[min(range(len(staying)), key=size) :], panels, 0)
 
     def within(self, room_bytes: int) -> Residency:
         """What costs least of all that fits; `least` where nothing does."""
         best: Residency | None = None
         for limit in self._limits:
-            one = self._placed(limit, room_bytes)
+            panels = {value: self._panels(value, limit) for value in self._order}
+            one = self._placed(self._passing(panels, room_bytes), panels, room_bytes)
             if not one.passing:
                 return one
             if one.size_bytes <= room_bytes and (best is None or one.cost_bytes < best.cost_bytes):
@@ -132,18 +143,16 @@ class Residents:
                 break
         return best or self.least
 
-    def _placed(self, limit: int, room: int) -> Residency:
-        """With pieces of at most so many bytes, as far as operands can be cut."""
-        panels = {value: self._panels(value, limit) for value in self._order}
-        pieces = {value: self._piece(value, panels[value]) for value in self._order}
-        lines, free = list(self._fixed), room - sum(size for _, size in self._fixed)
-        passing, ring = self._passing(pieces, free)
-        stay = [(self._nodes[value].name, self._sizes[value]) for value in self._order if value not in passing]
-        lines += stay
+    def _placed(self, passing: Collection[int], panels: Mapping[int, Panels | None], room: int) -> Residency:
+        """With these operands passing, of which as many panels stay as there is room for."""
+        passes = frozenset(passing)
+        stay = [(self._nodes[value].name, self._sizes[value]) for value in self._order if value not in passes]
+        lines = [*self._fixed, *stay]
         if not passing:
             return Residency(tuple(lines))
-        largest = max(pieces[value] for value in passing)
-        free = max(0, free - sum(size for _, size in stay) - ring * largest)
+        pieces = {value: self._piece(value, panels[value]) for value in passing}
+        ring, largest = self._ring(passing), max(pieces.values())
+        free = max(0, room - sum(size for _, size in lines) - ring * largest)
         cut: dict[int, Panels] = {}
         for value in passing:
             if (own := panels[value]) is not None:
@@ -153,27 +162,32 @@ class Residents:
                 if kept:
                     lines.append((f"{self._nodes[value].name} ({kept} of {own.count} panels)", kept * pieces[value]))
         lines.append((f"operands that pass through x {ring}", ring * largest))
-        return Residency(tuple(lines), frozenset(passing), cut, ring, *self._crossing(passing, cut, pieces))
+        return Residency(tuple(lines), passes, cut, ring, *self._crossing(passing, cut, pieces))
 
-    def _passing(self, pieces: Mapping[int, int], free: int) -> tuple[list[int], int]:
-        """What passes where so much is free for operands, the largest first, and the buffers that it takes."""
-        if sum(self._sizes.values()) <= max(free, 0):
-            return [], 0
-        most = max(map(len, self._readers)) + 1
-        for ring in range(2, most + 1):
-            passing: list[int] = []
-            left, largest = free, 0
-            for position, value in enumerate(self._order):
-                after = pieces[self._order[position + 1]] if position + 1 < len(self._order) else 0
-                if self._sizes[value] + ring * max(largest, after) <= left:
+    def _ring(self, passing: Collection[int]) -> int:
+        """Buffers: as many as a kernel reads, and one that the next operand is uploaded into."""
+        passes = frozenset(passing)
+        return max(len(read & passes) for read in self._readers) + 1
+
+    def _passing(self, panels: Mapping[int, Panels | None], room: int) -> list[int]:
+        """What passes with so much room, where the largest operands stay as far as they fit."""
+        free = room - sum(size for _, size in self._fixed)
+        passing: list[int] = []
+        if not self._order or sum(self._sizes.values()) <= free:
+            return passing
+        pieces = {value: self._piece(value, panels[value]) for value in self._order}
+        for ring in range(2, self._ring(self._order) + 1):
+            passing, left, largest = [], free, 0
+            for value, after in itertools.zip_longest(self._order, self._order[1:]):
+                beside = max(largest, 0 if after is None else pieces[after])
+                if self._sizes[value] + ring * beside <= left:
                     left -= self._sizes[value]
                 else:
                     passing.append(value)
                     largest = max(largest, pieces[value])
-            needed = max(len(read.intersection(passing)) for read in self._readers) + 1
-            if needed <= ring:
+            if self._ring(passing) <= ring:
                 break
-        return passing, needed
+        return passing
 
     def _crossing(
         self, passing: Collection[int], panels: Mapping[int, Panels], pieces: Mapping[int, int]

@@ -30,10 +30,10 @@ def gpu_shaped() -> OpenCLBackend:
     return OpenCLBackend(device)
 
 
-def plan_for_gpu(*elements: Element, memory: int = 1 << 28, strategy: Strategy | None = None) -> Plan:
-    """The plan of these roots on such a device."""
+def plan_for_gpu(*elements: Element, memory: int = 1 << 28, **options: Any) -> Plan:
+    """The plan of these roots on such a device; options are those of `fc.plan`."""
     with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
-        return fc.plan(*elements, memory=memory, strategy=strategy)
+        return fc.plan(*elements, memory=memory, **options)
 
 
 def resolve_on_gpu(*elements: Element, **options: Any) -> list[np.ndarray]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,6 +19,7 @@ from flowcompute.gpu.buffers import as_lines, packed
 from flowcompute.gpu.memory import DeviceMemory
 from flowcompute.gpu.passing import PassingOperands
 from flowcompute.gpu.transfers import Transfers
+from flowcompute.planner import residency
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower import lower
 from flowcompute.planner.panels import Panels
@@ -69,7 +71,8 @@ PANELS = fc.Strategy(batch_bytes=1 << 14, tile_rows=16, tile_columns=16)
 
 def run_on_gpu(*roots: fc.Element, **options: Any) -> fc.Run:
     """With tiles of another size where operands come in panels; smaller ones are compiled in less time."""
-    return shapes.run_on_gpu(*roots, strategy=PANELS if "device_memory" in options else WHOLE, **options)
+    strategy = PANELS if "device_memory" in options else WHOLE
+    return shapes.run_on_gpu(*roots, **{"strategy": strategy, **options})
 
 
 def values_of(run: fc.Run) -> bytes:
@@ -93,31 +96,46 @@ def whole() -> bytes:
     return values_of(run_on_gpu(layer()))
 
 
-@pytest.mark.parametrize("budget", [190_000, 100_000, 50_000])
-def test_what_the_plan_says_crosses_the_bus_within_the_budget(budget: int, whole: bytes) -> None:
-    memories: list[DeviceMemory] = []
+@contextlib.contextmanager
+def counted_panels() -> Iterator[list[int]]:
+    """The bytes of each panel of `layer` that is uploaded."""
     crossed: list[int] = []
-    made, upload = DeviceMemory.__init__, Transfers.upload
+    upload = Transfers.upload
+
+    def count(self: Transfers, array: np.ndarray, *arguments: Any) -> None:
+        crossed.extend([array.nbytes] * (len(array) == 40))
+        upload(self, array, *arguments)
+
+    with mock.patch.object(Transfers, "upload", count):
+        yield crossed
+
+
+@pytest.mark.parametrize(("budget", "launch_bytes"), [(190_000, 3 << 20), (50_000, 3 << 20), (170_000, 1000)])
+def test_what_the_plan_says_crosses_the_bus_within_the_budget(budget: int, launch_bytes: int, whole: bytes) -> None:
+    memories: list[DeviceMemory] = []
+    made = DeviceMemory.__init__
 
     def watch(self: DeviceMemory, *arguments: Any) -> None:
         made(self, *arguments)
         memories.append(self)
 
-    def count(self: Transfers, array: np.ndarray, *arguments: Any) -> None:
-        crossed.append(array.nbytes if len(array) == 40 else 0)
-        upload(self, array, *arguments)
-
-    with mock.patch.object(DeviceMemory, "__init__", watch), mock.patch.object(Transfers, "upload", count):
-        run = run_on_gpu(layer(), device_memory=budget)
+    with (
+        mock.patch.object(DeviceMemory, "__init__", watch),
+        mock.patch.object(residency, "LAUNCH_COST_BYTES", launch_bytes),
+        counted_panels() as crossed,
+    ):
+        small = dataclasses.replace(PANELS, batch_bytes=min(1 << 14, launch_bytes))
+        run = run_on_gpu(layer(), device_memory=budget, strategy=small)
     assert values_of(run) == whole
     assert run.plan.memory.device_bytes <= budget
     assert max(memory._arena.peak_bytes for memory in memories) <= budget
     [one] = run.plan.passes
     [panels] = one.panels.values()
+    assert (panels.kept > 1) == (launch_bytes < 1 << 20), "where launches cost little, panels are small and some stay"
     batches, panel_bytes = -(-60 // one.batch_items), 40 * 4 * panels.size
     passing = panels.count - panels.kept
     # Those that stay come once, and at the end one waits for a batch that does not come.
-    assert sum(crossed) == (passing * batches + panels.kept + 1) * panel_bytes
+    assert crossed == [panel_bytes] * (passing * batches + panels.kept + 1)
     [said] = [str(reason) for reason in run.plan.reasons if "uploaded anew" in str(reason)]
     assert f"{passing * panel_bytes} bytes are uploaded anew for each of {batches} batches" in said
     assert f"in {passing} panels of {panels.size} columns" in said
@@ -166,9 +184,12 @@ def test_a_batch_without_room_begins_again_with_the_first_panel(whole: bytes) ->
     with (
         mock.patch.object(PassingOperands, "buffer", buffer),
         pytest.warns(fc.DeviceWarning, match="no room on"),
+        counted_panels() as crossed,
     ):
         run = run_on_gpu(layer(), device_memory=100_000)
     assert calls[:6] == [0, 1, 2, 3, 4, 0]
+    # The fifth had come and was not used, and at the end one waits for a batch that does not come.
+    assert len(crossed) == len(calls) - 1 + 2
     assert values_of(run) == whole
 
 

@@ -14,7 +14,7 @@ from flowcompute.errors import DeviceError, PlanError
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.memory import DeviceMemory
 from tests.gpu.faulty_driver import LOST, driver_error
-from tests.gpu.shapes import run_on_gpu
+from tests.gpu.shapes import plan_for_gpu, run_on_gpu
 
 DRAW = np.random.default_rng(8)
 DATA = DRAW.standard_normal((2_000, 64), dtype=np.float32)
@@ -117,3 +117,11 @@ def test_an_upload_ahead_that_fails_is_told() -> None:
 def test_a_budget_that_is_none(size: Any) -> None:
     with pytest.raises(PlanError, match="device_memory="):
         fc.plan(fc.source(DATA) * 2, device_memory=size)
+
+
+def test_an_operand_that_fits_needs_no_second_buffer() -> None:
+    """Keys that are values too: read as a whole, and larger than half of the budget."""
+    keys = fc.constant(DATA[:400])
+    plan = plan_for_gpu(fc.nn.attention(fc.source(DATA[:32].reshape(4, 8, 64)), keys, keys), device_memory="130KiB")
+    assert not plan.passes[0].passing
+    assert plan.memory.device_bytes < 130 << 10 < 2 * keys.spec.item_bytes
