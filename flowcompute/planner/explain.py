@@ -65,7 +65,8 @@ def _step(plan: Plan, step: RegionStep | NodeStep) -> str:
     if isinstance(step, NodeStep):
         return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}"
     names = " ".join(nodes[i].name for i in step.region.nodes)
-    kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work})"
+    panels = "" if step.region.panels is None else f" in {step.region.panels.count} panels"
+    kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work}{panels})"
     seats = plan.backend.seats
     where = f" on {seats[step.seat].traits.name}" if len(seats) > 1 else ""
     return f"{kind}{where}: {names}"

@@ -139,15 +139,14 @@ def test_what_the_plan_says_crosses_the_bus_within_the_budget(budget: int, launc
     [said] = [str(reason) for reason in run.plan.reasons if "uploaded anew" in str(reason)]
     assert f"{passing * panel_bytes} bytes are uploaded anew for each of {batches} batches" in said
     assert f"in {passing} panels of {panels.size} columns" in said
+    assert f"(matmul in {panels.count} panels): " in str(run.plan)
     assert run.metrics["maximum"].launches == batches * panels.count
 
 
 def test_larger_budgets_are_used_for_fewer_uploads(whole: bytes) -> None:
     crossing = []
     for budget in (50_000, 100_000, 190_000, 280_000):
-        with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
-            plan = fc.plan(layer(), device_memory=budget, strategy=PANELS)
-        [one] = plan.passes
+        [one] = shapes.plan_for_gpu(layer(), device_memory=budget, strategy=PANELS).passes
         launches = [panels.count - 1 for panels in one.panels.values()]
         crossing.append((sum(launches), bool(one.passing), -one.batch_items))
     assert crossing == sorted(crossing, reverse=True)
