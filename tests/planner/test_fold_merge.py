@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flowcompute.planner import fold
 from flowcompute.planner.accumulator import Accumulator
 from flowcompute.planner.fold import CANONICAL_FOLDS, Fold, FoldSpec
 from flowcompute.spec import BOOL, FLOAT32, INT64
@@ -84,14 +85,29 @@ def test_what_kernels_reduced_is_merged_at_whole_blocks(item: tuple[int, ...]) -
         first.push_blocks(blocks_of(spec, records[:cut]), cut)
 
 
+@pytest.mark.parametrize("op", ["sum", "mean", "var", "argmax"])
+def test_no_bit_depends_on_how_many_blocks_are_merged_at_a_time(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = fold_of(op, (6,))
+    rng = np.random.default_rng(4)
+    parts = [(rng.standard_normal((29, 6)) * 100).astype(dtype) for dtype in spec.parts()]
+    found = []
+    for together in (fold.TOGETHER, 1, 18, 100):
+        monkeypatch.setattr(fold, "TOGETHER", together)
+        made = spec.make()
+        for part in (slice(0, 11), slice(11, 29)):
+            made.push_open_blocks([array[part] for array in parts], 0, (part.stop - part.start) * spec.block)
+        found.append(made.result().tobytes())
+    assert len(set(found)) == 1
+
+
 def test_open_blocks_go_on() -> None:
     spec = FoldSpec("sum", INT64, (3,), INT64, (3,))
     records = np.random.default_rng(1).integers(0, 100, (2 * spec.block, 3))
-    fold = spec.make()
-    fold.push_open_blocks([records[:10].sum(axis=0)[None]], 0, 10)
-    assert np.array_equal(fold.result(), records[:10].sum(axis=0))
+    begun = spec.make()
+    begun.push_open_blocks([records[:10].sum(axis=0)[None]], 0, 10)
+    assert np.array_equal(begun.result(), records[:10].sum(axis=0))
     twin: Any = spec.make()
-    twin.restore(fold.snapshot())
+    twin.restore(begun.snapshot())
     assert np.array_equal(twin.open_accumulators[0], records[:10].sum(axis=0))
     twin.push_open_blocks(blocks_of(spec, records), 10, len(records) - 10)
     assert twin.open_accumulators is None
