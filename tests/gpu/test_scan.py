@@ -276,9 +276,11 @@ def test_a_recurrence_goes_on_from_another_backend() -> None:
     steps = fc.scan(leaking, x, init=np.ones(3, "f4")), fc.scan(further, x, init=0.0, associative=True)
     steps += fc.scan(welford, x, init=(0.0, 0.0, 0.0))[1:2]
     for element in (fc.linear_recurrence(x, 1.0, axis=0), fc.ema(x, 0.2), *steps):
-        plans = [fc.plan(element, device=device, strategy=fc.Strategy(batch_bytes=12 * 20)) for device in SNAPSHOTS]
+        strategy = fc.Strategy(batch_bytes=12 * 20)
+        plans = [fc.plan(element, device=device, strategy=strategy) for device in SNAPSHOTS]
+        plans.append(plan_for_gpu(element, strategy=strategy))
         whole, _ = run(plans[0], data, 0, 100, None)
-        for first, second in (plans, plans[::-1]):
+        for first, second in zip(plans, [*plans[1:], plans[0]], strict=True):
             before, state = run(first, data, 0, 40, None)
             assert before + run(second, data, 40, 100, state)[0] == whole
 
