@@ -117,8 +117,9 @@ class Expressions:
                 return f"({part} != 0)" if var.dtype == BOOL and var.lanes == 1 else part
             case ir.Item(array, index, vector):
                 return self.numbers(array, index, var) if vector else f"{array}[{index}]"
-            case ir.Lane(operand, lane):
-                return f"({type_of(var.dtype, var.lanes, var.mask_bytes)})({operand.name}.s{lane:x})"
+            case ir.Picked(operands, lanes):
+                every = [f"{one.name}.s{lane:x}" for one in operands for lane in range(one.lanes)]
+                return f"({var_type(var)})({', '.join(every[lane] for lane in lanes)})"
             case ir.Integer(text, step):
                 return self._integer(text, step, var)
             case ir.Generate():

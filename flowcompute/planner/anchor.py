@@ -82,6 +82,14 @@ class Axes:
             terms.append(times(f"({whole})" if axis == 0 else f"({whole} % {size})", stride))
         return " + ".join(terms) or "0"
 
+    def place(self, index: int) -> int:
+        """As `offset`, of a number."""
+        place = 0
+        for size, stride in zip(reversed(self.sizes), reversed(self.strides), strict=True):
+            place += index % size * stride
+            index //= size
+        return place
+
     def outer(self) -> Axes:
         """All but the last axis."""
         return Axes(self.sizes[:-1] or (1,), self.strides[:-1] or (0,))

@@ -136,11 +136,11 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """One lane of a vector, in all lanes."""
+class Picked:
+    """Lanes of vectors, counted through all of them; a single one in all lanes."""
 
-    operand: Var
-    lane: int
+    operands: tuple[Var, ...]
+    lanes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ Expr = (
     | Splat
     | Half
     | Item
-    | Lane
+    | Picked
     | Integer
     | Generate
     | Below

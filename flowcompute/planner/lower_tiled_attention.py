@@ -26,10 +26,10 @@ from flowcompute.planner.kernel import (
     If,
     Item,
     Kernel,
-    Lane,
     Load,
     MultiplyAdd,
     Number,
+    Picked,
     Put,
     Select,
     Splat,
@@ -204,7 +204,7 @@ class TiledAttentionLowering:
         return scope.let(Item(array, index, vector=lanes > 1), self.dtype, lanes)
 
     def _lane(self, scope: Scope, var: Var, lane: int, lanes: int) -> Var:
-        return scope.let(Lane(var, lane) if var.lanes > 1 else Splat(var), self.dtype, lanes)
+        return scope.let(Picked((var,), (lane,)) if var.lanes > 1 else Splat(var), self.dtype, lanes)
 
     # -- scores and weights ---------------------------------------------------------------------------------
 

@@ -24,10 +24,10 @@ from flowcompute.planner.kernel import (
     If,
     Item,
     Kernel,
-    Lane,
     Load,
     MultiplyAdd,
     Number,
+    Picked,
     Put,
     Splat,
     Stmt,
@@ -333,7 +333,7 @@ class TiledMatmulLowering:
         left = [vector(a, halves[0], y, part, tile.rows) for part in self.wide_rows]
         right = [vector(b, halves[1], x, part, tile.columns) for part in self.wide_columns]
         for i, line in enumerate(sums):
-            factor = inner.let(Lane(left[i // 4], i % 4), dtype, LANES)
+            factor = inner.let(Picked((left[i // 4],), (i % 4,)), dtype, LANES)
             for total, other in zip(line, right, strict=True):
                 inner.add(Assign(total, Splat(inner.let(self._added(factor, other, total), dtype, LANES))))
         scope.add(For("k", "0", str(DEPTH), "1", tuple(inner.statements), unroll=1))

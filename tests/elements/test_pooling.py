@@ -310,6 +310,26 @@ def test_convolution_pads_to_the_same_size_or_not_at_all() -> None:
     assert len(fc.plan(fc.nn.conv2d(x, weight, groups=4), device="cpu").kernels) == 1
 
 
+LINES: list[tuple[int, Any, Any, Any, int, str]] = [
+    # width, kernel, stride, dilation, channels and outputs of a group, dtype
+    (67, (3, 5), (2, 2), (1, 1), 1, "f4"),
+    (57, (2, 3), (1, 3), (1, 1), 3, "f4"),
+    (166, (1, 4), (2, 2), (1, 3), 1, "f8"),
+    (90, (2, 3), (3, 2), (2, 1), 1, "i2"),
+    (100, (2, 3), (1, 1), (1, 1), 2, "f4"),
+]
+
+
+@pytest.mark.parametrize(("width", "kernel", "stride", "dilation", "own", "dtype"), LINES)
+def test_few_rows_to_a_matrix(width: int, kernel: Any, stride: Any, dilation: Any, own: int, dtype: str) -> None:
+    """Lines of several vectors, also such as end with part of one, and columns that lie apart."""
+    array, weight = whole((3, 2 * own, 7, width)).astype(dtype), whole((2 * own, own, *kernel), seed=1).astype(dtype)
+    how: Any = (None, stride, dilation, 2)
+    naive = _naive_convolution("conv2d", fc.source(array), fc.constant(weight), *how).resolve(device="numpy")
+    made = fc.nn.conv2d(fc.source(array), weight, None, stride, 0, dilation, 2)
+    same(made, naive)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.float16, BFLOAT16, np.float64], ids=str)
 def test_convolution_of_other_dtypes(dtype: Any) -> None:
     """Integers wrap as in matmul; half formats are added up in float32 and rounded once."""

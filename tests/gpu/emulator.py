@@ -237,8 +237,8 @@ class _WorkGroup:
                     return np.broadcast_to(of(operand) if operand.lanes == var.lanes else of(operand)[:, :1], shape)
                 case ir.Half(operand, upper):
                     return of(operand)[:, var.lanes :] if upper else of(operand)[:, : var.lanes]
-                case ir.Lane(operand, lane):
-                    return np.broadcast_to(of(operand)[:, lane : lane + 1], shape)
+                case ir.Picked(operands, lanes):
+                    return np.broadcast_to(np.hstack([of(one) for one in operands])[:, list(lanes)], shape)
                 case ir.Item(array, index, _):
                     at = np.where(self.mask, self.each(index), 0)
                     memory, itemsize = self.local[array], var.dtype.itemsize

@@ -106,6 +106,10 @@ def thin(size: int) -> list[Element]:
     return [stream(3, 1, 9) @ fc.constant(drawn(9, size))]
 
 
+def depthwise(size: int) -> list[Element]:
+    return [fc.nn.conv2d(stream(2, 3, 7, 2 * size + 3), drawn(3, 1, 3, 3), stride=2, groups=3)]
+
+
 def layer(size: int) -> list[Element]:
     return [fc.maximum(stream(size, 20) * 2, 0) @ fc.constant(drawn(20, 19)) + drawn(19)]
 
@@ -194,6 +198,7 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "matmul of halves": lambda n: products(n, 20, 19, "f2"),
     "matmul of bytes": of_bytes,
     "thin matmul": thin,
+    "depthwise convolution": depthwise,
     "layer": layer,
     "attention": attention,
     "attention, causal": queries,
