@@ -137,6 +137,8 @@ class _Finder:
         nodes = self.graph.nodes
         root, views = views_of(self.graph, operand)
         top = nodes[root]
+        if root in self.together and anchor.kind is Kind.CONTRACT and self._is_here(anchor, top):
+            raise _StoredError("where its numbers come from would be looked up at each load")
         if top.kind not in _COMPUTED or not self._is_here(anchor, top):
             return None, set()
         if top.spec.is_stream and any(self.places.get(view) != self.places[anchor.id] for view in views):
