@@ -186,7 +186,8 @@ class StepExecutor(Executor):
         while True:
             stop = done + even(items - done, self._most.get(clock.id, items), clock.granule)
             mine = {value: array[done:stop] for value, array in outputs.items()}
-            self._offset = done
+            # Whose slice fails decides what is given back, also before its first step.
+            self._clock, self._offset = clock, done
             take_back: list[Callable[[], None]] = []
             try:
                 scans = ((step, self._scans.get(_scan_in(step))) for step in clock.steps)

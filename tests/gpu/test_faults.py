@@ -7,6 +7,7 @@ import dataclasses
 import threading
 import warnings
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -16,8 +17,9 @@ import flowcompute as fc
 from flowcompute.elements import Element
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.device import Device
+from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.runtime.starting import start
-from tests.gpu.faulty_driver import FULL, LOST, REFUSED, RESOURCES, FaultyDriver, FlakyDriver
+from tests.gpu.faulty_driver import FULL, LOST, REFUSED, RESOURCES, FaultyDriver, FlakyDriver, driver_error
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
 
 DATA = np.random.default_rng(7).standard_normal((3000, 8), dtype=np.float32)
@@ -77,6 +79,24 @@ def test_no_room_now_and_then_changes_no_bit_at_any_depth(depth: int) -> None:
             warnings.simplefilter("ignore", fc.DeviceWarning)
             again = resolve_on_gpu(*some_of_everything(), memory=MEMORY, strategy=strategy)
         assert [same(*pair) for pair in zip(again, expected, strict=True)] == [True] * len(expected), seed
+
+
+def test_no_room_to_note_where_a_scan_stands_changes_no_bit() -> None:
+    """Before a batch that was uploaded, and after a selection was computed of the one before."""
+    strategy = fc.Strategy(depth=4, batch_bytes=8000)
+    expected = resolve_on_gpu(*some_of_everything(), memory=MEMORY, strategy=strategy)
+    real, begun = OpenCLExecutor.begin_scan, []
+
+    def begin_scan(self: OpenCLExecutor, *arguments: Any) -> Any:
+        begun.append(self)
+        with self._told(arguments[0]):
+            if len(begun) == 4:
+                raise driver_error(FULL, "a copy")
+        return real(self, *arguments)
+
+    with mock.patch.object(OpenCLExecutor, "begin_scan", begin_scan), pytest.warns(fc.DeviceWarning, match="no room"):
+        again = resolve_on_gpu(*some_of_everything(), memory=MEMORY, strategy=strategy)
+    assert [same(*pair) for pair in zip(again, expected, strict=True)] == [True] * len(expected)
 
 
 def test_blocks_that_a_kernel_reduces_are_the_floor() -> None:
