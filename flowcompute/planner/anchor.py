@@ -27,6 +27,8 @@ from flowcompute.planner.region import Access, Region
 from flowcompute.planner.storage import Storage, c_strides, seen_as, storage, views_of
 from flowcompute.spec import Spec
 
+_INT64 = np.dtype(np.int64)
+
 
 def anchor_name(node: Node) -> str:
     """What reasons call an anchor."""
@@ -120,6 +122,7 @@ class Anchor:
         column_axes: axes that count columns.
         dtype: what it is computed in.
         crossing: values of which a run of columns may lie along several axes.
+        first: the parameter that says where in an operand a panel begins, if there are panels.
     """
 
     def __init__(
@@ -143,17 +146,14 @@ class Anchor:
         self.arguments = Arguments()
         self.names = itertools.count()
         self.crossing: set[int] = set()
+        panels = region.panels
+        self.first = "" if panels is None else self.arguments.get("integer", _INT64, panels.value).name
 
     def operand(self, value: int, rows: int, columns: int) -> Operand:
         """A value whose last axes are `rows` axes of rows and `columns` axes of columns."""
-        spec, panels = self.graph.nodes[value].spec, self.region.panels
-        computed = self._computed(value)
-        if panels is not None and panels.value == value:
-            spec = panels.part(spec)
-            lies = Storage(value, 0, 0, c_strides(spec.shape))
-            argument = self.arguments.get("input", spec.dtype, value)
-        elif computed is None:
-            lies = storage(self.graph, value, self.region.entered)
+        spec, computed = self.part(value), self._computed(value)
+        if computed is None:
+            lies = self.storage(value)
             argument = self.arguments.get("input", spec.dtype, lies.base)
         else:
             lies, argument = computed
@@ -172,7 +172,25 @@ class Anchor:
         root, views = views_of(self.graph, value)
         lies = seen_as(self.graph, root, views)
         assert lies is not None, "operands without strides are stored"
+        if self.is_cut(value):
+            lies = Storage(root, 0, 0, c_strides(self.part(value).shape))
         return lies, Argument("", "input", self.graph.nodes[root].spec.dtype, root)
+
+    def is_cut(self, value: int) -> bool:
+        """Whether a value is the operand that comes in panels, or of which what it is computed from does."""
+        panels = self.region.panels
+        return panels is not None and value in (panels.value, self.node.inputs[panels.axis])
+
+    def part(self, value: int) -> Spec:
+        """What a launch sees of a value: a panel, where it comes so."""
+        spec, panels = self.graph.nodes[value].spec, self.region.panels
+        return spec if panels is None or not self.is_cut(value) else panels.part(spec)
+
+    def storage(self, value: int) -> Storage:
+        """Where it lies."""
+        if self.is_cut(value):
+            return Storage(value, 0, 0, c_strides(self.part(value).shape))
+        return storage(self.graph, value, self.region.entered)
 
     def is_computed(self, operand: Operand) -> bool:
         """Whether an operand is computed where it is loaded."""
@@ -309,25 +327,29 @@ class BeforePoint(Point):
 
     def __init__(self, anchor: Anchor, scope: Scope, root: int, asked: Load) -> None:
         super().__init__(anchor.graph, anchor.region, anchor.arguments, scope)
-        self.spec = anchor.graph.nodes[root].spec
+        self.anchor = anchor
+        self.spec = anchor.part(root)
+        panels = anchor.region.panels if anchor.is_cut(root) else None
+        self.cut = None if panels is None else len(self.spec.shape) + panels.axis
         self.straight = root not in anchor.crossing
         self.asked = asked
         self.count = asked.count
 
     def load(self, access: Access) -> Var:
         """Load what a value has at the same place."""
-        lies = storage(self.graph, access.value, self.region.entered)
-        spec, asked = self.graph.nodes[access.value].spec, self.asked
+        lies, spec, asked = self.anchor.storage(access.value), self.anchor.part(access.value), self.asked
         argument = self.arguments.get("input", spec.dtype, lies.base)
-        strides = [0] * len(self.spec.shape)
+        strides, behind = [0] * len(self.spec.shape), f" + {lies.offset}" if lies.offset else ""
         for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
             if axis is not None and size != 1:
                 strides[axis] = stride
+                # Of what comes as a whole a panel sees what lies behind its first column or row.
+                if axis == self.cut and not self.anchor.is_cut(access.value):
+                    behind += f" + {times(self.anchor.first, stride)}"
         # The first of several axes is never divided by: any length stands for that of the stream.
         records = [(2, lies.record)] if self.spec.is_stream else []
         pairs = [*records, *zip(self.spec.shape, strides, strict=True)]
         axes = Axes.of([size for size, _ in pairs], [stride for _, stride in pairs])
-        behind = f" + {lies.offset}" if lies.offset else ""
         if asked.each is not None:
             each = f"{axes.offset(f'({asked.each})')}{behind}"
             return loaded(self.scope, Load(argument, asked.index, 1, asked.count, each))

@@ -20,6 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from flowcompute.elements.linalg import MATMUL
+from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.anchor import Anchor, Row, times
 from flowcompute.planner.emit import Scope
@@ -31,7 +32,6 @@ from flowcompute.spec import is_float
 PANEL = 512
 
 _INT32 = np.dtype(np.int32)
-_INT64 = np.dtype(np.int64)
 
 
 def sum_dtype(dtype: np.dtype) -> np.dtype:
@@ -69,7 +69,6 @@ class Contraction(Anchor):
             dtype=sum_dtype(node.spec.dtype),
         )
         self.inner, self.columns = left.shape[-1], made[-1]
-        self.first = "" if panels is None else self.arguments.get("integer", _INT64, panels.value).name
         self.a = self.operand(node.inputs[0], 0 if single else 1, 1)
         self.b = self.operand(node.inputs[1], depth, columns)
         alike = math.prod(right.shape[: -depth - columns]) == 1
@@ -114,18 +113,42 @@ class Contraction(Anchor):
 
 
 def cut_factor(graph: Graph, region: Region) -> tuple[int, int] | None:
-    """The resident factor of a region's product that may come in panels, and the axis along which these are cut.
+    """What may come in panels of a region's product, and the axis along which these are cut.
 
-    None where no factor is resident, or it is computed where it is loaded, or read beside the product as well.
+    It is the resident factor, or the largest of its shape that this is computed from where it is loaded. None where no
+    factor is resident, or the kernel reads it in another way as well.
     """
     if region.anchor is None or graph.nodes[region.anchor].op is not MATMUL:
         return None
     left, right = graph.nodes[region.anchor].inputs
-    for value, axis in ((right, -1), (left, -2)):
-        spec = graph.nodes[value].spec
-        if spec.is_stream or len(spec.shape) < 2 or value in region.nodes:
+    for factor, axis in ((right, -1), (left, -2)):
+        spec = graph.nodes[factor].spec
+        if spec.is_stream or len(spec.shape) < 2:
             continue
-        beside = (one for node, operands in region.reads.items() if node != region.anchor for one in operands)
-        if not any(isinstance(one, Access) and one.value == value for one in beside):
-            return value, axis
+        inside, leaves = _made_of(region, factor)
+        beside = {
+            one.value
+            for node, operands in region.reads.items()
+            if node not in inside and node != region.anchor
+            for one in operands
+            if isinstance(one, Access)
+        }
+        alike = [i for i in leaves - beside if graph.nodes[i].spec.shape == spec.shape]
+        if alike and not any(graph.nodes[i].kind is Kind.VIEW for i in inside):
+            return max(alike, key=lambda i: (graph.nodes[i].spec.item_bytes, -i)), axis
     return None
+
+
+def _made_of(region: Region, factor: int) -> tuple[set[int], set[int]]:
+    """The nodes that compute a factor where it is loaded, and what lies in memory that it is made of."""
+    if factor not in region.nodes:
+        return set(), {factor}
+    inside, leaves, todo = {factor}, set[int](), [factor]
+    while todo:
+        for one in region.reads.get(todo.pop(), ()):
+            if isinstance(one, Access):
+                leaves.add(one.value)
+            elif one not in inside:
+                inside.add(one)
+                todo.append(one)
+    return inside, leaves

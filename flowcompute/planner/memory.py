@@ -299,7 +299,7 @@ class _PassSizer:
         lines = (*self._residents.least.lines, *self.lines(on_device, 1))
         needed, (what, size) = sum(size for _, size in lines), max(lines, key=lambda line: line[1])
         whole = self._residents.largest_whole
-        cannot = f"; {whole} is read as a whole, panels are of factors of matrix products that no kernel makes"
+        cannot = f"; {whole} is read as a whole: panels are of factors of products, not of what a kernel makes first"
         raise PlanError(
             "the device's memory is too small for the smallest batch and what one kernel reads beside it",
             element=what,

@@ -20,7 +20,7 @@ class Panels:
     What two panels share is made twice, with the same bits.
 
     Attributes:
-        value: id of the operand.
+        value: id of the operand, or of what it is computed from where it is loaded.
         axis: along which it is cut, counted from the end: -1 for columns, -2 for rows.
         size: rows or columns in a panel.
         total: rows or columns of the operand.

@@ -109,10 +109,13 @@ class Residents:
 
     @property
     def largest_whole(self) -> str | None:
-        """The name of the operand that needs the largest buffer if all pass, where that is all of it."""
-        pieces = {value: self._piece(value, self._panels(value, 0)) for value in self._order}
-        value = max(self._order, key=lambda value: pieces[value], default=None)
-        return None if value is None or pieces[value] < self._sizes[value] else self._nodes[value].name
+        """The name of the operand that takes most as a whole; None where panels take more."""
+        panels = {value: self._panels(value, 0) for value in self._order}
+        wholes = [(self._sizes[value], self._nodes[value].name) for value in self._order if panels[value] is None]
+        wholes += [(size, name) for name, size in self._fixed]
+        cut = [self._piece(value, own) for value, own in panels.items() if own is not None]
+        size, name = max(wholes, default=(0, None))
+        return name if size > max(cut, default=0) else None
 
     @cached_property
     def least(self) -> Residency:

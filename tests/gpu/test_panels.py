@@ -58,6 +58,16 @@ JOBS: dict[str, tuple[Callable[[], fc.Element], str]] = {
         lambda: numbers(3, 333, 40) @ fc.source(numbers(5, 3, 40, 8)) + numbers(333, 1),
         "150KiB",
     ),
+    "columns of weights kept as integers": (
+        lambda: fc.source(numbers(60, 40)) @ (fc.constant(numbers(40, 999, dtype="i1")).astype("f4") * numbers(999)),
+        "30KiB",
+    ),
+    "rows of weights kept as integers": (
+        lambda: (
+            (fc.constant(numbers(999, 40, dtype="i1")).astype("f4") * numbers(999, 1)) @ fc.source(numbers(4, 40, 8))
+        ),
+        "140KiB",
+    ),
     "weights of a convolution": (
         lambda: fc.nn.gelu(fc.nn.conv2d(fc.source(numbers(6, 7, 5, 6)), numbers(300, 7, 3, 3), numbers(300))),
         "70KiB",
@@ -167,7 +177,7 @@ def test_what_does_not_fit_in_panels_is_refused_with_the_number() -> None:
 def test_what_is_read_as_a_whole_is_named() -> None:
     weight = fc.constant(numbers(40, 999), name="weight")
     read_twice = (fc.source(numbers(9, 40, 40)) @ weight) * weight
-    with pytest.raises(PlanError, match=r"weight is read as a whole, panels are of factors of matrix products"):
+    with pytest.raises(PlanError, match=r"weight is read as a whole: panels are of factors of products"):
         run_on_gpu(read_twice, device_memory="100KiB")
 
 
