@@ -129,6 +129,14 @@ def test_it_looks_like_the_function() -> None:
     assert "named" in str(named(stream("float32")))
 
 
+def test_options_may_be_given_with_the_function() -> None:
+    def before(x, *, i):
+        return x[i - 1]
+
+    for made in (fc.kernel(before, boundary="edge"), fc.kernel(boundary="edge")(before)):
+        assert made(stream("f8")).resolve(device="numpy", progress=False).tolist() == [1, 1, 2]
+
+
 def test_captured_numbers_are_part_of_the_hash_and_are_those_of_the_call() -> None:
     def make(factor: float) -> fc.Element:
         @fc.kernel
