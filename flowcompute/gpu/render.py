@@ -109,7 +109,8 @@ class _Renderer:
                 self._line(f"{place} = {self._put(array, var)};")
             case ir.For(index, start, stop, step, body, unroll):
                 if unroll:
-                    self._line(f"#pragma unroll {unroll}" if unroll > 1 else "#pragma unroll")
+                    turns = {ir.ROLLED: " 1", 1: ""}.get(unroll, f" {unroll}")
+                    self._line(f"#pragma unroll{turns}")
                 increment = f"{index}++" if step == "1" else f"{index} += {step}"
                 self._nest(f"for (long {index} = {start}; {index} < {stop}; {increment}) {{", body)
             case ir.While(condition, body):

@@ -305,11 +305,15 @@ class Put:
     vector: bool = False
 
 
+ROLLED = -1
+"""Of a loop that is to stay one."""
+
+
 @dataclass(frozen=True, slots=True)
 class For:
     """`for (long index = start; index < stop; index += step)`.
 
-    With `unroll` the compiler is asked to write it out: so many turns, or with 1 all of them.
+    With `unroll` the compiler is asked to write it out: so many turns, with 1 all of them, or with `ROLLED` none.
     """
 
     index: str

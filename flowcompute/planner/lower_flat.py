@@ -234,7 +234,7 @@ class FlatLowering:
     def _vector_blocks(self, scope: Scope, reductions: list[Reduction]) -> None:
         whole, short = scope.inner(), scope.inner()
         blocks = VectorBlocks(whole, reductions, self.lanes)
-        self._store(whole, blocks.block(whole, "base", BLOCK, LANES))
+        self._store(whole, blocks.streamed_block(whole, "base"))
         blocks = VectorBlocks(short, reductions, self.lanes)
         self._store(short, blocks.dynamic_block(short, "base", "(n - base)"))
         scope.add(If(f"base + {BLOCK} <= n", tuple(whole.statements), tuple(short.statements)))

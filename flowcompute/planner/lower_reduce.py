@@ -5,6 +5,7 @@ from __future__ import annotations
 from flowcompute.planner.canonical import BLOCK, LANES, merge_dtype, row_lanes
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
+    ROLLED,
     Array,
     Assign,
     Combine,
@@ -145,6 +146,29 @@ class VectorBlocks:
                 self._at(inner, totals, column, None if there >= self.lanes else str(there))
             scope.add(*inner.statements)
         return totals or [reduction.start(scope, self.lanes) for reduction in self.reductions]
+
+    def streamed_block(self, scope: Scope, base: str) -> list[Parts]:
+        """Reduce a whole block of a long stream, loaded in the order of memory, which processors foresee.
+
+        Going through the tree keeps fewer accumulators, and is faster where the block is in a cache; but its loads
+        jump, which from memory takes half as long again. The loops stay loops, since written out they would be put back
+        into the order of the tree.
+        """
+        if self._only_find():
+            return FirstBest(scope, self.reductions, self.lanes, base).known(BLOCK)
+        groups = LANES // self.lanes
+        self._declare(scope, groups)
+        begin, body = scope.inner(self.lanes), scope.inner(self.lanes)
+        group, step = f"g{next(scope.names)}", f"t{next(scope.names)}"
+        self._keep(begin, [reduction.start(begin, self.lanes) for reduction in self.reductions], group)
+        totals = [self._fetch(body, reduction, group) for reduction in self.reductions]
+        column = body.integer(f"{base} + ({step} * {groups} + {group}) * {self.lanes}")
+        self._at(body, totals, column, None)
+        self._keep(body, totals, group)
+        scope.add(For(group, "0", str(groups), "1", tuple(begin.statements)))
+        each = For(group, "0", str(groups), "1", tuple(body.statements), unroll=ROLLED)
+        scope.add(For(step, "0", str(BLOCK // LANES), "1", (each,), unroll=ROLLED))
+        return self._over_groups(scope, groups)
 
     def dynamic_block(self, scope: Scope, base: str, length: str) -> list[Parts]:
         """Reduce the last, shorter block, whose length is only known when running."""
