@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Literal, TypeVar
 
 from flowcompute.errors import PlanError
+
+T = TypeVar("T")
 
 Tune = bool | Literal["quick", "full"]
 
@@ -74,7 +76,7 @@ class Budget:
         """Whether one more measurement, as long as the longest so far, fits in a share of it."""
         return self.spent_s + self._dearest_s < share * self.limit_s
 
-    def measure(self, work: Callable[[], float]) -> float:
+    def measure(self, work: Callable[[], T]) -> T:
         """What `work` gives; its seconds are spent."""
         began = self._clock()
         try:

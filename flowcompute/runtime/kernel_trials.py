@@ -72,7 +72,7 @@ class KernelTrials:
             if candidate is None:
                 break
             try:
-                if self._is_same(step, candidate):
+                if self._budget.measure(partial(self._is_same, step, candidate)):
                     search.skip(candidate)
                     continue
                 tried = True
