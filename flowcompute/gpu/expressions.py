@@ -323,7 +323,9 @@ class Expressions:
             better = f"({b_name} {sign} {a_name})"
             same = f"({a_name} == {b_name})"
         if is_float(a.dtype):
-            better = f"({better} | (({b_name} != {b_name}) & ({a_name} == {a_name})))"
+            # Not at most as good, which a NaN is neither, unless a NaN was there before.
+            at_most = "<=" if expr.op == "argmax" else ">="
+            better = f"((!({b_name} {at_most} {a_name})) & ({a_name} == {a_name}))"
             same = f"({same} | (({a_name} != {a_name}) & ({b_name} != {b_name})))"
         earlier = f"({k.name} < {i.name})"
         wanted = i.dtype.itemsize if expr.part == 1 else size
