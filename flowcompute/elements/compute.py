@@ -70,7 +70,8 @@ class Compute(Element):
 
         Raises:
             SpecError: if the operation is none that a device computes: a host function, or a selection, window
-                or cut of the stream, which are done on the host.
+                or cut of the stream, which are done on the host. Also, when it is used, if an equal operation is
+                pinned to another device, since both are computed once.
         """
         if not isinstance(device, str) or not device.strip():
             raise SpecError(
@@ -90,7 +91,7 @@ class Compute(Element):
                 hint="pin what computes its operands, or what is computed of it",
             )
         twin = copy.copy(self)
-        twin.freeze_fields(pin=Pin(device.strip(), user_site()))
+        twin.freeze_fields(pin=Pin(device.strip(), user_site(), self if self.pin is None else self.pin.of))
         return twin
 
     @property

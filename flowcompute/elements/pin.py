@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flowcompute.errors import Site
 
@@ -14,7 +14,9 @@ class Pin:
     Attributes:
         device: as `device=` names one.
         site: the user's line.
+        of: the operation as it was before anything was pinned.
     """
 
     device: str
     site: Site | None
+    of: object = field(compare=False, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,7 +88,8 @@ def build_graph(roots: Sequence[Element]) -> Graph:
     """Walk back from the roots and merge equal elements.
 
     Raises:
-        SpecError: when two different elements were given the same name, or a destination has no input.
+        SpecError: when two different elements were given the same name, equal ones are pinned to different devices,
+            or a destination has no input.
     """
     ids: dict[int, int] = {}
     merged: dict[Any, int] = {}
@@ -100,12 +102,36 @@ def build_graph(roots: Sequence[Element]) -> Graph:
         position = merged.setdefault(key, len(found))
         if position == len(found):
             found.append((element, inputs))
-        elif element.name is not None and found[position][0].name is None:
-            found[position] = (element, inputs)
+        else:
+            found[position] = (_either(found[position][0], element), inputs)
         ids[id(element)] = position
     names = _unique_names([element for element, _ in found])
     nodes = tuple(Node(i, names[i], element, inputs) for i, (element, inputs) in enumerate(found))
     return Graph(nodes, tuple(ids[id(root)] for root in roots))
+
+
+def _either(one: Element, other: Element) -> Element:
+    """One of two equal elements, with the name of either and the pin of either.
+
+    Raises:
+        SpecError: if they are pinned to different devices.
+    """
+    pins = [element.pin for element in (one, other) if isinstance(element, Compute) and element.pin is not None]
+    if len({pin.device for pin in pins}) == 2:
+        raise SpecError(
+            "is pinned to two devices, and computed once",
+            element=other.name or other.label,
+            site=pins[1].site,
+            expected="one device for the same operation on the same operands",
+            got=f"on({pins[1].device!r}), and on({pins[0].device!r}) at {pins[0].site}",
+            hint="leave one of them out",
+        )
+    chosen = other if one.name is None and other.name is not None else one
+    if not pins or not isinstance(chosen, Compute) or chosen.pin is not None:
+        return chosen
+    chosen = copy.copy(chosen)
+    chosen.freeze_fields(pin=pins[0])
+    return chosen
 
 
 def _postorder(roots: Sequence[Element]) -> list[Element]:
@@ -133,10 +159,10 @@ def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
     elif isinstance(element, Source):
         return ("source", type(element), element.identity, element.spec)
     elif isinstance(element, Compute) and not isinstance(element, HostFunction | ScanFunction | KernelScan):
+        # Where it is computed is no part of it: a frozen job has the same nodes with other pins, and with none.
         operands = tuple(sorted(inputs)) if element.op.commutes else inputs
-        device = None if element.pin is None else element.pin.device
-        return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec, device)
-    return id(element)
+        return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec)
+    return id(element if not isinstance(element, Compute) or element.pin is None else element.pin.of)
 
 
 def _plain(attrs: dict[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -104,6 +105,20 @@ def test_a_job_with_pins_goes_on_from_its_checkpoint(tmp_path: Path, alone: list
         run_placed(*program(pins), checkpoint=path, on_batch=freeze)
     done = run_placed(*program(pins), checkpoint=path)
     assert [np.asarray(value).tobytes() for value in done.values] == alone
+
+
+def test_a_job_whose_equal_operations_are_pinned_differently_is_thawed(tmp_path: Path) -> None:
+    """Without the pins there are no other nodes than with them."""
+    np.save(tmp_path / "x.npy", DATA)
+    x = fc.open(tmp_path / "x.npy")
+    roots = [fc.cumulative_sum((x * 2).on("numpy"), axis=0).on("cpu"), (x * 2).sum(axis=0)]
+    with pytest.raises(fc.RunError, match="was frozen into"):
+        run_placed(*roots, checkpoint=tmp_path / "kept", on_batch=lambda run: run.freeze())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fc.CheckpointWarning)
+        values = fc.thaw(tmp_path / "kept").run(device="numpy", progress=False).values
+    wanted = fc.resolve(*roots, device="numpy", progress=False)
+    assert [np.asarray(value).tobytes() for value in values] == [value.tobytes() for value in wanted]
 
 
 def test_a_device_without_room_computes_in_slices(alone: list[bytes]) -> None:

@@ -174,5 +174,20 @@ def test_a_pin_makes_another_graph_and_the_same_value() -> None:
     assert plain.hash != pinned.hash
     assert pinned.hash == (X * 2).on(" cpu ").hash
     assert pinned.spec == plain.spec
-    one, two = fc.resolve(plain, pinned, device="cpu")
-    assert one.tobytes() == two.tobytes()
+
+
+def test_what_is_written_twice_is_computed_once_where_either_is_pinned() -> None:
+    made = fc.plan(X * 2, (X * 2).on("numpy"), X + 1, device="cpu")
+    assert regions(made) == {"numpy": ["multiply"], "device": ["add"]}
+    summed = fc.scan(sum_up, X, init=np.zeros(64, np.float32))
+    scans = [node for node in fc.plan(summed, summed.on("cpu").on("numpy"), device="cpu").graph.nodes if node.pin]
+    assert [node.pin.device for node in scans if node.pin] == ["numpy"]
+    assert not regions(fc.plan(summed, summed.on("numpy"), device="cpu"))
+    with pytest.raises(SpecError, match="pinned to two devices") as caught:
+        fc.plan((X * 2).on("cpu"), (X * 2).on("numpy"), device="cpu")
+    assert "on('numpy'), and on('cpu') at " in str(caught.value)
+
+
+@fc.kernel
+def sum_up(total, number):  # type: ignore[no-untyped-def]
+    return total + number
