@@ -9,7 +9,7 @@ from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.pin import Pin
 from flowcompute.errors import PlanError
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.devices import select_devices
+from flowcompute.gpu.devices import select_device, select_devices
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.placed import PlacedBackend, SeatBackend
@@ -44,8 +44,8 @@ def choose_backend(device: Devices, graph: Graph, *, isolate: bool) -> Backend:
     for seat in (*map(OpenCLBackend, devices), *[NumpyBackend()] * ("numpy" in names), *pinned.values()):
         if not any(_is_same(seat, other) for other in seats):
             seats.append(seat)
-    # NumPy computes everything, and so comes last.
-    seats.sort(key=lambda seat: isinstance(seat, NumpyBackend) and device != "numpy")
+    # NumPy computes everything, and so comes last, unless it alone was asked for.
+    seats.sort(key=lambda seat: isinstance(seat, NumpyBackend) and names != ("numpy",))
     if len(seats) == 1:
         return seats[0]
     if isolate:
@@ -85,8 +85,11 @@ def _pinned(element: str, pin: Pin) -> SeatBackend:
     Raises:
         PlanError: naming the element, if there is no such device.
     """
+    reason = f"on({pin.device!r}) names it"
+    if pin.device == "numpy":
+        return NumpyBackend(reason)
     try:
-        return NumpyBackend() if pin.device == "numpy" else OpenCLBackend.select(pin.device, needs_float64=False)
+        return OpenCLBackend(select_device(pin.device, needs_float64=False).because(reason))
     except PlanError as error:
         error.element, error.site = element, pin.site
         raise

@@ -31,6 +31,7 @@ from flowcompute.planner.crossing import Crossing, outputs_of
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
+from flowcompute.planner.memory import staging_shares
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.residency import VECTOR_NUMBERS
 from flowcompute.planner.scan import make_scan
@@ -87,7 +88,7 @@ class OpenCLExecutor(StepExecutor):
 
     def attach(self) -> None:
         """Build the kernels."""
-        self._launcher = open_launcher(self.device, self.plan.config)
+        self._launcher = open_launcher(self.device, self.plan.config, max(1, staging_shares(self.plan.backend)))
         with self._launcher.told():
             for step in self._regions():
                 if step.kernel is not None:

@@ -79,15 +79,20 @@ def _missing(device: Devices) -> str | None:
     return None if sys.executable else "a Python that does not know its own interpreter"
 
 
-def open_launcher(device: Device, config: Config) -> Launcher:
+def open_launcher(device: Device, config: Config, shares: int = 1) -> Launcher:
     """Where the kernels of a plan are launched: in this process, or in a worker of their own.
+
+    Args:
+        device: what computes.
+        config: of the plan.
+        shares: among how many the memory on the host is divided.
 
     Raises:
         DeviceError: if the device or the worker does not start.
     """
     if config.isolate:
         return IsolatedLauncher(device, config)
-    return LocalLauncher(device, config.memory_bytes, config.device_memory_bytes)
+    return LocalLauncher(device, config.memory_bytes // shares, config.device_memory_bytes)
 
 
 class Handle(NamedTuple):

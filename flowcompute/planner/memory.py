@@ -62,6 +62,12 @@ def staging_bytes(budget_bytes: int) -> int:
     return min(MOST_STAGING_BYTES, budget_bytes // _STAGING_SHARE) // pairs * pairs
 
 
+def staging_shares(backend: Backend) -> int:
+    """Among how many the pinned memory for transfers is divided: each device across a bus, and who leads several."""
+    counts = (seat.traits.devices for seat in backend.seats if not seat.traits.host_memory)
+    return sum(count if count == 1 else count + 1 for count in counts)
+
+
 def plan_memory(
     graph: Graph,
     passes: tuple[Pass, ...],
@@ -84,8 +90,8 @@ def plan_memory(
     fixed = [line for one in passes for line in _results(one, config)] + _residents(
         graph, passes, {**folds, **host_folds}, config
     )
-    if not traits.host_memory:
-        fixed.append(("pinned memory for transfers", staging_bytes(config.memory_bytes)))
+    if (shares := staging_shares(backend)) > 0:
+        fixed.append(("pinned memory for transfers", shares * staging_bytes(config.memory_bytes // shares)))
     if config.isolate:
         # On a host device nothing passes through.
         room = traits.memory_bytes if traits.host_memory else _device_room(config, traits)

@@ -29,9 +29,13 @@ from flowcompute.strategy import default_memory_bytes
 
 
 class NumpyBackend(SeatBackend):
-    """Computes with NumPy in host memory."""
+    """Computes with NumPy in host memory.
 
-    def __init__(self) -> None:
+    Args:
+        reason: why it was chosen, in words.
+    """
+
+    def __init__(self, reason: str = 'asked for by device="numpy"') -> None:
         self.traits = Traits(
             name="numpy",
             kind=f"numpy {np.__version__}",
@@ -42,7 +46,7 @@ class NumpyBackend(SeatBackend):
             max_buffer_bytes=2 * default_memory_bytes(),
             local_bytes=0,
             units=1,
-            reason='asked for by device="numpy"',
+            reason=reason,
         )
 
     def source_text(self, kernel: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.gpu.transfers import Transfers
 from flowcompute.planner.placed import PlacedBackend
 from flowcompute.planner.steps import RegionStep
 from flowcompute.reference import NumpyBackend
@@ -136,6 +138,22 @@ def test_a_device_without_room_computes_in_slices(alone: list[bytes]) -> None:
         run = run_placed(*program(pins))
     assert [np.asarray(value).tobytes() for value in run.values] == alone
     assert run.notes
+
+
+def test_the_plan_counts_what_is_pinned_for_all_devices() -> None:
+    two = {"gpu": 0, "gpu:1": 1}
+    x = fc.source(DATA)
+    root = ((x * 2).on("gpu") + 1).on("gpu:1")
+    placed = PlacedBackend([gpu_shaped(), OpenCLBackend(copy.copy(gpu_shaped().device))], two)
+    with (
+        mock.patch("flowcompute.flow.choose_backend", return_value=placed),
+        mock.patch("flowcompute.gpu.memory.Transfers", wraps=Transfers) as made,
+    ):
+        run = fc.run(root, progress=False, memory="1GiB")
+    assert run.value.tobytes() == (DATA * 2 + 1).tobytes()
+    taken = [call.args[1] for call in made.mock_calls if not call[0]]
+    assert len(taken) == 2
+    assert dict(run.plan.memory.items)["pinned memory for transfers"] == sum(taken) > 0
 
 
 def test_a_flow_with_pins() -> None:

@@ -83,6 +83,14 @@ def test_much_work_stays_on_the_best_device() -> None:
     assert regions(fc.plan(y, device="cpu"))["device"] == ["matmul"]
 
 
+def test_the_rest_stays_where_device_says() -> None:
+    for device in ("numpy", ["numpy"]):
+        made = fc.plan((X * 2).on("cpu"), X + 1, device=device)  # type: ignore[arg-type]
+        assert regions(made) == {"device": ["multiply"], "numpy": ["add"]}
+        assert ": on('cpu') names it" in str(made)
+    assert "device at numpy: on('numpy') names it" in str(fc.plan((X * 2).on("numpy"), X + 1, device="cpu"))
+
+
 def test_a_plan_on_one_seat_is_a_plan_of_that_device() -> None:
     y = (X * 2).on("numpy")
     made = fc.plan(y, device="cpu")
