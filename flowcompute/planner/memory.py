@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -29,7 +29,7 @@ from flowcompute.planner.residency import (
     device_budget,
 )
 from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES, with_defaults
-from flowcompute.planner.seat_memory import lines_beside
+from flowcompute.planner.seat_memory import Beside, devices_beside
 from flowcompute.planner.sharing import alignment, why_dependent
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.storage import is_copied
@@ -225,17 +225,21 @@ class _PassSizer:
             room //= 2
         on_device = self._device_edges(depth)
         self._check_device(on_device)
+        beside = devices_beside(self.graph, self.one, self.folds, self.config, self.backend, depth)
+        for device in beside:
+            device.check(self.rooms(1))
         low, high = 1, max(1, self._wanted(edges))
         while low < high:
             middle = (low + high + 1) // 2
             fits = sum(size for _, size in self.lines(edges, middle)) <= room
+            fits = fits and all(device.fits(self.rooms(middle)) for device in beside)
             if fits and self._fits_device(on_device, middle):
                 low = middle
             else:
                 high = middle - 1
-        return self._sized(edges, on_device, self._fewest_uploads(on_device, low), depth)
+        return self._sized(edges, on_device, self._fewest_uploads(on_device, low), beside)
 
-    def _sized(self, edges: list[Edge], on_device: list[Edge], items: int, depth: int) -> _SizedPass:
+    def _sized(self, edges: list[Edge], on_device: list[Edge], items: int, beside: Sequence[Beside]) -> _SizedPass:
         granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
         if self.traits.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None:
             # Where no more than a granule fits, one device does it all.
@@ -249,10 +253,8 @@ class _PassSizer:
             return _SizedPass(sized, self.lines(edges, items))
         kept = self._residency(on_device, items)
         sized = replace(sized, passing=kept.passing, panels=kept.panels, ring=kept.ring)
-        beside = lines_beside(
-            self.graph, self.one, self.folds, self.config, self.backend, depth, lambda edge: edge.line(rooms)
-        )
-        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams, *beside), kept.crossing)
+        others = ((f"{what} on {one.name}", size) for one in beside for what, size in one.lines(rooms))
+        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams, *others), kept.crossing)
 
     # -- on a discrete device -------------------------------------------------------------------
 

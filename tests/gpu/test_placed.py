@@ -140,13 +140,28 @@ def test_a_device_without_room_computes_in_slices(alone: list[bytes]) -> None:
     assert run.notes
 
 
+def two_gpus() -> PlacedBackend:
+    return PlacedBackend([gpu_shaped(), OpenCLBackend(copy.copy(gpu_shaped().device))], {"gpu": 0, "gpu:1": 1})
+
+
+def test_batches_fit_each_device() -> None:
+    x = fc.source(DATA)
+    wide = (x * 2).on("gpu") @ np.ones((24, 512), np.float32)
+    roots = [(x * 2).on("gpu").sum(axis=1), wide.on("gpu:1")]
+    with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
+        made = fc.plan(*roots, device_memory="300KiB")
+        assert 1 < made.batch_items < 300
+        assert made.memory.device_bytes <= 2 * 300 << 10
+        with pytest.raises(fc.PlanError, match="is too small for what is placed there") as caught:
+            fc.plan(*roots, device_memory="40KiB")
+    assert "constant alone takes 49152" in str(caught.value)
+
+
 def test_the_plan_counts_what_is_pinned_for_all_devices() -> None:
-    two = {"gpu": 0, "gpu:1": 1}
     x = fc.source(DATA)
     root = ((x * 2).on("gpu") + 1).on("gpu:1")
-    placed = PlacedBackend([gpu_shaped(), OpenCLBackend(copy.copy(gpu_shaped().device))], two)
     with (
-        mock.patch("flowcompute.flow.choose_backend", return_value=placed),
+        mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()),
         mock.patch("flowcompute.gpu.memory.Transfers", wraps=Transfers) as made,
     ):
         run = fc.run(root, progress=False, memory="1GiB")
