@@ -74,9 +74,11 @@ def read_private(path: str, limit_bytes: int) -> bytes | None:
     """What a file holds, so much of it at most; None where it is missing or could have been written by others."""
     try:
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
-            problem = distrust(os.fstat(file.fileno()), stat.S_IFREG)
+            status = os.fstat(file.fileno())
+            problem = distrust(status, stat.S_IFREG)
             if not problem:
-                return file.read(limit_bytes)
+                # Memory is taken for as many bytes as are asked for, whatever there is.
+                return file.read(min(limit_bytes, status.st_size))
         _LOG.info("%s is not used: it %s", path, problem)
     except FileNotFoundError:
         pass

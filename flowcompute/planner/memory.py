@@ -431,8 +431,10 @@ def _edges(
             edges += [
                 edge(f"{graph.nodes[i].name} (between kernels)", graph.nodes[i].spec.item_bytes, 1) for i in inner
             ]
+            # A batch may cut through two blocks, and what is left of the last one is kept.
+            open_items = 0 if step.kernel is None else 3 * step.kernel.block
             for fold in step.region.folds:
-                edges.append(edge(f"{graph.nodes[fold].name} (blocks)", folds[fold].bytes_of_blocks(), 1))
+                edges.append(edge(f"{graph.nodes[fold].name} (blocks)", folds[fold].bytes_of_blocks(), 1, open_items))
         elif step.node.kind is Kind.VIEW:
             # Also what a destination takes is put together here first.
             if is_copied(graph, step.node.id):

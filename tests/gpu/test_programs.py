@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.cache_folder import cache_folder
+from flowcompute.cache_folder import cache_folder, read_private
 from flowcompute.errors import KernelError
 from flowcompute.gpu import cache, executor, programs
 from flowcompute.gpu._cl import cl
@@ -163,6 +164,17 @@ def test_after_a_long_run_keeping_takes_a_share_of_its_time(monkeypatch: pytest.
     fc.source(np.ones(4, "f4")).sum().resolve(device="cpu")
     assert len(limits) == 1
     assert 0 < limits[0] < 0.05 * (time.monotonic() - began)
+
+
+def test_reading_takes_memory_for_what_there_is(tmp_path: Path) -> None:
+    """And not for the most that there may be, with each program that is read."""
+    (tmp_path / "small").write_bytes(b"1234")
+    tracemalloc.start()
+    try:
+        assert read_private(str(tmp_path / "small"), 1 << 28) == b"1234"
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_damaged_files_are_made_again(device: Device, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import flowcompute as fc
 from flowcompute.elements import Element
+from flowcompute.gpu.fold_blocks import FoldBlocks
 
 ITEM = (32, 32)
 RECORDS = 2048
@@ -102,3 +104,22 @@ def test_what_a_worker_sees_of_operands_depends_on_no_device_of_its_own_memory()
     whole = fc.plan(x, **options).memory.items
     assert ("constant (shared with the worker)", 64 * 64 * 4) in whole
     assert fc.plan(x, **options, device_memory="1KiB").memory.items == whole
+
+
+def test_blocks_that_a_small_batch_cuts_through_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen records of a block of 128 have the accumulators of two blocks all the same."""
+    held, real = [], FoldBlocks.make
+
+    def make(self: FoldBlocks, *arguments: Any) -> None:
+        real(self, *arguments)
+        held.append(sum(array.nbytes for array in self._partials.values()))
+
+    monkeypatch.setattr(FoldBlocks, "make", make)
+    run = fc.run(
+        fc.source(np.ones((64, 4096), np.float32)).var(axis=0),
+        device="cpu",
+        strategy=fc.Strategy(batch_bytes=1 << 16),
+        progress=False,
+    )
+    assert run.plan.batch_items <= 16
+    assert 0 < max(held) <= dict(run.plan.memory.items)["var (blocks) x 1"]
