@@ -19,7 +19,7 @@ from flowcompute.gpu.expressions import Expressions
 from flowcompute.gpu.types import scalar_type
 from flowcompute.gpu.user_functions import call_lines
 from flowcompute.planner.kernel import Argument, CallFunction, Combine, HandingOn, Var
-from flowcompute.planner.kernel_scan import Await, LookBack, Publish, Ticket
+from flowcompute.planner.kernel_scan import Await, LookBack, Publish, Seen, Ticket
 from flowcompute.spec import FLOAT32, FLOAT64
 
 _TAKE = """static inline long fc_take(volatile __global ulong *words, long last) {
@@ -44,6 +44,12 @@ _AWAIT = """static inline ulong fc_await(volatile __global ulong *slot, uint lau
     return bits;
 }
 """
+_SEEN = """static inline int fc_seen(volatile __global ulong *slot, uint launch, ulong *bits) {
+    int known;
+    do known = fc_known(slot[0], slot[1], launch, bits); while (known == 0);
+    return known;
+}
+"""
 
 
 def handed_on(statement: HandingOn, expressions: Expressions) -> list[str]:
@@ -62,6 +68,15 @@ def handed_on(statement: HandingOn, expressions: Expressions) -> list[str]:
             helpers.setdefault("fc_await", _AWAIT)
             known = _number(f"fc_await({_slot(argument, slot)}, (uint)chunk)", var.dtype)
             return [f"const {scalar_type(var.dtype)} {var.name} = {known};"]
+        case Seen(var, kind, argument, slot):
+            helpers.setdefault("fc_known", _KNOWN)
+            helpers.setdefault("fc_seen", _SEEN)
+            bits = f"{var.name}_bits"
+            return [
+                f"ulong {bits};",
+                f"int {kind} = fc_seen({_slot(argument, slot)}, (uint)chunk, &{bits});",
+                f"const {scalar_type(var.dtype)} {var.name} = {_number(bits, var.dtype)};",
+            ]
         case LookBack():
             helpers.setdefault("fc_known", _KNOWN)
             return _look_back(statement, expressions)

@@ -44,6 +44,20 @@ class Await(HandingOn):
 
 
 @dataclass(frozen=True, slots=True)
+class Seen(HandingOn):
+    """Declare what a slot holds once there is anything, and an integer that says what: `ADDS` or `ENDS`."""
+
+    var: Var
+    kind: str
+    argument: Argument
+    slot: str
+
+
+ADDS, ENDS = 1, 2
+"""What a slot may hold: what a tile adds, or what everything up to its end comes to."""
+
+
+@dataclass(frozen=True, slots=True)
 class LookBack(HandingOn):
     """Set `into[column]` to what comes before tile `tile` in each column, by a whole work-group.
 

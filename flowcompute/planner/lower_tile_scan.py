@@ -27,7 +27,7 @@ from flowcompute.planner.kernel import (
     Var,
     While,
 )
-from flowcompute.planner.kernel_scan import Await, Publish, Ticket
+from flowcompute.planner.kernel_scan import ENDS, Publish, Seen, Ticket
 from flowcompute.planner.knob_table import Family, KernelStyle
 from flowcompute.planner.region import Region
 from flowcompute.planner.scan_order import RUN
@@ -193,15 +193,36 @@ class TileScanLowering(TileScan):
         open_run = scope.inner()
         open_run.add(Put("last", "c", self.narrow(open_run, total)))
         scope.add(If("q < ended", (Put("sums", "c", after),), tuple(open_run.statements)))
-        return [For("q", "q0", "q1", "1", (self._each_column(*scope.statements),))]
+        return [For("q", "q0", "q1", "1", (self._each_column(*scope.statements),)), self._hand_on()]
+
+    def _hand_on(self) -> Stmt:
+        """What the tile adds, for later ones: whoever has this one may be taken off its core while it waits."""
+        scope = self._scope(1)
+        adds = scope.let(Item("sums", "c"), self.wide)
+        scope.add(Publish(self.words, f"t * {self.columns} + c", adds, prefix=False))
+        return If("t > 0 && t + 1 < blocks", (self._each_column(*scope.statements),))
+
+    def _before(self, scope: Scope) -> None:
+        """Set `carries` to what comes before the tile: the latest known end, and in order what was added since."""
+        slot = f"back * {self.columns} + c"
+        first, earlier, later = scope.fresh(self.wide, 1), scope.fresh(self.wide, 1), scope.fresh(self.wide, 1)
+        scope.add(SetInteger("back", "t - 1"), Seen(first, "kind", self.words, slot))
+        total = scope.let(Splat(first), self.wide)
+        seen = (Seen(earlier, "other", self.words, slot), Assign(total, Splat(earlier)))
+        step_back = (SetInteger("back", "back - 1", new=False), *seen, SetInteger("kind", "other", new=False))
+        scope.add(While(f"kind != {ENDS}", step_back))
+        added = scope.inner()
+        added.add(Assign(total, Splat(self.combined(added, total, later))))
+        known = If(f"known == {ENDS}", (Assign(total, Splat(later)),), tuple(added.statements))
+        step_on = (SetInteger("back", "back + 1", new=False), Seen(later, "known", self.words, slot), known)
+        scope.add(While("back + 1 < t", step_on), Put("carries", "c", total))
 
     def _carry(self) -> list[Stmt]:
         """What comes before the tile; then what comes before the next one, or the state after the batch."""
         d = self.columns
         old, new = self._scope(1), self._scope(1)
         old.add(Put("carries", "c", old.let(Load(self.state, "c"), self.wide)))
-        before = new.fresh(self.wide, 1)
-        new.add(Await(before, self.words, f"(t - 1) * {d} + c"), Put("carries", "c", before))
+        self._before(new)
         scope = self._scope(1)
         scope.add(If("t == 0", tuple(old.statements), tuple(new.statements)))
         carry = scope.let(Item("carries", "c"), self.wide)

@@ -15,20 +15,20 @@ static inline float16 fc_gather_float32_16(const __global float *p, long stride,
     return vload16(0, all);
 }
 
+static inline void fc_publish(volatile __global ulong *slot, ulong bits, ulong flag) {
+    slot[0] = bits << 32 | flag;
+    slot[1] = (bits & 0xffffffff00000000UL) | flag;
+}
+
 static inline int fc_known(ulong low, ulong high, uint launch, ulong *bits) {
     *bits = low >> 32 | (high & 0xffffffff00000000UL);
     return (uint)low == (uint)high && (uint)low >> 1 == launch ? 1 + ((int)low & 1) : 0;
 }
 
-static inline ulong fc_await(volatile __global ulong *slot, uint launch) {
-    ulong bits;
-    while (fc_known(slot[0], slot[1], launch, &bits) != 2) {}
-    return bits;
-}
-
-static inline void fc_publish(volatile __global ulong *slot, ulong bits, ulong flag) {
-    slot[0] = bits << 32 | flag;
-    slot[1] = (bits & 0xffffffff00000000UL) | flag;
+static inline int fc_seen(volatile __global ulong *slot, uint launch, ulong *bits) {
+    int known;
+    do known = fc_known(slot[0], slot[1], launch, bits); while (known == 0);
+    return known;
 }
 
 static inline void fc_scatter_float32_16(float16 value, __global float *p, long stride, long count) {
@@ -197,68 +197,98 @@ void k0(
                 }
             }
         }
+        if (t > 0 && t + 1 < blocks) {
+            for (long c = 0; c < 1; c++) {
+                double v61 = sums[c];
+                fc_publish(words0 + 2 + 2 * (t * 1 + c), as_ulong(v61), (ulong)chunk << 1 | 0);
+            }
+        }
         for (long c = 0; c < 1; c++) {
             if (t == 0) {
-                double v61 = state0[c];
-                carries[c] = v61;
-            } else {
-                const double v62 = as_double(fc_await(words0 + 2 + 2 * ((t - 1) * 1 + c), (uint)chunk));
+                double v62 = state0[c];
                 carries[c] = v62;
-            }
-            double v63 = carries[c];
-            double v64 = sums[c];
-            double v65 = (v63 + v64);
-            if (t + 1 < blocks) {
-                fc_publish(words0 + 2 + 2 * (t * 1 + c), as_ulong(v65), (ulong)chunk << 1 | 1);
             } else {
-                double v66 = (double)(-0x0.0p+0);
-                double v69 = sums[c];
-                if (hi == 16384) {
-                    state0[0 + c] = v65;
-                    state0[1 + c] = v66;
-                    state0[2 + c] = v66;
-                } else {
-                    state0[0 + c] = v63;
-                    state0[1 + c] = v69;
-                    if (ended < q1) {
-                        float v67 = last[c];
-                        double v68 = convert_double(v67);
-                        state0[2 + c] = v68;
+                long back = t - 1;
+                ulong v63_bits;
+                int kind = fc_seen(words0 + 2 + 2 * (back * 1 + c), (uint)chunk, &v63_bits);
+                const double v63 = as_double(v63_bits);
+                double v66 = v63;
+                while (kind != 2) {
+                    back = back - 1;
+                    ulong v64_bits;
+                    int other = fc_seen(words0 + 2 + 2 * (back * 1 + c), (uint)chunk, &v64_bits);
+                    const double v64 = as_double(v64_bits);
+                    v66 = v64;
+                    kind = other;
+                }
+                while (back + 1 < t) {
+                    back = back + 1;
+                    ulong v65_bits;
+                    int known = fc_seen(words0 + 2 + 2 * (back * 1 + c), (uint)chunk, &v65_bits);
+                    const double v65 = as_double(v65_bits);
+                    if (known == 2) {
+                        v66 = v65;
                     } else {
-                        state0[2 + c] = v66;
+                        double v67 = (v66 + v65);
+                        v66 = v67;
+                    }
+                }
+                carries[c] = v66;
+            }
+            double v68 = carries[c];
+            double v69 = sums[c];
+            double v70 = (v68 + v69);
+            if (t + 1 < blocks) {
+                fc_publish(words0 + 2 + 2 * (t * 1 + c), as_ulong(v70), (ulong)chunk << 1 | 1);
+            } else {
+                double v71 = (double)(-0x0.0p+0);
+                double v74 = sums[c];
+                if (hi == 16384) {
+                    state0[0 + c] = v70;
+                    state0[1 + c] = v71;
+                    state0[2 + c] = v71;
+                } else {
+                    state0[0 + c] = v68;
+                    state0[1 + c] = v74;
+                    if (ended < q1) {
+                        float v72 = last[c];
+                        double v73 = convert_double(v72);
+                        state0[2 + c] = v73;
+                    } else {
+                        state0[2 + c] = v71;
                     }
                 }
             }
         }
         for (long q = q0; q < q1; q++) {
-            double v70 = totals[q];
-            double v71 = carries[0];
+            double v75 = totals[q];
+            double v76 = carries[0];
             long p = max(q * 64, lo) * 1;
             while (p + 16 <= min(q * 64 + 64, hi) * 1) {
-                float16 v72 = *(fc_loose_float32_16 *)(stage + p);
-                double16 v73 = convert_double16(v72);
-                double16 v74 = (double16)(v70);
-                double16 v75 = (v74 + v73);
-                double16 v76 = (double16)(v71);
-                double16 v77 = (v76 + v75);
-                float16 v78 = convert_float16(v77);
-                float16 v79 = (float16)(0x1.0000000000000p+0f);
-                float16 v80 = (v78 + v79);
-                *(__global fc_loose_float32_16 *)(out0 + (base + p)) = (v80 == v80 ? v80 : (float16)(as_float(0x7fc00000U)));
+                float16 v77 = *(fc_loose_float32_16 *)(stage + p);
+                double16 v78 = convert_double16(v77);
+                double16 v79 = (double16)(v75);
+                double16 v80 = (v79 + v78);
+                double16 v81 = (double16)(v76);
+                double16 v82 = (v81 + v80);
+                float16 v83 = convert_float16(v82);
+                float16 v84 = (float16)(0x1.0000000000000p+0f);
+                float16 v85 = (v83 + v84);
+                *(__global fc_loose_float32_16 *)(out0 + (base + p)) = (v85 == v85 ? v85 : (float16)(as_float(0x7fc00000U)));
                 p = p + 16;
             }
             if (p < min(q * 64 + 64, hi) * 1) {
                 long left = min(q * 64 + 64, hi) * 1 - p;
-                float16 v81 = *(fc_loose_float32_16 *)(stage + p);
-                double16 v82 = convert_double16(v81);
-                double16 v83 = (double16)(v70);
-                double16 v84 = (v83 + v82);
-                double16 v85 = (double16)(v71);
-                double16 v86 = (v85 + v84);
-                float16 v87 = convert_float16(v86);
-                float16 v88 = (float16)(0x1.0000000000000p+0f);
-                float16 v89 = (v87 + v88);
-                fc_scatter_float32_16((v89 == v89 ? v89 : (float16)(as_float(0x7fc00000U))), out0 + (base + p), 1, left);
+                float16 v86 = *(fc_loose_float32_16 *)(stage + p);
+                double16 v87 = convert_double16(v86);
+                double16 v88 = (double16)(v75);
+                double16 v89 = (v88 + v87);
+                double16 v90 = (double16)(v76);
+                double16 v91 = (v90 + v89);
+                float16 v92 = convert_float16(v91);
+                float16 v93 = (float16)(0x1.0000000000000p+0f);
+                float16 v94 = (v92 + v93);
+                fc_scatter_float32_16((v94 == v94 ? v94 : (float16)(as_float(0x7fc00000U))), out0 + (base + p), 1, left);
             }
         }
         t = fc_take(words0, blocks + gsize - 1);
