@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import candidates
+from flowcompute.planner.rooflines import limits_of
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.work import work_of
-from flowcompute.strategy import Limits, Roofline, load_limits
+from flowcompute.strategy import Limits, Roofline
 from flowcompute.strategy.roofline import scaled
 
 if TYPE_CHECKING:
@@ -18,16 +19,17 @@ if TYPE_CHECKING:
 def explain_strategy(plan: Plan) -> str:
     """The knobs of the run and of each kernel, with what was tried of each and what came of it."""
     origin = {"defaults": "defaults", "stored": "stored by an earlier run", "tuned": "found by this run"}
-    limits = load_limits(plan.backend.traits.kind)
+    limits = limits_of(plan)
     lines = [f"strategy on {plan.backend.traits.name}: {origin[plan.tuning.origin]}"]
     lines.append(f"run: batch of {plan.batch_items} records, depth {plan.depth}, {_origin_of_run(plan)}")
     lines += _tried(plan, "run")
     for step in plan.steps:
         if isinstance(step, RegionStep) and step.kernel is not None:
-            lines += _kernel(plan, step, step.kernel, limits)
+            lines += _kernel(plan, step, step.kernel, limits[step.seat])
     lines += [str(reason) for reason in plan.reasons if reason.kind == "knob"]
-    if limits is None and plan.kernels:
-        lines.append(f"what {plan.backend.traits.name} can do was not measured: flowcompute devices --measure")
+    used = {step.seat for step in plan.steps if isinstance(step, RegionStep) and step.kernel is not None}
+    for name in dict.fromkeys(plan.backend.seats[i].traits.name for i in sorted(used) if limits[i] is None):
+        lines.append(f"what {name} can do was not measured: flowcompute devices --measure")
     lines += plan.tuning.notes
     return "\n".join(lines)
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from flowcompute.metrics import NodeMetrics
-from flowcompute.planner.plan import Plan
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.work import work_of
-from flowcompute.strategy.roofline import Limits, Roofline
+from flowcompute.strategy.roofline import Limits, Roofline, load_limits
+
+if TYPE_CHECKING:
+    from flowcompute.planner.plan import Plan
 
 
-def rooflines(plan: Plan, rows: Mapping[str, NodeMetrics], limits: Limits | None) -> tuple[Roofline, ...]:
+def limits_of(plan: Plan) -> tuple[Limits | None, ...]:
+    """What was measured on each of a plan's devices."""
+    return tuple(load_limits(seat.traits.kind) for seat in plan.backend.seats)
+
+
+def rooflines(plan: Plan, rows: Mapping[str, NodeMetrics], limits: Sequence[Limits | None]) -> tuple[Roofline, ...]:
     """A roofline for each region that has worked on batches, in the order of the plan.
 
     Args:
         plan: what ran.
         rows: what its stages did, by name.
-        limits: of its device.
+        limits: of each of its devices; see `limits_of`.
     """
     found = {}
     for step in (step for one in plan.passes for step in one.steps if isinstance(step, RegionStep)):
@@ -28,5 +36,5 @@ def rooflines(plan: Plan, rows: Mapping[str, NodeMetrics], limits: Limits | None
         seconds = row.device_s or row.busy_s
         bytes_ = float(row.bytes_in + row.bytes_out)
         done = Roofline(step.name, bytes_, work.operations * row.items, work.unit, seconds)
-        found[step.name] = done.under(limits)
+        found[step.name] = done.under(limits[step.seat])
     return tuple(found.values())

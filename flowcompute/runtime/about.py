@@ -9,8 +9,8 @@ from typing import Any
 from flowcompute.metrics import NodeMetrics
 from flowcompute.planner.explain import plan_svg
 from flowcompute.planner.plan import Plan
-from flowcompute.planner.rooflines import rooflines
-from flowcompute.strategy import Strategy, Tuning, load_limits
+from flowcompute.planner.rooflines import limits_of, rooflines
+from flowcompute.strategy import Strategy, Tuning
 
 
 def about(plan: Plan, rows: Mapping[str, NodeMetrics], strategy: Strategy, tuning: Tuning) -> dict[str, Any]:
@@ -23,12 +23,14 @@ def about(plan: Plan, rows: Mapping[str, NodeMetrics], strategy: Strategy, tunin
         tuning: how they were found.
     """
     whole = sum(row.busy_s for row in rows.values())
-    limits = load_limits(plan.backend.traits.kind)
+    limits = limits_of(plan)
+    # There is one figure, of one device.
+    known = limits[0] if len(limits) == 1 else None
     shares = {name: row.busy_s / whole for name, row in rows.items()} if whole else {}
     return {
         "svg": plan_svg(plan, shares),
         "device": plan.backend.traits.name,
         "strategy": str(strategy),
         "tuning": replace(tuning, rooflines=rooflines(plan, rows, limits)).plain(),
-        "limits": None if limits is None else limits.plain(),
+        "limits": None if known is None else known.plain(),
     }

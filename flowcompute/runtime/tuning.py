@@ -21,7 +21,7 @@ from flowcompute.metrics import NodeMetrics
 from flowcompute.planner.chosen import batch_sizes, complete_strategy
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
-from flowcompute.planner.rooflines import rooflines
+from flowcompute.planner.rooflines import limits_of, rooflines
 from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES
 from flowcompute.planner.stored import job_key, keep
 from flowcompute.runtime.budget import Budget, Clock, Tune
@@ -101,16 +101,15 @@ class Tuner:
         tuning = replace(self._tuning(run), rooflines=rooflines(self._plan, rows or rehearsed, self._limits(cancelled)))
         return found, self._keep(found, tuning, cancelled)
 
-    def _limits(self, cancelled: Callable[[], bool]) -> Limits | None:
-        """What the device can do at most; measured where that was never done, and there is time and room for it."""
-        backend = self._plan.backend
-        known = load_limits(backend.traits.kind)
-        if known is not None or self._tune is True or cancelled():
-            return known
-        limits = backend.measure(self._plan.config.memory_bytes)
-        if limits is not None:
-            save_limits(backend.traits.kind, limits)
-        return limits
+    def _limits(self, cancelled: Callable[[], bool]) -> tuple[Limits | None, ...]:
+        """What each device can do at most; measured where that was never done, and there is time and room for it."""
+        for seat in self._plan.backend.seats:
+            if load_limits(seat.traits.kind) is not None or self._tune is True or cancelled():
+                continue
+            limits = seat.measure(self._plan.config.memory_bytes)
+            if limits is not None:
+                save_limits(seat.traits.kind, limits)
+        return limits_of(self._plan)
 
     # -- knobs of kernels ---------------------------------------------------------------------------------
 

@@ -10,10 +10,10 @@ from flowcompute.metrics import Checkpoints, Metrics, Progress, Skipped
 from flowcompute.observe.observers import Observers
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.policies import policies
-from flowcompute.planner.rooflines import rooflines
+from flowcompute.planner.rooflines import limits_of, rooflines
 from flowcompute.runtime.chosen import Chosen
 from flowcompute.runtime.record import RunRecord
-from flowcompute.strategy import Strategy, Tuning, load_limits
+from flowcompute.strategy import Strategy, Tuning
 
 
 class Watched(ABC):
@@ -55,7 +55,7 @@ class Watched(ABC):
     def tuning(self) -> Tuning:
         """What was tried to find the strategy, what came of it, and how near regions came to what the device can do."""
         self._check_usable("ask a run for its trials")
-        done = rooflines(self.plan, self._record.metrics({}), load_limits(self.plan.backend.traits.kind))
+        done = rooflines(self.plan, self._record.metrics({}), limits_of(self.plan))
         return replace(self._chosen.tuning, rooflines=done)
 
     @property

@@ -96,7 +96,7 @@ def test_a_roofline_says_what_holds_a_region_up_and_by_how_much():
     plan = fc.plan(stream(8) * 2.5, fc.exp(fc.exp(fc.exp(stream(8)))), device="numpy")
     names = [step.name for step in plan.steps]
     rows = {names[0]: row(names[0], 1000, 128e-6, 1.0), names[1]: row(names[1], 1000, 0.0, 96e-6)}
-    first, second = rooflines(plan, rows, LIMITS)
+    first, second = rooflines(plan, rows, [LIMITS])
     assert (first.bytes, first.operations, first.bound) == (64_000, 8_000, "memory")
     assert first.share == pytest.approx(0.5)
     # Nobody timed the second on a device.
@@ -106,8 +106,8 @@ def test_a_roofline_says_what_holds_a_region_up_and_by_how_much():
     slow = second.under(Limits(1e9, {"float32": 1e9}, 7))
     assert (slow.bound, slow.share) == ("arithmetic", pytest.approx(5.0))
     assert "500 MB/s, 62.5 Mop/s, 0.125 operations a byte (float32), 50% of what memory allows" in str(first)
-    assert "allows" not in str(rooflines(plan, rows, None)[0])
-    assert rooflines(plan, {}, LIMITS) == ()
+    assert "allows" not in str(rooflines(plan, rows, [None])[0])
+    assert rooflines(plan, {}, [LIMITS]) == ()
 
 
 def test_what_was_never_measured_has_no_limit():
@@ -146,6 +146,9 @@ def test_limits_are_measured_once_kept_and_explained(small, capsys):
     assert set(limits.operations_per_s) == {"float32", "float64", "integer"}
     assert str(limits) in capsys.readouterr().out.replace("\n", " ").replace("  ", " ")
     assert f"{8:,} operations (float32): at most " in plan.explain()
+    beside = fc.plan((stream(8) * 2).on("numpy"), stream(8) * 2.5, device="cpu").explain()
+    assert "at most " in beside
+    assert "was not measured" not in beside
     run = fc.run(stream(8) * 2.5, device="cpu", progress=False)
     (one,) = run.tuning.rooflines
     assert (one.region, one.bytes, one.operations) == ("multiply", 6 * 64, 48)
