@@ -213,7 +213,7 @@ class StepExecutor(Executor):
         Raises:
             DeviceFullError: if that was the smallest slice, and the second time.
         """
-        name, items = self.plan.backend.traits.name, records[1] - records[0]
+        name, items = self.plan.device_of(error.element), records[1] - records[0]
         most = self._most.get(clock.id, clock.batch_items)
         less, then = most, "nothing beside them from there on"
         if again or clock.granule < items == most:

@@ -236,6 +236,13 @@ class Plan:
         """All steps of all passes, in the order in which they run."""
         return tuple(step for one in self.passes for step in (*one.before, *one.steps, *one.after))
 
+    def device_of(self, element: str | None) -> str:
+        """The name of the device that computes an element; that of all of them where no kernel does."""
+        regions = [step for step in self.steps if isinstance(step, RegionStep)]
+        mine = (one for one in regions if element in (one.name, *(self.graph.nodes[i].name for i in one.region.nodes)))
+        step = next(mine, None)
+        return (self.backend if step is None else self.backend.seats[step.seat]).traits.name
+
     @property
     def aliases(self) -> dict[str, str]:
         """The name of the region for each element inside of one."""

@@ -138,6 +138,7 @@ def test_a_device_without_room_computes_in_slices(alone: list[bytes]) -> None:
         run = run_placed(*program(pins))
     assert [np.asarray(value).tobytes() for value in run.values] == alone
     assert run.notes
+    assert all(note.startswith(f"no room on {gpu_shaped().traits.name} for ") for note in run.notes)
 
 
 def two_gpus() -> PlacedBackend:
