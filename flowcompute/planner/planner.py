@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from flowcompute.elements import Destination, Source
 from flowcompute.elements.op import Kind
@@ -25,7 +25,7 @@ from flowcompute.planner.reason import Reason
 from flowcompute.planner.shaping import Shaping
 from flowcompute.planner.sharing import why_alone
 from flowcompute.planner.stepping import RESIDENT, StepMaker
-from flowcompute.planner.steps import RegionStep, Step
+from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.scratch import Scratch
 from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.spool import SpoolSink
@@ -70,7 +70,7 @@ def make_plan(
     scratches = _scratches(graph, readings)
     passes = tuple(_pass(maker, levels, readings, scratches, index) for index in range(len(readings)))
     reasons += [Reason("device", seat.traits.name, seat.traits.reason) for seat in backend.seats]
-    reasons += placed
+    reasons += _not_on_host(placed, graph, passes)
     kernels = [kernel for one in passes for kernel in one.kernels]
     sources = [source.element for one in passes for source in one.sources]
     reasons += not_applied(strategy, kernels, sources, backend.traits)
@@ -92,6 +92,18 @@ def make_plan(
         asked=asked or graph,
         shaping=shaping or Shaping(backend.traits.float64, fused=backend.traits.code_shape != "numpy"),
     )
+
+
+def _not_on_host(placed: Sequence[Reason], graph: Graph, passes: tuple[Pass, ...]) -> Iterator[Reason]:
+    """Where operations are computed, but for those that no device computes: why not is another reason."""
+    steps = (step for one in passes for step in (*one.before, *one.steps, *one.after))
+    on_host = {step.name for step in steps if isinstance(step, NodeStep)}
+    pinned = {node.name for node in graph.nodes if node.pin is not None}
+    for reason in placed:
+        if reason.element not in on_host:
+            yield reason
+        elif reason.element in pinned:
+            yield Reason("device", reason.element, "on the host, wherever it is pinned")
 
 
 def _computed_alone(passes: tuple[Pass, ...], config: Config, backend: Backend) -> Iterator[Reason]:

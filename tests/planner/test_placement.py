@@ -119,6 +119,15 @@ def test_what_the_first_cannot_compute_goes_to_the_next() -> None:
     assert "device at sum: on numpy: it is float64, which single does not have" in str(made)
 
 
+def test_what_the_host_computes_is_not_said_to_be_on_a_device() -> None:
+    made = str(fc.plan(fc.quantile(X[:, 0], 0.5).on("numpy"), X + 1, device="cpu"))
+    assert "device at quantile: on the host, wherever it is pinned" in made
+    assert "pinned by on(" not in made
+    scanned = fc.cumulative_sum(fc.source(np.ones((10, 2))), axis=0)
+    single = str(planned_on([without_float64(), NumpyBackend()], scanned.on("numpy") * 2, X * 2))
+    assert "device at cumulative_sum: on the host" in single
+
+
 def test_what_none_can_compute_is_refused() -> None:
     exact = fc.source(np.arange(100.0)).sum()
     with pytest.raises(PlanError, match="is float64, which single does not have") as caught:
