@@ -26,6 +26,8 @@ from flowcompute.runtime.starting import start
 from flowcompute.strategy import Config
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
+pytestmark = pytest.mark.compiles
+
 DTYPES = [np.dtype(name) for name in ("f4", "f8", "i4", "i1", "?", "f2")] + [np.dtype(ml_dtypes.bfloat16)]
 ODD = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40]
 RECORDS = 16 * 5 + 7
