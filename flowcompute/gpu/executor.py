@@ -27,7 +27,7 @@ from flowcompute.gpu.passing import PassingOperands
 from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
 from flowcompute.planner.backend import KernelTuner
 from flowcompute.planner.clockwork import Made
-from flowcompute.planner.crossing import Crossing, outputs_of
+from flowcompute.planner.crossing import Crossing, stored_by
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
@@ -203,7 +203,7 @@ class OpenCLExecutor(StepExecutor):
 
     def forget_results(self) -> None:
         """What an earlier call made of the folds of a flow is made anew."""
-        computed = {*self.folds, *(i for step in self.one_pass.after for i in outputs_of(step))}
+        computed = {*self.folds, *(i for step in self.one_pass.after for i in stored_by(step))}
         if self._memory is not None:
             self._memory.forget(computed.union(("cyclic", i) for i in computed))
         for i in computed:

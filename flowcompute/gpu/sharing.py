@@ -13,6 +13,7 @@ from flowcompute.batch import Batch
 from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.planner.backend import close_all
 from flowcompute.planner.clockwork import Made
 from flowcompute.planner.executor import Pushes
 from flowcompute.planner.plan import Clock, Plan
@@ -195,12 +196,7 @@ class SharedExecutor(OpenCLExecutor):
 
     def close(self) -> None:
         """See `OpenCLExecutor.close`; all devices are told, also where one fails."""
-        failures: list[Exception] = []
-        for share in self._shares:
-            try:
-                share.close()
-            except Exception as failure:  # noqa: BLE001 - all are closed, then the first failure is told
-                failures.append(failure)
-        super().close()
-        if failures:
-            raise failures[0]
+        try:
+            close_all(self._shares)
+        finally:
+            super().close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -196,6 +196,18 @@ class Executor(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release every buffer; harmless when called twice."""
+
+
+def close_all(executors: Iterable[Executor]) -> None:
+    """Close executors, also where one of them fails; then the first failure is told."""
+    failures: list[Exception] = []
+    for one in executors:
+        try:
+            one.close()
+        except Exception as failure:  # noqa: BLE001 - all are closed, then the first failure is told
+            failures.append(failure)
+    if failures:
+        raise failures[0]
 
 
 class Backend(ABC):

@@ -43,12 +43,12 @@ class Crossing:
             if clock.is_root:
                 read = (value for kernel in kernels_of(clock.steps) for value in read_as_they_are(kernel))
                 ahead |= {stage.value for stage in clock.sources}.intersection(read)
-                late |= {i for step in clock.steps for i in outputs_of(step) if isinstance(step, RegionStep)}
+                late |= {i for step in clock.steps for i in stored_by(step) if isinstance(step, RegionStep)}
         return cls(overlap, frozenset(taken | needed), frozenset(ahead), frozenset(late & taken - needed))
 
 
-def outputs_of(step: Step) -> tuple[int, ...]:
-    """The values that a step makes."""
+def stored_by(step: Step) -> tuple[int, ...]:
+    """The values that a step stores; folds are given at the end of their pass."""
     return step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
 
 
@@ -60,7 +60,7 @@ def _needed(one_pass: Pass, seat: int) -> set[int]:
             needed.update(step.node.inputs)
         elif step.seat != seat:
             needed.update(step.region.inputs)
-    return needed | {i for step in one_pass.before for i in outputs_of(step)}
+    return needed | {i for step in one_pass.before for i in stored_by(step)}
 
 
 def device_edges(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.batch import Batch
-from flowcompute.planner.backend import Backend, Executor, Traits
+from flowcompute.planner.backend import Backend, Executor, Traits, close_all
 from flowcompute.planner.clockwork import Made
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.plan import Clock, Plan
@@ -164,12 +164,7 @@ class PlacedExecutor(StepExecutor):
 
     def close(self) -> None:
         """Close all parts, also where one fails."""
-        failures: list[Exception] = []
-        for part in self._parts:
-            try:
-                part.close()
-            except Exception as failure:  # noqa: BLE001 - all are closed, then the first failure is told
-                failures.append(failure)
-        super().close()
-        if failures:
-            raise failures[0]
+        try:
+            close_all(self._parts)
+        finally:
+            super().close()
