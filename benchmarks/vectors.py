@@ -28,7 +28,7 @@ class Queued(Resident):
         super().__init__(job, array, device)
         self.launches = launches
         kernel, values, groups = self.call
-        self.compiled = self.executor._kernels[kernel.name]
+        self.compiled = self.executor._compiled(kernel)
         self.compiled.set_args(*values)
         self.sizes = (groups * kernel.work_group,), (kernel.work_group,)
 
