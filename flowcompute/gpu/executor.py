@@ -66,7 +66,6 @@ class OpenCLExecutor(StepExecutor):
         self._memory: Memory | None = None
         self._launcher: Launcher | None = None
         self._written: list[Any] = []
-        self._opened_s = 0.0
         self._blocks = FoldBlocks(plan.folds)
         self._padded: dict[int, np.ndarray] = {}
         self._scalars: dict[int, Any] = {}
@@ -76,7 +75,7 @@ class OpenCLExecutor(StepExecutor):
             self.in_flight = plan.depth
         self._arriving: dict[int, dict[int, np.ndarray]] = {}
         self._leaving: dict[int, np.ndarray] | None = None
-        self._slot = 0
+        self._opened_s, self._slot = 0.0, 0
         self._passing: PassingOperands | None = None
 
     def _regions(self) -> Iterator[RegionStep]:
@@ -145,8 +144,22 @@ class OpenCLExecutor(StepExecutor):
             self._arriving.pop(batch.seq)
             self._memory.drop(self._slot)
             self._leaving = None
-        if self._leaving is not None:
-            self._memory.begin(self._slot)
+        if self._leaving is not None and not self._has_arrived(batch):
+            self._leaving = None
+
+    def _has_arrived(self, batch: Batch) -> bool:
+        """Wait for what is uploaded of a batch; False where there was no room for it after all."""
+        assert self._memory is not None
+        try:
+            for i in self._crossing.ahead:
+                with self._told_of(i):
+                    self._memory.arrive(i, self._slot)
+        except DeviceFullError:
+            self._arriving.pop(batch.seq)
+            self._memory.drop(self._slot)
+            return False
+        self._memory.begin(self._slot)
+        return True
 
     def let_go(self) -> None:
         """What follows belongs to no batch that was uploaded."""

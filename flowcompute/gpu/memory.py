@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,13 +28,26 @@ class Memory(ABC):
         """Values of a coming batch are about to be uploaded into a slot."""
 
     def upload(self, key: Hashable, array: np.ndarray, slot: int) -> None:  # noqa: B027 - as above
-        """Bring a value of a coming batch to the device, into a buffer of a slot; complete on return."""
+        """Begin to bring a value of a coming batch to the device, into a buffer of a slot.
+
+        The array is to stay as it is until `arrive` has come back, or the slot was dropped.
+        """
+
+    def arrive(self, key: Hashable, slot: int) -> None:  # noqa: B027 - as above
+        """Wait until a value of a slot has been uploaded."""
 
     def begin(self, slot: int) -> None:  # noqa: B027 - as above
         """Work on the batch that was uploaded into a slot."""
 
-    def prefetch(self, key: Hashable, array: np.ndarray) -> None:  # noqa: B027 - as above
-        """`input` will be asked for this; it may be uploaded while kernels work."""
+    def prefetch(self, key: Hashable, array: np.ndarray, pinned: np.ndarray | None = None) -> None:  # noqa: B027 - as above
+        """`input` will be asked for this; it may be uploaded while kernels work.
+
+        Args:
+            pinned: C-contiguous memory that will be uploaded soon and often, with what lies in it; see `pin`.
+        """
+
+    def pin(self, array: np.ndarray) -> None:  # noqa: B027 - as above
+        """A C-contiguous array of which parts will be uploaded several times, or all of it, until the end."""
 
     @abstractmethod
     def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
@@ -146,6 +160,9 @@ class DeviceMemory(Memory):
         self._current: dict[Hashable, cl.Buffer] = {}
         self._slots: dict[int, dict[Hashable, cl.Buffer]] = {}
         self._uploaded: dict[int, dict[Hashable, cl.Buffer]] = {}
+        self._arriving: dict[int, dict[Hashable, cl.Event]] = {}
+        self._pinned: dict[tuple[int, int], np.ndarray] = {}
+        self._pinning = threading.Lock()
         self._slot = 0
         self._coming: dict[Hashable, tuple[np.ndarray, Future[None]]] = {}
         self._prefetcher: ThreadPoolExecutor | None = None
@@ -165,21 +182,38 @@ class DeviceMemory(Memory):
         self._uploaded[slot] = {}
 
     def upload(self, key: Hashable, array: np.ndarray, slot: int) -> None:
-        """Copy a value to the device on a queue of its own."""
+        """Copy a value to the device on a queue of its own, while the next one is made ready."""
         buffer = self._buffer(key, array.nbytes, slot)
-        self._transfers.upload(array, buffer, self._device.upload_queue)
-        self._device.upload_queue.finish()
+        event = self._transfers.upload(array, buffer, self._device.upload_queue, lasting=True)
+        if event is not None:
+            self._arriving.setdefault(slot, {})[key] = event
         self._uploaded[slot][key] = buffer
 
-    def prefetch(self, key: Hashable, array: np.ndarray) -> None:
-        """Upload in a thread of its own."""
+    def arrive(self, key: Hashable, slot: int) -> None:
+        """Wait for its copy."""
+        event = self._arriving.get(slot, {}).pop(key, None)
+        if event is not None:
+            event.wait()
+
+    def pin(self, array: np.ndarray) -> None:
+        """Where it lies."""
+        place = array.ctypes.data, array.nbytes
+        with self._pinning:
+            if place not in self._pinned and self._device.pinned.pin(array):
+                self._pinned[place] = array
+
+    def prefetch(self, key: Hashable, array: np.ndarray, pinned: np.ndarray | None = None) -> None:
+        """Upload in a thread of its own, which pins while the device reads."""
         if self._prefetcher is None:
             self._prefetcher = ThreadPoolExecutor(1, thread_name_prefix="flowcompute-prefetch")
         buffer = self._buffer(key, array.nbytes)
 
         def upload() -> None:
-            self._transfers.upload(array, buffer, self._device.upload_queue)
-            self._device.upload_queue.finish()
+            event = self._transfers.upload(array, buffer, self._device.upload_queue, lasting=True)
+            if pinned is not None:
+                self.pin(pinned)
+            if event is not None:
+                event.wait()
 
         self._coming[key] = (array, self._prefetcher.submit(upload))
 
@@ -235,6 +269,9 @@ class DeviceMemory(Memory):
     def drop(self, slot: int) -> None:
         """Give the buffers of a slot back to the device."""
         self._uploaded.pop(slot, None)
+        if self._arriving.pop(slot, None):
+            # Buffers are not given to anybody else while copies write to them.
+            self._device.upload_queue.finish()
         for buffer in self._slots.pop(slot, {}).values():
             self._arena.give(buffer)
         self._arena.release_waiting()
@@ -263,7 +300,12 @@ class DeviceMemory(Memory):
             self._prefetcher.shutdown(wait=True)
         self._prefetcher = None
         self._coming.clear()
+        if any(self._arriving.values()):
+            self._device.upload_queue.finish()
+        self._arriving.clear()
         self._transfers.close()
+        while self._pinned:
+            self._device.pinned.unpin(self._pinned.popitem()[1])
         self._arena.close()
         self._buffers.clear()
         self._slots.clear()

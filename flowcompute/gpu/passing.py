@@ -65,6 +65,11 @@ class PassingOperands:
             self._seen[part] = self._panels[value].seen(whole, panel)
         return self._seen[part]
 
+    def _memory_of(self, part: Part) -> np.ndarray:
+        """Contiguous memory in which the numbers of a part lie."""
+        numbers = self._numbers(part)
+        return numbers if numbers.flags.c_contiguous else self._wholes[part[0]]
+
     def buffer(self, value: int, launch: int) -> Any:
         """A buffer with what a launch reads of an operand.
 
@@ -78,12 +83,15 @@ class PassingOperands:
             self._next = self._order.index(part)
         self._next = (self._next + 1) % len(self._order)
         self._turn += 1
+        self._memory.pin(self._memory_of(part))
         return self._memory.input(self._key(self._turn), self._numbers(part), fresh=True)
 
     def prefetch(self) -> None:
         """Let the part that is needed next come while a kernel works, which has been given all that it reads."""
         if self._ahead <= self._turn:
-            self._memory.prefetch(self._key(self._turn + 1), self._numbers(self._order[self._next]))
+            following = self._order[(self._next + 1) % len(self._order)]
+            numbers, pinned = self._numbers(self._order[self._next]), self._memory_of(following)
+            self._memory.prefetch(self._key(self._turn + 1), numbers, pinned)
             self._ahead = self._turn + 1
 
     def _key(self, turn: int) -> tuple[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections import defaultdict
 from typing import Any
@@ -11,8 +12,8 @@ import numpy as np
 from flowcompute.errors import RunError
 from flowcompute.gpu._cl import cl
 
-KEPT_BYTES = 256 << 20
-"""What stays pinned for the next run, at most: pinning takes longer than filling."""
+KEPT_BYTES = 512 << 20
+"""What stays pinned for the next run, at most: pinning takes some ten times as long as filling."""
 
 
 class PinnedMemory:
@@ -33,6 +34,7 @@ class PinnedMemory:
         self._lock = threading.Lock()
         self._free: dict[int, list[np.ndarray]] = defaultdict(list)
         self._lent: dict[int, np.ndarray] = {}
+        self._in_place: dict[tuple[int, int], tuple[cl.Buffer, int]] = {}
         self.lent_bytes = 0
         self.free_bytes = 0
 
@@ -62,11 +64,40 @@ class PinnedMemory:
                 self._free[array.nbytes].append(array)
                 self.free_bytes += array.nbytes
 
+    def pin(self, array: np.ndarray) -> bool:
+        """Pin an array where it lies, until `unpin` was called as often; False where that is not possible.
+
+        Args:
+            array: C-contiguous; it may be read and changed as before.
+        """
+        # The memory of mapped files is pinned by no driver, and some do not say so.
+        if not array.nbytes or _is_mapped(array):
+            return False
+        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR
+        place = _place(array)
+        with self._lock:
+            buffer, count = self._in_place.get(place, (None, 0))
+            try:
+                self._in_place[place] = buffer or cl.Buffer(self._context, flags, hostbuf=array), count + 1
+            except cl.Error:
+                # What is not pinned is copied to what is.
+                return False
+        return True
+
+    def unpin(self, array: np.ndarray) -> None:
+        """Let go of what `pin` has pinned; nobody reads it any more."""
+        with self._lock:
+            buffer, count = self._in_place.pop(_place(array))
+            if count > 1:
+                self._in_place[_place(array)] = buffer, count - 1
+
     def holds(self, array: np.ndarray) -> bool:
-        """Whether an array lies in a block that is lent out."""
+        """Whether an array lies in a block that is lent out, or in what was pinned in place."""
         first, last = np.lib.array_utils.byte_bounds(array)
         with self._lock:
-            return any(start <= first and last <= start + block.nbytes for start, block in self._lent.items())
+            return any(start <= first and last <= start + block.nbytes for start, block in self._lent.items()) or any(
+                start <= first and last <= start + size for start, size in self._in_place
+            )
 
     def _pinned(self, size_bytes: int) -> np.ndarray:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
@@ -85,3 +116,16 @@ class PinnedMemory:
             ) from error
         array: np.ndarray = mapped[0]
         return array
+
+
+def _place(array: np.ndarray) -> tuple[int, int]:
+    return array.ctypes.data, array.nbytes
+
+
+def _is_mapped(array: np.ndarray) -> bool:
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    if isinstance(owner, memoryview):
+        owner = owner.obj
+    return isinstance(owner, mmap.mmap)

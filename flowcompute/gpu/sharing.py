@@ -65,7 +65,9 @@ class _Share(OpenCLExecutor):
         self._leaving, self._slot = self._arriving.get(batch.seq), batch.seq % self.in_flight
         if self._leaving is None:
             return None
-        self._memory.begin(self._slot)
+        if not self._has_arrived(batch):
+            self._leaving = None
+            return None
         specs = {i: self.nodes[i].spec for i in self._crossing.late}
         # Only their sizes are of use: results are fetched when the destinations' memory is known.
         outputs = {i: np.empty((batch.items, *spec.shape), spec.dtype) for i, spec in specs.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from flowcompute.gpu._cl import cl
@@ -26,22 +28,45 @@ class Transfers:
         self._up = Staging(device, staging_bytes // 2)
         self._down = Staging(device, staging_bytes // 2)
 
-    def upload(self, array: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue) -> None:
-        """Copy an array to the start of a buffer, its numbers in order, in the queue's order; it may change after.
+    def upload(
+        self, array: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue, *, lasting: bool = False
+    ) -> cl.Event | None:
+        """Copy an array to the start of a buffer, its numbers in order, in the queue's order.
 
         Lines of numbers that lie apart are put together on the way, and other arrays before.
+
+        Args:
+            lasting: whether the array stays as it is until the event that is given; else it may change on return.
+
+        Returns:
+            What to wait for; None where nothing is under way.
         """
+        if not array.nbytes:
+            return None
         lines = as_lines(array)
-        if self._up.takes(array.nbytes) and not (len(lines) == 1 and self._device.pinned.holds(array)):
+        if self._device.pinned.holds(lines):
+            event = _copy(queue, buffer, lines)
+        elif self._up.takes(array.nbytes):
             self._up.upload(lines, buffer, queue)
-        elif len(lines) == 1 and array.nbytes:
+            event = cl.enqueue_marker(queue)
+        else:
+            self._upload_small(lines, buffer, queue)
+            return None
+        queue.flush()
+        if lasting:
+            return event
+        event.wait()
+        return None
+
+    def _upload_small(self, lines: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue) -> None:
+        if len(lines) == 1:
             cl.enqueue_copy(queue, buffer, lines[0], is_blocking=True)
-        elif array.nbytes:
-            piece = np.empty(min(array.nbytes, LEAST_BYTES), np.uint8)
-            for start in range(0, array.nbytes, len(piece)):
-                part = piece[: array.nbytes - start]
-                packed(lines, start, part)
-                cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=True)
+            return
+        piece = np.empty(min(lines.size, LEAST_BYTES), np.uint8)
+        for start in range(0, lines.size, len(piece)):
+            part = piece[: lines.size - start]
+            packed(lines, start, part)
+            cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=True)
 
     def download(self, buffer: cl.Buffer, array: np.ndarray, queue: cl.CommandQueue) -> None:
         """Fill a C-contiguous array from the start of a buffer, in the queue's order; complete on return."""
@@ -55,3 +80,20 @@ class Transfers:
         """Wait for what is under way and give the pieces back; harmless when called twice."""
         self._up.close()
         self._down.close()
+
+
+def _copy(queue: cl.CommandQueue, buffer: cl.Buffer, lines: np.ndarray) -> cl.Event:
+    """Let the device read pinned lines of bytes `(lines, bytes)` that lie apart, or one."""
+    count, width = lines.shape
+    if count == 1:
+        return cl.enqueue_copy(queue, buffer, lines[0], is_blocking=False)
+    apart = lines.strides[0]
+    whole = np.lib.stride_tricks.as_strided(lines[0], ((count - 1) * apart + width,), (1,), writeable=False)
+    rectangle: Any = {
+        "buffer_origin": (0, 0, 0),
+        "host_origin": (0, 0, 0),
+        "region": (width, count, 1),
+        "buffer_pitches": (width, 0),
+        "host_pitches": (apart, 0),
+    }
+    return cl.enqueue_copy(queue, buffer, whole, is_blocking=False, **rectangle)

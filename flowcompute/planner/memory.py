@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -50,8 +51,11 @@ class BatchTooLargeError(PlanError):
 PIECE_BYTES = 4 << 20
 """Pinned memory that a thread copies into or out of at a time. Smaller pieces cost more, larger ones overlap less."""
 
-MOST_STAGING_BYTES = 64 << 20
-"""Pinned memory of one run, at most."""
+MOST_COPYING_THREADS = 16
+"""Threads that copy to pinned memory, and as many that copy from it: memory gives more of them no more."""
+
+MOST_STAGING_BYTES = 4 * PIECE_BYTES * min(MOST_COPYING_THREADS, os.cpu_count() or 1)
+"""Pinned memory of one run, at most: two pieces each way for every thread."""
 
 _STAGING_SHARE = 8
 
@@ -324,9 +328,11 @@ class _PassSizer:
         rates = [most / REFERENCE_ITEMS for most in self.rooms(REFERENCE_ITEMS)]
         widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
         wanted = int(bytes_ // widest)
-        # What is read in place takes no buffers, so more of it may go by at a time, unless batches are to be small.
+        # What is read in place takes no buffers, so more of it may go by at a time, unless batches are to be small
+        # or cross a bus, where what follows them goes on meanwhile.
         seen = max(sum(source.spec.item_bytes for source in self.one.sources), 1)
-        in_place = min(IN_PLACE_BATCHES * bytes_, self.config.memory_bytes // 2) if bytes_ >= default else bytes_
+        many = bytes_ >= default and self.traits.host_memory
+        in_place = min(IN_PLACE_BATCHES * bytes_, self.config.memory_bytes // 2) if many else bytes_
         return min(wanted, in_place // seen)
 
 

@@ -112,9 +112,9 @@ def counted_panels() -> Iterator[list[int]]:
     crossed: list[int] = []
     upload = Transfers.upload
 
-    def count(self: Transfers, array: np.ndarray, *arguments: Any) -> None:
+    def count(self: Transfers, array: np.ndarray, *arguments: Any, **options: Any) -> Any:
         crossed.extend([array.nbytes] * (len(array) == 40))
-        upload(self, array, *arguments)
+        return upload(self, array, *arguments, **options)
 
     with mock.patch.object(Transfers, "upload", count):
         yield crossed

@@ -13,6 +13,7 @@ import flowcompute as fc
 from flowcompute.errors import DeviceError, PlanError
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.memory import DeviceMemory
+from flowcompute.gpu.pinned import PinnedMemory
 from tests.gpu.faulty_driver import LOST, driver_error
 from tests.gpu.shapes import plan_for_gpu, run_on_gpu
 
@@ -46,8 +47,13 @@ def test_what_does_not_fit_passes_through(whole: fc.Run, budget: str, passing: i
         made(self, *arguments)
         memories.append(self)
 
-    with mock.patch.object(DeviceMemory, "__init__", watch):
+    unpin = PinnedMemory.unpin
+    with (
+        mock.patch.object(DeviceMemory, "__init__", watch),
+        mock.patch.object(PinnedMemory, "unpin", autospec=True, side_effect=unpin) as unpinned,
+    ):
         run = run_on_gpu(network(), device_memory=budget)
+    assert len(unpinned.mock_calls) == passing, "each is pinned once, for the whole run"
     assert run.value.tobytes() == whole.value.tobytes()
     [one] = run.plan.passes
     assert len(one.passing) == passing
@@ -64,8 +70,8 @@ def test_the_next_operand_comes_while_a_kernel_works(whole: fc.Run) -> None:
     meeting, real = threading.Barrier(2), DeviceMemory.finish
     prefetch, met = DeviceMemory.prefetch, []
 
-    def uploading(self: DeviceMemory, key: Any, array: np.ndarray) -> None:
-        prefetch(self, key, array)
+    def uploading(self: DeviceMemory, key: Any, array: np.ndarray, pinned: np.ndarray | None = None) -> None:
+        prefetch(self, key, array, pinned)
         assert self._prefetcher is not None
         if not met:
             met.append(self._prefetcher.submit(meeting.wait, 20))
@@ -93,13 +99,13 @@ def test_batches_shrink_before_a_job_is_refused(whole: fc.Run) -> None:
 def test_an_upload_ahead_that_fails_is_told() -> None:
     real, calls = DeviceMemory.prefetch, []
 
-    def failing(self: DeviceMemory, key: Any, array: np.ndarray) -> None:
+    def failing(self: DeviceMemory, key: Any, array: np.ndarray, pinned: np.ndarray | None = None) -> None:
         calls.append(key)
         if len(calls) != 3:
-            real(self, key, array)
+            real(self, key, array, pinned)
             return
         with mock.patch.object(self._transfers, "upload", side_effect=driver_error(LOST, "a wire")):
-            real(self, key, array)
+            real(self, key, array, pinned)
             assert self._prefetcher is not None
             self._prefetcher.submit(lambda: None).result()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.staging import LEAST_BYTES, Staging
 from flowcompute.gpu.transfers import Transfers
 from flowcompute.planner.memory import MOST_STAGING_BYTES, PIECE_BYTES, staging_bytes
+from tests.gpu.faulty_driver import FaultyDriver
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
 
@@ -94,3 +96,35 @@ def test_a_job_of_large_batches() -> None:
     np.testing.assert_array_equal(doubled, data * 2)
     np.testing.assert_array_equal(total, data.max(axis=0))
     assert ("pinned memory for transfers", staging_bytes(1 << 28)) in plan_for_gpu(x * 2).memory.items
+
+
+def test_arrays_are_pinned_where_they_lie(device: Device, tmp_path: Path) -> None:
+    pinned, data = device.pinned, np.arange(5000, dtype=np.float32).reshape(50, 100)
+    assert pinned.pin(data)
+    assert pinned.pin(data)
+    assert pinned.holds(data[3:9])
+    assert not pinned.holds(data.copy())
+    pinned.unpin(data)
+    assert pinned.holds(data)
+    pinned.unpin(data)
+    assert not pinned.holds(data)
+    np.save(tmp_path / "x.npy", data)
+    assert not pinned.pin(np.load(tmp_path / "x.npy", mmap_mode="r")[1:])
+    with FaultyDriver(0):
+        assert not pinned.pin(data)
+    assert not pinned.holds(data)
+
+
+@pytest.mark.parametrize("part", [np.s_[:], np.s_[7:31], np.s_[:, 90:], np.s_[3:4, 5:9], np.s_[:0]])
+def test_the_device_reads_parts_of_what_is_pinned(device: Device, part: tuple[slice, ...]) -> None:
+    data = np.random.default_rng(1).standard_normal((50, 100), dtype=np.float32)
+    transfers, arena = Transfers(device, 0), DeviceArena(device)
+    buffer, got = arena.take(data.nbytes), np.zeros_like(data)
+    device.pinned.pin(data)
+    event = transfers.upload(data[part], buffer, device.queue, lasting=True)
+    assert (event is None) == (data[part].size == 0)
+    transfers.download(buffer, got, device.queue)
+    device.pinned.unpin(data)
+    np.testing.assert_array_equal(got.ravel()[: data[part].size], data[part].ravel())
+    transfers.close()
+    arena.close()
