@@ -17,6 +17,7 @@ from flowcompute.planner.backend import Backend, Traits
 from flowcompute.planner.crossing import Crossing, device_edges
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.in_flight import deepened
 from flowcompute.planner.inlets import base_item_bytes, extra_items, most_records
 from flowcompute.planner.isolation import shared
 from flowcompute.planner.plan import Clock, MemoryPlan, Pass, SinkStage
@@ -120,10 +121,9 @@ def plan_memory(
         while depth > 1 and any(sizer.least(depth) > room for sizer in sizers):
             depth -= 1
         if depth < wished:
-            reasons.append(
-                Reason("knob", "depth", f"{depth}: {wished} batches on each edge do not fit the memory budget")
-            )
-    sized = [sizer.choose(depth, room, fixed_bytes) for sizer in sizers]
+            why = f"{depth}: {wished} batches on each edge do not fit the memory budget"
+            reasons.append(Reason("knob", "depth", why))
+    depth, sized = deepened(strategy, traits, depth, lambda n: [one.choose(n, room, fixed_bytes) for one in sizers])
     largest = max(sized, key=lambda one: one.size_bytes)
     items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)

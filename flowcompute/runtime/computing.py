@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
-import numpy as np
 import trio
 
 from flowcompute.batch import Batch
@@ -15,55 +13,16 @@ from flowcompute.planner.backend import Executor
 from flowcompute.planner.clockwork import DRAIN
 from flowcompute.planner.plan import Clock
 from flowcompute.runtime.barrier import Barrier
-from flowcompute.runtime.buffers import Lease, Pool
+from flowcompute.runtime.buffers import Lease
 from flowcompute.runtime.channel import Channel, Parcel
 from flowcompute.runtime.cuts import Cuts
 from flowcompute.runtime.failure import attributed
 from flowcompute.runtime.keeper import Keeper
 from flowcompute.runtime.pass_record import PassRecord
 from flowcompute.runtime.stage_record import State
+from flowcompute.runtime.turn import Emission, Output, Turn
 from flowcompute.runtime.workers import Workers
 from flowcompute.runtime.writing import SinkTask
-
-
-class Output(NamedTuple):
-    """A stream value that destinations take: its clock, its buffers, and the tasks that write it."""
-
-    value: int
-    clock: Clock
-    pool: Pool
-    sinks: Sequence[SinkTask]
-
-
-class Emission:
-    """What has been computed, until its destinations have it.
-
-    Attributes:
-        parcels: what is still to be sent, and where to.
-        placed: what was computed in destinations' own memory: destination, records, the first of these.
-    """
-
-    def __init__(self) -> None:
-        self.parcels: list[tuple[Channel, Parcel]] = []
-        self.placed: list[tuple[SinkTask, np.ndarray, int]] = []
-
-    def settle(self) -> None:
-        """Tell destinations what lies in their own memory; may block."""
-        for sink, array, start in self.placed:
-            sink.written_in_place(array, start)
-
-    async def send(self) -> None:
-        """Pass everything on, in order."""
-        while self.parcels:
-            channel, parcel = self.parcels[0]
-            await channel.send(parcel)
-            del self.parcels[0]
-
-    def release(self) -> None:
-        """Drop what was not sent."""
-        for _, parcel in self.parcels:
-            parcel.release()
-        self.parcels.clear()
 
 
 class ComputeTask:
@@ -146,7 +105,8 @@ class ComputeTask:
                 if batch is None:
                     await self._pass_on(await self._ended(wanted))
                     continue
-                await self._pass_on(await self._compute(batch, parcels))
+                [emission] = await self._compute([batch], [parcels])
+                await self._pass_on(emission)
                 self._starts[wanted] = batch.stop
                 self._done(batch)
             finally:
@@ -164,11 +124,13 @@ class ComputeTask:
     async def _drained(self) -> Emission:
         """Let derived clocks compute with what waits."""
         derived = {clock.id for clock in self._clocks if not clock.is_root}
-        return await self._make(derived, self._executor.drain)
+        [emission] = await self._make([Turn(derived, self._executor.drain)])
+        return emission
 
     async def _ended(self, root: int) -> Emission:
         """Tell the executor that a root clock has no more records."""
-        return await self._make(self._reached[root] - {root}, partial(self._executor.end, root))
+        [emission] = await self._make([Turn(self._reached[root] - {root}, partial(self._executor.end, root))])
+        return emission
 
     async def _pass_on(self, emission: Emission) -> None:
         try:
@@ -215,58 +177,49 @@ class ComputeTask:
         arrays = {stage.value: parcel.array for stage, parcel in zip(clock.sources, parcels, strict=True)}
         return Batch(seq, start, ends[0], arrays, root)
 
-    async def _compute(self, batch: Batch, parcels: list[Parcel], *, settled: bool = True) -> Emission:
-        """Compute a batch of a root clock; the parcels of its sources stay the caller's."""
-        clock = self._clocks[batch.clock]
+    async def _compute(
+        self, batches: Sequence[Batch], parcels: Sequence[Sequence[Parcel]], *, settled: bool = True
+    ) -> list[Emission]:
+        """Compute neighbouring batches of a root clock; the parcels of their sources stay the caller's."""
+        clock = self._clocks[batches[0].clock]
         if clock.id in self._choose:
-            await self._choose_places(clock, batch)
-        emission = await self._make(
-            self._reached[clock.id], partial(self._executor.process, batch), batch, settled=settled
-        )
-        sources = [stage.value for stage in clock.sources]
-        for output in self._outputs:
-            if output.value in self._forwarded and output.clock is clock:
-                parcel = parcels[sources.index(output.value)]
-                emission.parcels += [(sink.channel, parcel.share()) for sink in output.sinks]
-        return emission
-
-    async def _make(
-        self,
-        clocks: Collection[int],
-        compute: Callable[[dict[int, np.ndarray]], Mapping[int, tuple[int, int]]],
-        batch: Batch | None = None,
-        *,
-        settled: bool = True,
-    ) -> Emission:
-        """Compute with buffers for what these clocks may give; `settled`: and tell destinations of their own memory."""
-        outputs: dict[int, np.ndarray] = {}
-        emission = Emission()
-        leases: list[tuple[Output, Lease]] = []
-        try:
+            await self._choose_places(clock, batches[0])
+        reached, process = self._reached[clock.id], self._executor.process
+        emissions = await self._make([Turn(reached, partial(process, one), one) for one in batches], settled=settled)
+        if self._forwarded:
+            sources = [stage.value for stage in clock.sources]
             for output in self._outputs:
-                if output.clock.id not in clocks or output.value in self._placed or output.value in self._forwarded:
-                    continue
-                lease = await self._credit(output)
-                leases.append((output, lease))
-                own = batch is not None and output.clock.id == batch.clock
-                outputs[output.value] = lease.array[: batch.items] if own and batch is not None else lease.array
-            placed = self._reserved(batch)
-            self._record.enter(State.BUSY, "computing", None if batch is None else (batch.start, batch.stop))
-            made = await self._workers.call(self._work, batch, compute, outputs, placed, emission, settled)
-            while leases:
-                output, lease = leases[0]
-                start, stop = made.get(output.value, (0, 0))
-                if stop > start:
-                    parcel = Parcel(start, stop, lease.array[: stop - start], lease)
-                    lease.holders += len(output.sinks) - 1
-                    emission.parcels += [(sink.channel, parcel) for sink in output.sinks]
-                else:
-                    lease.release()
-                del leases[0]
-            return emission
+                if output.value in self._forwarded and output.clock is clock:
+                    position = sources.index(output.value)
+                    for emission, each in zip(emissions, parcels, strict=True):
+                        emission.parcels += [(sink.channel, each[position].share()) for sink in output.sinks]
+        return emissions
+
+    async def _make(self, turns: Sequence[Turn], *, settled: bool = True) -> list[Emission]:
+        """Compute in one thread call; `settled`: and tell destinations of their own memory."""
+        try:
+            for turn in turns:
+                await self._lend(turn)
+            first, last = turns[0].records, turns[-1].records
+            records = None if first is None or last is None else (first[0], last[1])
+            self._record.enter(State.BUSY, "computing", records)
+            await self._workers.call(self._work, turns, settled)
+            return [turn.collect() for turn in turns]
         finally:
-            for _, lease in leases:
-                lease.release()
+            for turn in turns:
+                turn.release()
+
+    async def _lend(self, turn: Turn) -> None:
+        """Take the memory that a turn may fill."""
+        batch = turn.batch
+        for output in self._outputs:
+            if output.clock.id not in turn.clocks or output.value in self._placed or output.value in self._forwarded:
+                continue
+            lease = await self._credit(output)
+            turn.leases.append((output, lease))
+            own = batch is not None and output.clock.id == batch.clock
+            turn.outputs[output.value] = lease.array[: batch.items] if own and batch is not None else lease.array
+        turn.placed = self._reserved(batch)
 
     def _reserved(self, batch: Batch | None) -> Mapping[int, SinkTask]:
         """Destinations whose own memory a batch fills, by value; what makes them grow is counted."""
@@ -300,40 +253,36 @@ class ComputeTask:
             lease = await output.pool.acquire()
         return lease
 
-    def _work(
-        self,
-        batch: Batch | None,
-        compute: Callable[[dict[int, np.ndarray]], Mapping[int, tuple[int, int]]],
-        outputs: dict[int, np.ndarray],
-        placed: Mapping[int, SinkTask],
-        emission: Emission,
-        settled: bool,
-    ) -> Mapping[int, tuple[int, int]]:
-        """Everything that is done for a batch in the thread."""
-        record = self._record
-        records = None if batch is None else (batch.start, batch.stop)
-        for value, sink in placed.items():
+    def _work(self, turns: Sequence[Turn], settled: bool) -> None:
+        """Everything that is done for batches in the thread."""
+        for turn in turns:
+            self._take(turn, settled)
+            if turn is turns[-1] or self._after_batch is not None:
+                self._record.observe(self._executor)
+            if turn.batch is not None and self._after_batch is not None:
+                self._record.detail = "running on_batch after"
+                with attributed("on_batch", None, turn.records):
+                    self._after_batch()
+
+    def _take(self, turn: Turn, settled: bool) -> None:
+        """Compute a batch."""
+        batch, records, outputs, emission = turn.batch, turn.records, turn.outputs, turn.emission
+        for value, sink in turn.placed.items():
             assert records is not None
             array = sink.place(*records)
             assert array is not None, "a destination that gives memory of its own gives it always"
             outputs[value] = array
             emission.placed.append((sink, array, records[0]))
-        with attributed(record.label, None, records):
-            made = compute(outputs)
+        with attributed(self._record.label, None, records):
+            turn.made = turn.compute(outputs)
         if settled:
             emission.settle()
         if batch is not None:
-            record.passed(
+            self._record.passed(
                 batch.items,
                 sum(array.nbytes for array in batch.arrays.values()),
-                sum(outputs[value][: stop - start].nbytes for value, (start, stop) in made.items() if value in outputs),
+                sum(outputs[i][: stop - start].nbytes for i, (start, stop) in turn.made.items() if i in outputs),
             )
-        record.observe(self._executor)
-        if batch is not None and self._after_batch is not None:
-            record.detail = "running on_batch after"
-            with attributed("on_batch", None, records):
-                self._after_batch()
-        return made
 
     def _unequal(self, clock: Clock, start: int, ends: list[int]) -> RunError:
         """The error for sources that do not end together."""

@@ -21,7 +21,7 @@ from flowcompute.planner.policies import policies
 from flowcompute.planner.run_knobs import with_defaults
 from flowcompute.runtime.buffers import Pool
 from flowcompute.runtime.channel import Channel
-from flowcompute.runtime.computing import ComputeTask, Output
+from flowcompute.runtime.computing import ComputeTask
 from flowcompute.runtime.cuts import Cuts
 from flowcompute.runtime.failure import attributed, first_failure
 from flowcompute.runtime.keeper import Keeper, Resume
@@ -33,6 +33,7 @@ from flowcompute.runtime.record import RunRecord
 from flowcompute.runtime.stage_record import ComputeRecord, StageRecord
 from flowcompute.runtime.stage_record import State as Doing
 from flowcompute.runtime.stored_job import check_alike
+from flowcompute.runtime.turn import Output
 from flowcompute.runtime.watchdog import watch
 from flowcompute.runtime.workers import Workers
 from flowcompute.runtime.writing import SinkTask

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from unittest import mock
 
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.batch import Batch
 from flowcompute.errors import KernelError, RunError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.buffers import size_class
 from flowcompute.gpu.memory import DeviceMemory
+from flowcompute.runtime.overlapping import TRIPS, OverlappedTask
 from flowcompute.runtime.starting import start
 from tests.gpu.faulty_driver import REFUSED, driver_error
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
@@ -83,6 +86,44 @@ def test_the_plan_says_what_lies_on_the_device() -> None:
         assert peak <= sum(max(size_class(size), 256 * 4) for _, size in plan.memory.device_items)
         assert peak >= plan.memory.device_bytes / 2
         assert any(f"x {depth}" in what for what, _ in plan.memory.device_items)
+
+
+def test_more_of_small_batches_are_in_flight_where_there_is_room() -> None:
+    x = fc.source(np.zeros(1 << 24, np.float32))
+
+    def made(memory: int, **knobs: int) -> tuple[int, int]:
+        plan = plan_for_gpu(x * 2 >> fc.discard(), memory=memory, strategy=fc.Strategy(**knobs))
+        assert plan.memory.host_bytes <= memory
+        return plan.depth, plan.batch_items
+
+    items = 1 << 18
+    assert made(1 << 28, batch_bytes=1 << 20) == (32, items)
+    assert made(1 << 28, batch_bytes=1 << 12) == (32, items >> 8)
+    assert made(1 << 28, batch_bytes=4 << 20) == (8, items << 2)
+    assert made(1 << 28, batch_bytes=1 << 20, depth=5) == (5, items)
+    assert made(20 << 20, batch_bytes=1 << 20) == (16, items), "not all that there might be, but none smaller for it"
+    assert made(6 << 20, batch_bytes=1 << 20) == (4, items)
+    assert made(1 << 28)[0] == 3
+
+
+def test_small_batches_go_together() -> None:
+    together: list[int] = []
+    real = OverlappedTask._each
+
+    def count(self: OverlappedTask, move: Callable[[Batch], int], batches: Sequence[Batch]) -> list[int]:
+        together.append(len(batches))
+        return real(self, move, batches)
+
+    x = fc.source(np.arange(1 << 16, dtype=np.float32))
+    with mock.patch.object(OverlappedTask, "_each", count):
+        [got] = resolve_on_gpu(x * 2, strategy=fc.Strategy(batch_bytes=1 << 10))
+        assert sum(together) == 2 * 256, "each is uploaded and downloaded"
+        assert max(together) == 32 // TRIPS
+        assert len(together) < 128
+        together.clear()
+        resolve_on_gpu(x * 2, strategy=fc.Strategy(batch_bytes=1 << 12, depth=TRIPS))
+        assert set(together) == {1}
+    np.testing.assert_array_equal(got, np.arange(1 << 16, dtype=np.float32) * 2)
 
 
 def test_endless_streams_end_where_nobody_wants_more() -> None:

@@ -196,6 +196,7 @@ class CancelAt(trio.abc.Instrument):
         (1, False, ("commit", 2)),
         (2, True, None),
         (3, True, ("download", 1)),
+        (12, True, None),
     ],
 )
 def test_cancelled_at_every_await_nothing_is_left(depth, overlapped, fault):
