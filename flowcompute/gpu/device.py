@@ -123,6 +123,9 @@ class Device:
     def _once(self, name: str, make: Callable[[], _Made]) -> _Made:
         if self._process != os.getpid():
             raise forked()
+        there: _Made | None = self._made.get(name)
+        if there is not None:
+            return there
         with self._lock:
             if name not in self._made:
                 try:

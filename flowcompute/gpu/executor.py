@@ -12,13 +12,12 @@ import numpy as np
 
 from flowcompute.batch import Batch
 from flowcompute.elements import Constant
-from flowcompute.elements.functions.kernel import UserOp
-from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.op import Kind
-from flowcompute.errors import DeviceFullError
+from flowcompute.errors import DeviceFullError, Site
 from flowcompute.gpu.carries import DeviceCarry, LastCarry, TileCarry, begin_nothing
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.division import division
+from flowcompute.gpu.faults import answerable
 from flowcompute.gpu.fold_blocks import FoldBlocks
 from flowcompute.gpu.isolated import open_launcher
 from flowcompute.gpu.launcher import Launcher
@@ -36,7 +35,7 @@ from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.residency import VECTOR_NUMBERS
 from flowcompute.planner.scan import make_scan
 from flowcompute.planner.scan_order import Carry
-from flowcompute.planner.steps import NodeStep, RegionStep, Step
+from flowcompute.planner.steps import RegionStep, Step
 from flowcompute.strategy import KernelKnobs
 
 LONG_RUN_S = 2.0
@@ -69,6 +68,7 @@ class OpenCLExecutor(StepExecutor):
         self._blocks = FoldBlocks(plan.folds)
         self._padded: dict[int, np.ndarray] = {}
         self._scalars: dict[int, Any] = {}
+        self._named: dict[str, tuple[str, Site | None]] = {}
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
         self._crossing = Crossing.of(self.one_pass, by_hand=plan.config.by_hand, seat=seat)
         if self._crossing.overlap and not device.traits.host_memory and not plan.config.isolate:
@@ -197,11 +197,9 @@ class OpenCLExecutor(StepExecutor):
     def _told(self, step: Step) -> AbstractContextManager[None]:
         """Errors name the step and its line; where it holds one kernel of the user's, that one."""
         assert self._launcher is not None
-        nodes = [step.node] if isinstance(step, NodeStep) else [self.nodes[i] for i in step.region.nodes]
-        own = [node for node in nodes if isinstance(node.op, UserOp | SourceOp)]
-        if len({id(node.element) for node in own}) == 1:
-            return self._launcher.told(own[0].name, own[0].element.site)
-        return self._launcher.told(step.name, nodes[-1].element.site)
+        if step.name not in self._named:
+            self._named[step.name] = answerable(step, self.nodes)
+        return self._launcher.told(*self._named[step.name])
 
     def _told_of(self, value: int) -> AbstractContextManager[None]:
         """Errors name the element of a value that crosses the bus."""
@@ -269,7 +267,8 @@ class OpenCLExecutor(StepExecutor):
         scan = self._scans.get(region.anchor) if region.anchor is not None else None
         carry = scan if isinstance(scan, DeviceCarry) else None
         panels = 1 if region.panels is None else region.panels.count
-        tuner = self.tuner if region.stream and panels == 1 and kernel.knobs != KernelKnobs() else None
+        tuned = self.tuner is not None and region.stream and panels == 1 and kernel.knobs != KernelKnobs()
+        tuner = self.tuner if tuned else None
         again = carry.again(blocks) if tuner is not None and carry is not None else begin_nothing
         launch = carry.begin(blocks) if carry is not None else 0
         values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
 
+from flowcompute.elements.functions.kernel import UserOp
+from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.errors import DeviceError, DeviceFullError, FlowError, KernelError, Site
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.device import Device
+from flowcompute.graph.graph import Node
+from flowcompute.planner.steps import NodeStep, Step
 
 ROOM = frozenset({-4, -5, -6, -61})
 """MEM_OBJECT_ALLOCATION_FAILURE, OUT_OF_RESOURCES, OUT_OF_HOST_MEMORY, INVALID_BUFFER_SIZE."""
@@ -42,8 +47,7 @@ class Faults:
         self._device = device
         self._context = device.context
 
-    @contextmanager
-    def told(self, element: str | None = None, site: Site | None = None) -> Iterator[None]:
+    def told(self, element: str | None = None, site: Site | None = None) -> AbstractContextManager[None]:
         """What the driver raises inside is an error of the family that names the element.
 
         Raises:
@@ -51,16 +55,17 @@ class Faults:
             KernelError: if the driver refused a call; the device can be used on.
             DeviceError: if the device is lost, or in no state to go on; its context is given up.
         """
-        try:
-            yield
-        except cl.Error as error:
+        return _Told(self, element, site)
+
+    def tell(self, error: BaseException | None, element: str | None, site: Site | None) -> None:
+        """Raise what an error of the driver means; others are left as they are."""
+        if isinstance(error, cl.Error):
             raise self._meaning(error, element, site) from error
-        except DeviceFullError as error:
+        if isinstance(error, DeviceFullError):
             if not self._answers():
                 raise self._lost(error, element, site) from error
             if error.element is None:
                 error.element, error.site = element, site
-            raise
 
     def _meaning(self, error: cl.Error, element: str | None, site: Site | None) -> FlowError:
         name, code = self._device.traits.name, error.code
@@ -95,3 +100,37 @@ class Faults:
         except cl.Error:
             return False
         return True
+
+
+class _Told(AbstractContextManager[None]):
+    """See `Faults.told`. A class, since it is entered several times for each batch."""
+
+    __slots__ = ("_element", "_faults", "_site")
+
+    def __init__(self, faults: Faults, element: str | None, site: Site | None) -> None:
+        self._faults = faults
+        self._element = element
+        self._site = site
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._faults.tell(error, self._element, self._site)
+
+
+def answerable(step: Step, nodes: Sequence[Node]) -> tuple[str, Site | None]:
+    """Whom errors of a step name, and that one's line: where it holds one kernel of the user's, that one.
+
+    Args:
+        step: of a plan.
+        nodes: of its graph.
+    """
+    computed = [step.node] if isinstance(step, NodeStep) else [nodes[i] for i in step.region.nodes]
+    own = [node for node in computed if isinstance(node.op, UserOp | SourceOp)]
+    if len({id(node.element) for node in own}) == 1:
+        return own[0].name, own[0].element.site
+    return step.name, computed[-1].element.site
