@@ -2,43 +2,56 @@
 
 A device reads and writes pinned memory by itself at the speed of the bus; from ordinary memory
 the driver copies in one thread, a fifth as fast on the machine that this was measured on
-(PCIe 5: 55 GB/s pinned, 9 and 17 GB/s not; one core copies 11 GB/s, sixteen 36).
+(PCIe 5: 55 GB/s pinned, 8 and 17 GB/s not; one core copies 7 GB/s, sixteen 46 to 68).
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 
 import numpy as np
 
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.buffers import packed
 from flowcompute.gpu.device import Device
-from flowcompute.planner.memory import PIECE_BYTES
+from flowcompute.planner.memory import MOST_COPYING_THREADS, PIECE_BYTES, STAGING_BLOCKS
 
 LEAST_BYTES = 2 << 20
 """Arrays below this go through the driver: handing them to threads would take longer."""
 
 
-class _Slot:
-    """One piece of pinned memory."""
+class _Block:
+    """Pinned memory that the device reads or writes in one go, and what is under way with it."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
         self.event: cl.Event | None = None
+        self.copies: list[Future[None]] = []
 
-    def wait(self) -> None:
-        """Until the device is done with it."""
+    def settle(self) -> None:
+        """Wait until threads and device are done with it.
+
+        Raises:
+            cl.Error: if the device could not read it.
+        """
         event, self.event = self.event, None
+        copies, self.copies = self.copies, []
+        wait(copies)
         if event is not None:
             event.wait()
+        for copy in copies:
+            copy.result()
 
 
 class Staging:
-    """A ring of pinned pieces and the threads that fill and empty them. One transfer at a time.
+    """A ring of pinned blocks and the threads that fill or empty them. One transfer at a time.
+
+    Threads copy pieces of one block while the device reads or writes another: the device is asked
+    once for each block, since asking it for each piece took longer than copying them.
 
     Args:
         device: a discrete one.
@@ -47,18 +60,16 @@ class Staging:
 
     def __init__(self, device: Device, size_bytes: int) -> None:
         self._device = device
-        self._count = size_bytes // PIECE_BYTES
-        # Each thread has two pieces: the device works on one of them while it copies the other.
-        self._threads = max(1, min(self._count // 2, os.cpu_count() or 1))
-        self._slots: list[_Slot] = []
+        self._block_bytes = size_bytes // STAGING_BLOCKS // PIECE_BYTES * PIECE_BYTES
+        self._threads = min(MOST_COPYING_THREADS, os.cpu_count() or 1)
+        self._blocks: list[_Block] = []
+        self._next = 0
         self._pool: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
-        # PoCL 3.0 may crash where two threads enqueue to one queue and one of them is refused.
-        self._enqueuing = threading.Lock()
 
     def takes(self, size_bytes: int) -> bool:
         """Whether a transfer of this size goes this way."""
-        return self._count > 0 and size_bytes >= LEAST_BYTES
+        return self._block_bytes > 0 and size_bytes >= LEAST_BYTES
 
     def upload(self, data: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue) -> None:
         """Copy bytes to the start of a buffer, in the queue's order; `data` may change once this returns.
@@ -70,75 +81,80 @@ class Staging:
         """
         lines = np.atleast_2d(data)
 
-        def move(slot: _Slot, start: int, stop: int) -> None:
-            slot.wait()
-            part = slot.array[: stop - start]
-            packed(lines, start, part)
-            with self._enqueuing:
-                slot.event = cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=False)
-                queue.flush()
+        def send(block: _Block, start: int, stop: int) -> None:
+            copies, block.copies = block.copies, []
+            for copy in copies:
+                copy.result()
+            part = block.array[: stop - start]
+            block.event = cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=False)
+            queue.flush()
 
-        self._share_out(data.size, move)
+        with self._lock:
+            filled: tuple[_Block, int, int] | None = None
+            try:
+                for block, start, stop in self._in_turn(data.size):
+                    self._share_out(block, stop - start, partial(_fill, lines, start))
+                    if filled is not None:
+                        send(*filled)
+                    filled = block, start, stop
+                if filled is not None:
+                    send(*filled)
+            except BaseException:
+                # Threads still read `data`, which is the caller's again.
+                wait([copy for block in self._blocks for copy in block.copies])
+                raise
 
     def download(self, buffer: cl.Buffer, data: np.ndarray, queue: cl.CommandQueue) -> None:
         """Fill `data` (bytes) from the start of a buffer, in the queue's order; complete on return."""
-        pending: dict[int, tuple[int, int]] = {}
-
-        def empty(slot: _Slot) -> None:
-            waiting = pending.pop(id(slot), None)
-            if waiting is not None:
-                slot.wait()
-                np.copyto(data[waiting[0] : waiting[1]], slot.array[: waiting[1] - waiting[0]])
-
-        def move(slot: _Slot, start: int, stop: int) -> None:
-            empty(slot)
-            slot.wait()
-            part = slot.array[: stop - start]
-            with self._enqueuing:
-                slot.event = cl.enqueue_copy(queue, part, buffer, src_offset=start, is_blocking=False)
-                queue.flush()
-            pending[id(slot)] = (start, stop)
-
-        self._share_out(len(data), move, empty)
-
-    def _share_out(
-        self, size: int, move: Callable[[_Slot, int, int], None], end: Callable[[_Slot], None] | None = None
-    ) -> None:
-        """Let the threads move all pieces, each through slots of its own, in turn."""
-
-        def work(thread: int) -> None:
-            mine = self._slots[thread :: self._threads]
-            for turn, start in enumerate(range(thread * PIECE_BYTES, size, self._threads * PIECE_BYTES)):
-                move(mine[turn % len(mine)], start, min(start + PIECE_BYTES, size))
-            if end is not None:
-                for slot in mine:
-                    end(slot)
-
         with self._lock:
-            pool = self._ready()
-            busy = min(self._threads, -(-size // PIECE_BYTES))
-            futures: list[Future[None]] = [pool.submit(work, thread) for thread in range(busy)]
-            errors = [future.exception() for future in futures]
-        for error in errors:
-            if error is not None:
-                raise error
+            try:
+                for block, start, stop in self._in_turn(len(data)):
+                    part = block.array[: stop - start]
+                    cl.enqueue_copy(queue, part, buffer, src_offset=start, is_blocking=True)
+                    self._share_out(block, stop - start, partial(_empty, data[start:stop]))
+            finally:
+                for block in self._blocks:
+                    block.settle()
 
-    def _ready(self) -> ThreadPoolExecutor:
+    def _in_turn(self, size: int) -> Iterator[tuple[_Block, int, int]]:
+        """Blocks for all bytes of a transfer, each once nothing is under way with it."""
+        self._make_ready()
+        for start in range(0, size, self._block_bytes):
+            block = self._blocks[self._next]
+            self._next = (self._next + 1) % len(self._blocks)
+            block.settle()
+            yield block, start, min(start + self._block_bytes, size)
+
+    def _share_out(self, block: _Block, size: int, copy: Callable[[int, np.ndarray], None]) -> None:
+        """Let the threads copy to or from a block, in pieces: `copy(where it begins, piece)`."""
+        assert self._pool is not None
+        piece = max(LEAST_BYTES, min(PIECE_BYTES, -(-size // self._threads)))
+        for start in range(0, size, piece):
+            block.copies.append(self._pool.submit(copy, start, block.array[start : min(start + piece, size)]))
+
+    def _make_ready(self) -> None:
         if self._pool is None:
-            while len(self._slots) < self._count:
-                self._slots.append(_Slot(self._device.pinned.take(PIECE_BYTES)))
+            while len(self._blocks) < STAGING_BLOCKS:
+                self._blocks.append(_Block(self._device.pinned.take(self._block_bytes)))
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="flowcompute-copy")
-        return self._pool
 
     def close(self) -> None:
-        """Wait for what is under way, and leave the pieces to the next run; harmless when called twice."""
+        """Wait for what is under way, and leave the blocks to the next run; harmless when called twice."""
         with self._lock:
             pool, self._pool = self._pool, None
-            slots, self._slots = self._slots, []
+            blocks, self._blocks = self._blocks, []
         if pool is not None:
             pool.shutdown(wait=True)
-        for slot in slots:
+        for block in blocks:
             try:
-                slot.wait()
+                block.settle()
             finally:
-                self._device.pinned.give(slot.array)
+                self._device.pinned.give(block.array)
+
+
+def _fill(lines: np.ndarray, start: int, at: int, piece: np.ndarray) -> None:
+    packed(lines, start + at, piece)
+
+
+def _empty(data: np.ndarray, at: int, piece: np.ndarray) -> None:
+    np.copyto(data[at : at + len(piece)], piece)

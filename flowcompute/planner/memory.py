@@ -50,21 +50,24 @@ class BatchTooLargeError(PlanError):
 
 
 PIECE_BYTES = 4 << 20
-"""Pinned memory that a thread copies into or out of at a time. Smaller pieces cost more, larger ones overlap less."""
+"""What a thread copies to or from pinned memory at a time. Smaller pieces cost more, larger ones overlap less."""
+
+STAGING_BLOCKS = 3
+"""Blocks of pinned memory each way: threads copy one or two of them, the device reads or writes another."""
 
 MOST_COPYING_THREADS = 16
 """Threads that copy to pinned memory, and as many that copy from it: memory gives more of them no more."""
 
-MOST_STAGING_BYTES = 4 * PIECE_BYTES * min(MOST_COPYING_THREADS, os.cpu_count() or 1)
-"""Pinned memory of one run, at most: two pieces each way for every thread."""
+MOST_STAGING_BYTES = 2 * STAGING_BLOCKS * PIECE_BYTES * -(-min(MOST_COPYING_THREADS, os.cpu_count() or 1) // 2)
+"""Pinned memory of one run, at most: all threads have a piece in two blocks."""
 
 _STAGING_SHARE = 8
 
 
 def staging_bytes(budget_bytes: int) -> int:
-    """Pinned memory of a discrete device within a host budget, none where there is little: pairs of pieces each way."""
-    pairs = 4 * PIECE_BYTES
-    return min(MOST_STAGING_BYTES, budget_bytes // _STAGING_SHARE) // pairs * pairs
+    """Pinned memory of a discrete device within a host budget, none where there is little; blocks are whole pieces."""
+    least = 2 * STAGING_BLOCKS * PIECE_BYTES
+    return min(MOST_STAGING_BYTES, budget_bytes // _STAGING_SHARE) // least * least
 
 
 def staging_shares(backend: Backend) -> int:

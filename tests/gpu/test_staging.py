@@ -14,7 +14,7 @@ from flowcompute.gpu.device import Device
 from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.staging import LEAST_BYTES, Staging
 from flowcompute.gpu.transfers import Transfers
-from flowcompute.planner.memory import MOST_STAGING_BYTES, PIECE_BYTES, staging_bytes
+from flowcompute.planner.memory import MOST_STAGING_BYTES, PIECE_BYTES, STAGING_BLOCKS, staging_bytes
 from tests.gpu.faulty_driver import FaultyDriver
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
@@ -24,10 +24,10 @@ def device() -> Device:
     return select_device("cpu", needs_float64=False)
 
 
-@pytest.mark.parametrize("pieces", [2, 6])
-@pytest.mark.parametrize("size", [1, LEAST_BYTES, PIECE_BYTES - 1, PIECE_BYTES, 3 * PIECE_BYTES + 17])
+@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize("size", [1, LEAST_BYTES, PIECE_BYTES - 1, PIECE_BYTES, 7 * PIECE_BYTES + 17])
 def test_bytes_go_there_and_come_back(device: Device, size: int, pieces: int) -> None:
-    transfers, arena = Transfers(device, 2 * pieces * PIECE_BYTES), DeviceArena(device)
+    transfers, arena = Transfers(device, 2 * STAGING_BLOCKS * pieces * PIECE_BYTES), DeviceArena(device)
     data = np.random.default_rng(size).integers(0, 256, size, np.uint8)
     buffer = arena.take(size)
     for _ in range(2):
@@ -50,11 +50,11 @@ def test_small_arrays_and_small_budgets_pin_nothing(device: Device) -> None:
     assert not Staging(device, staging_bytes(8 << 20)).takes(1 << 30)
     assert not Staging(device, MOST_STAGING_BYTES).takes(LEAST_BYTES - 1)
     assert staging_bytes(1 << 40) == MOST_STAGING_BYTES
-    assert staging_bytes(1 << 27) % (2 * PIECE_BYTES) == 0
+    assert staging_bytes(1 << 28) % (2 * STAGING_BLOCKS * PIECE_BYTES) == 0
 
 
 def test_a_failed_copy_is_told_and_the_next_one_works(device: Device) -> None:
-    staging = Staging(device, 4 * PIECE_BYTES)
+    staging = Staging(device, STAGING_BLOCKS * PIECE_BYTES)
     arena = DeviceArena(device)
     small, size = arena.take(PIECE_BYTES), 3 * PIECE_BYTES
     with pytest.raises(Exception, match=r"INVALID_VALUE|invalid"):
