@@ -26,7 +26,7 @@ from flowcompute.gpu.passing import PassingOperands
 from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
 from flowcompute.planner.backend import KernelTuner
 from flowcompute.planner.clockwork import Made
-from flowcompute.planner.crossing import Crossing, stored_by
+from flowcompute.planner.crossing import Crossing, in_turns, stored_by
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.fold import Fold
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
@@ -97,6 +97,7 @@ class OpenCLExecutor(StepExecutor):
                         self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
             self._memory = self._launcher.memory
+            self._memory.reuse(in_turns(self.plan.graph, self.one_pass.on_seat(self.seat), self._crossing))
             if self.one_pass.passing and self.seat == self.plan.backend.main:
                 self._passing = PassingOperands(self.one_pass.on_seat(self.seat), self._memory, self.array)
 

@@ -6,7 +6,7 @@ import math
 import mmap
 import os
 import sys
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from flowcompute.gpu.devices import all_devices
 from flowcompute.gpu.launcher import Launcher, LocalLauncher
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.worker import Worker
+from flowcompute.planner.reuse import Reused
 from flowcompute.strategy import Config, Devices
 
 if sys.platform != "win32":
@@ -125,7 +126,7 @@ class Segment:
 
 
 class IsolatedMemory(Memory):
-    """Segments in place of buffers, one for each value, kept for the next batch.
+    """Segments in place of buffers, one for each value, or for values in turns, kept for the next batch.
 
     Args:
         worker: whose kernels they are for.
@@ -134,10 +135,16 @@ class IsolatedMemory(Memory):
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._numbers: dict[Hashable, int] = {}
+        self._reused: Mapping[Hashable, Reused] = {}
         self._segments: dict[int, Segment] = {}
         self._current: set[Hashable] = set()
 
+    def reuse(self, buffers: Mapping[Hashable, Reused]) -> None:
+        """Each segment grows in the first batch, until its largest value fits."""
+        self._reused = buffers
+
     def _room(self, key: Hashable, size: int) -> tuple[int, Segment]:
+        key = self._reused.get(key, key)
         number = self._numbers.setdefault(key, len(self._numbers))
         segment = self._segments.get(number)
         if segment is None or segment.size < size:
@@ -181,7 +188,7 @@ class IsolatedMemory(Memory):
 
     def fetch(self, key: Hashable, array: np.ndarray) -> None:
         """Copy the value out of its segment."""
-        number = self._numbers[key]
+        number = self._numbers[self._reused.get(key, key)]
         self._worker.ask({"do": "fetch", "key": number, "size": array.nbytes})
         np.copyto(array, self._segments[number].like(array))
 
@@ -192,7 +199,8 @@ class IsolatedMemory(Memory):
     def release(self, keys: set[Hashable]) -> None:
         """Give their segments up, here and there."""
         self.forget(keys)
-        numbers = [number for key, number in self._numbers.items() if key in keys and number in self._segments]
+        known = {self._numbers.get(self._reused.get(key, key)) for key in keys}
+        numbers = [number for number in self._segments if number in known]
         for number in numbers:
             del self._segments[number]
         self._worker.tell({"do": "release", "keys": numbers})

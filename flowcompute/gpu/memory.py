@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -15,6 +15,7 @@ from flowcompute.gpu.device import Device
 from flowcompute.gpu.faults import ROOM
 from flowcompute.gpu.transfers import Transfers
 from flowcompute.planner.memory import staging_bytes
+from flowcompute.planner.reuse import Reused
 
 
 class Memory(ABC):
@@ -24,7 +25,10 @@ class Memory(ABC):
     (`download`); on discrete devices neighbouring batches may be at each of the three at a time.
     """
 
-    def expect(self, slot: int) -> None:  # noqa: B027 - in place elsewhere
+    def reuse(self, buffers: Mapping[Hashable, Reused]) -> None:  # noqa: B027 - in place elsewhere
+        """Before anything else: which buffers values have in turns."""
+
+    def expect(self, slot: int) -> None:  # noqa: B027 - as above
         """Values of a coming batch are about to be uploaded into a slot."""
 
     def upload(self, key: Hashable, array: np.ndarray, slot: int) -> None:  # noqa: B027 - as above
@@ -146,7 +150,7 @@ class HostMemory(Memory):
 
 
 class DeviceMemory(Memory):
-    """Buffers on a discrete device: one for each value, kept for the next batch.
+    """Buffers on a discrete device: one for each value, or for values in turns, kept for the next batch.
 
     Values that are uploaded ahead or downloaded late have one for each slot. Each direction has a
     queue of its own, used by one thread at a time.
@@ -157,6 +161,7 @@ class DeviceMemory(Memory):
         self._arena = DeviceArena(device, device_bytes)
         self._transfers = Transfers(device, staging_bytes(budget_bytes))
         self._buffers: dict[Hashable, cl.Buffer] = {}
+        self._reused: Mapping[Hashable, Reused] = {}
         self._current: dict[Hashable, cl.Buffer] = {}
         self._slots: dict[int, dict[Hashable, cl.Buffer]] = {}
         self._uploaded: dict[int, dict[Hashable, cl.Buffer]] = {}
@@ -168,12 +173,19 @@ class DeviceMemory(Memory):
         self._prefetcher: ThreadPoolExecutor | None = None
         self._rooms: list[np.ndarray] = []
 
+    def reuse(self, buffers: Mapping[Hashable, Reused]) -> None:
+        """Each grows in the first batch, until its largest value fits."""
+        self._reused = buffers
+
     def _buffer(self, key: Hashable, size_bytes: int, slot: int | None = None) -> cl.Buffer:
         buffers = self._buffers if slot is None else self._slots.setdefault(slot, {})
+        key = self._reused.get(key, key)
         buffer = buffers.get(key)
         if buffer is None or buffer.size < size_bytes:
             if buffer is not None:
+                # The plan counts the larger one only.
                 self._arena.give(buffers.pop(key))
+                self._arena.release_waiting()
             buffer = buffers[key] = self._arena.take(size_bytes)
         return buffer
 
@@ -289,7 +301,7 @@ class DeviceMemory(Memory):
     def release(self, keys: set[Hashable]) -> None:
         """Give their buffers back to the device."""
         self.forget(keys)
-        for key in self._buffers.keys() & keys:
+        for key in self._buffers.keys() & {self._reused.get(key, key) for key in keys}:
             self._arena.give(self._buffers.pop(key))
         self._arena.release_waiting()
 

@@ -72,7 +72,7 @@ class _Share(OpenCLExecutor):
         # Only their sizes are of use: results are fetched when the destinations' memory is known.
         outputs = {i: np.empty((batch.items, *spec.shape), spec.dtype) for i, spec in specs.items()}
         # What folds will be given must outlast the next batch.
-        self._scratch = {}
+        self._between.forget()
         self._blocks.forget()
         before = self.launches
         try:

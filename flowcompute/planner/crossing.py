@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from flowcompute.graph.graph import Graph
@@ -11,6 +11,7 @@ from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.inlets import base_item_bytes, extra_items
 from flowcompute.planner.plan import Pass
 from flowcompute.planner.residency import kernels_of, read_as_they_are
+from flowcompute.planner.reuse import Reused, by_value, reused_on_device
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 
 
@@ -63,12 +64,17 @@ def _needed(one_pass: Pass, seat: int) -> set[int]:
     return needed | {i for step in one_pass.before for i in stored_by(step)}
 
 
+def in_turns(graph: Graph, one_pass: Pass, crossing: Crossing) -> dict[Hashable, Reused]:
+    """Which buffers of a device values have in turns, where it computes the regions of a pass."""
+    return by_value(reused_on_device(graph, one_pass, crossing.ahead | crossing.late))
+
+
 def device_edges(
     graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], crossing: Crossing, depth: int
 ) -> list[Edge]:
     """Buffers on the device that grow with the batches of a pass."""
-    moving = crossing.ahead | crossing.late
-    edges = []
+    reused = in_turns(graph, one_pass, crossing)
+    edges = [Edge(one.name(graph), one.item_bytes, 1, one.clock, 0) for one in dict.fromkeys(reused.values())]
     for clock in one_pass.clocks:
         used: dict[int, None] = {}
         for kernel in kernels_of(clock.steps):
@@ -81,11 +87,11 @@ def device_edges(
                 for i in blocks
             ]
         entries = {entry.value: entry for entry in clock.entries}
-        for node in (graph.nodes[i] for i in used if graph.nodes[i].spec.is_stream):
+        for node in (graph.nodes[i] for i in used if graph.nodes[i].spec.is_stream and i not in reused):
             if node.id in entries:
                 # Of windows only the records that they overlap in.
                 item_bytes, extra = base_item_bytes(graph, entries[node.id]), extra_items(entries[node.id])
                 edges.append(Edge(node.name, item_bytes, 1, clock.id, extra))
             else:
-                edges.append(Edge(node.name, node.spec.item_bytes, depth if node.id in moving else 1, clock.id, 0))
+                edges.append(Edge(node.name, node.spec.item_bytes, depth, clock.id, 0))
     return edges

@@ -24,6 +24,7 @@ from flowcompute.planner.clockwork import Arrays, Clockwork, Made, Slice
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.host_call import call_host, read_only
 from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.reuse import Between
 from flowcompute.planner.scan import make_scan
 from flowcompute.planner.scan_order import Carry, Scan
 from flowcompute.planner.slices import even, sliced
@@ -61,7 +62,7 @@ class StepExecutor(Executor):
         self.tallies = tuple(attempt.tally for attempt in self._attempts.values())
         self._clockwork = Clockwork(plan, self.one_pass, self._run_slices, self._attempts)
         self._scans: dict[int, Carry] = {}
-        self._scratch: dict[int, np.ndarray] = {}
+        self._between = Between(plan.graph, self.one_pass)
         steps = (*self.one_pass.before, *self.one_pass.steps, *self.one_pass.after)
         self._seconds: dict[str, list[float]] = {step.name: [0, 0.0] for step in steps}
         self._records = {step.name: 0 for clock in self.one_pass.clocks for step in clock.steps}
@@ -345,7 +346,8 @@ class StepExecutor(Executor):
 
     def close(self) -> None:
         """Drop the arrays of this pass; resident values belong to the run."""
-        self.values, self.bases, self._scratch = {}, {}, {}
+        self.values, self.bases = {}, {}
+        self._between.forget()
 
     # -- steps ------------------------------------------------------------------------------------
 
@@ -377,7 +379,7 @@ class StepExecutor(Executor):
 
     def _run_step(self, step: Step, outputs: Mapping[int, np.ndarray], start: int, items: int) -> None:
         if isinstance(step, RegionStep):
-            made = {i: outputs[i] if i in outputs else self._between(i, items) for i in step.region.outputs}
+            made = {i: outputs[i] if i in outputs else self._room(i, items) for i in step.region.outputs}
             self.values.update(made)
             self.run_region(step, made, items)
             return
@@ -401,7 +403,7 @@ class StepExecutor(Executor):
         if node.kind is Kind.VIEW:
             return view_array(node, [self.array(i) for i in node.inputs], stream=True)
         if node.kind is Kind.SCAN:
-            made = outputs[node.id] if node.id in outputs else self._between(node.id, items)
+            made = outputs[node.id] if node.id in outputs else self._room(node.id, items)
             scan = self._scans[node.id]
             assert isinstance(scan, Scan), "scans in kernels are regions"
             scan.advance([self.array(i) for i in node.inputs], start, made)
@@ -430,13 +432,9 @@ class StepExecutor(Executor):
                 got=f"{records} records{'' if ended else ' and more'}",
             )
 
-    def _between(self, value: int, items: int) -> np.ndarray:
-        """Memory for a value that only other steps take, made once; of the slices of a batch each has its part."""
-        if value not in self._scratch:
-            spec = self.nodes[value].spec
-            room = self.one_pass.clock_of(value).batch_items
-            self._scratch[value] = np.empty((room, *spec.shape), spec.dtype)
-        return self._scratch[value][self._offset : self._offset + items]
+    def _room(self, value: int, items: int) -> np.ndarray:
+        """Memory for the slice in hand of a value that only other steps take."""
+        return self._between.array(value, self._offset, items)
 
     def _call(self, step: NodeStep, records: tuple[int, int] | None) -> np.ndarray:
         """The result of a host function."""

@@ -30,6 +30,7 @@ from flowcompute.planner.residency import (
     Residents,
     device_budget,
 )
+from flowcompute.planner.reuse import reused_on_host
 from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES, with_defaults
 from flowcompute.planner.seat_memory import Beside, devices_beside
 from flowcompute.planner.sharing import alignment, why_dependent
@@ -175,6 +176,8 @@ class _PassSizer:
         found = []
         for clock in self.one.clocks:
             found += _edges(self.graph, self.one, clock, self.folds, self.mapped, depth)
+        between = reused_on_host(self.graph, self.one)
+        found += [Edge(f"{one.name(self.graph)} (between kernels)", one.item_bytes, 1, one.clock, 0) for one in between]
         if self.config.resumable:
             # A checkpoint copies what waits.
             waiting = [one for one in found if one.what.endswith("(waiting)")]
@@ -436,14 +439,10 @@ def _edges(
             edges.append(edge(f"{sinks[0].name} (write)", graph.nodes[value].spec.item_bytes, depth))
     for step in clock.steps:
         if isinstance(step, RegionStep):
-            inner = [i for i in step.region.outputs if i not in takers]
-            edges += [
-                edge(f"{graph.nodes[i].name} (between kernels)", graph.nodes[i].spec.item_bytes, 1) for i in inner
-            ]
             # A batch may cut through two blocks, and what is left of the last one is kept.
             open_items = 0 if step.kernel is None else 3 * step.kernel.block
-            for fold in step.region.folds:
-                edges.append(edge(f"{graph.nodes[fold].name} (blocks)", folds[fold].bytes_of_blocks(), 1, open_items))
+            blocks = {graph.nodes[fold].name: folds[fold].bytes_of_blocks() for fold in step.region.folds}
+            edges += [edge(f"{name} (blocks)", size, 1, open_items) for name, size in blocks.items()]
         elif step.node.kind is Kind.VIEW:
             # Also what a destination takes is put together here first.
             if is_copied(graph, step.node.id):
