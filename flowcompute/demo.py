@@ -7,6 +7,7 @@ import os
 import tempfile
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -104,6 +105,7 @@ def _anonymous_bytes() -> int | None:
 def run_demo(
     *,
     memory: str | int | None = None,
+    device_memory: str | int | None = None,
     large: bool = False,
     offline: bool = False,
     keep: str | None = None,
@@ -115,6 +117,7 @@ def run_demo(
 
     Args:
         memory: budget on the host; by default a quarter of the file.
+        device_memory: budget on a GPU with memory of its own; by default most of it.
         large: the ephemeris of 6000 years and not that of 300.
         offline: use what is kept from an earlier run, else generate a file; never ask the network.
         keep: folder for the distances; by default they are dropped.
@@ -136,11 +139,12 @@ def run_demo(
         budget = max(_MIB, size_bytes // 4 // _MIB * _MIB) if memory is None else memory
         # Read, not mapped: then every byte lies in the budget, for anybody to see.
         strategy = fc.Strategy(input="read")
-        plan = fc.plan(*roots, memory=budget, device=device, strategy=strategy)
+        options: dict[str, Any] = {"memory": budget, "device_memory": device_memory, "device": device}
+        plan = fc.plan(*roots, **options, strategy=strategy)
         console.print(Text(data.description))
         console.print(Text(f"{moon.spec}, {decimal(size_bytes)}, in {decimal(plan.memory.budget_bytes)} of memory"))
         watch = _Watch()
-        run = fc.run(*roots, memory=budget, device=device, strategy=strategy, progress=progress, on_batch=watch)
+        run = fc.run(*roots, **options, strategy=strategy, progress=progress, on_batch=watch)
         checked_items, worst_km = _check(data.path, target)
     _, nearest_km, mean_km, farthest_km = run.values
     return DemoReport(

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ import pytest
 import flowcompute as fc
 from flowcompute.cli import main
 from flowcompute.gpu import devices
+from flowcompute.gpu.backend import OpenCLBackend
+from tests.gpu.shapes import gpu_shaped
 
 JOBS = """
 import numpy as np
@@ -123,6 +126,14 @@ def test_run_takes_budget_and_device(say) -> None:
     refused(say("run", "cli_jobs:total", "--memory", "10B"), "memory", "budget")
     refused(say("run", "cli_jobs:total", "--memory", "much"), "memory", "'much'")
     refused(say("run", "cli_jobs:total", "--device", "toaster"), "'toaster'", "one of")
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "tune", "report"])
+def test_commands_take_a_budget_of_the_device(say, command: str) -> None:
+    with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
+        said = say(command, "cli_jobs:total", "--device-memory", "10B")
+        refused(said, "the device's memory is too small", "at least", "device_memory=")
+    refused(say(command, "cli_jobs:total", "--device-memory", "much"), "device_memory", "'much'")
 
 
 @pytest.mark.parametrize(

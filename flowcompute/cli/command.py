@@ -29,6 +29,7 @@ from flowcompute.cli.running import (
     measured,
     observe_options,
     print_results,
+    run_options,
 )
 from flowcompute.cli.strategies import add_strategies
 from flowcompute.demo import run_demo, summary
@@ -163,11 +164,10 @@ def _item_shape(text: str) -> tuple[int, ...]:
 def _demo(options: argparse.Namespace) -> None:
     console = Console()
     report = run_demo(
-        memory=options.memory,
+        **run_options(options),
         large=options.large,
         offline=options.offline,
         keep=options.keep,
-        device=options.device,
         progress=options.progress,
         console=console,
     )
@@ -215,7 +215,7 @@ def _job_or_none(text: str) -> JobName | None:
 
 
 def _plan(options: argparse.Namespace) -> None:
-    made = fc.plan(*load_job(options.job), memory=options.memory, device=options.device)
+    made = fc.plan(*load_job(options.job), **run_options(options))
     print(made)
     if options.explain:
         print(f"\n{made.explain()}")
@@ -232,8 +232,7 @@ def _run(options: argparse.Namespace) -> None:
     elements = load_job(options.job)
     run = fc.run(
         *elements,
-        memory=options.memory,
-        device=options.device,
+        **run_options(options),
         progress=options.progress,
         checkpoint=options.checkpoint,
         checkpoint_every=options.checkpoint_every,

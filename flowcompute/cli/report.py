@@ -9,7 +9,7 @@ from typing import Any
 
 import flowcompute as fc
 from flowcompute.cli.job import JOB_HELP, JobName, job_name, load_job
-from flowcompute.cli.running import add_progress, add_run_options, measured
+from flowcompute.cli.running import add_progress, add_run_options, measured, run_options
 from flowcompute.observe.report import write_report
 
 
@@ -39,7 +39,7 @@ def _report(options: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, f"{what.module}-{what.name}")
             job = load_job(what)
-            measured(fc.plan(*job, memory=options.memory, device=options.device).backend)
-            fc.run(*job, memory=options.memory, device=options.device, progress=options.progress, trace=trace)
+            measured(fc.plan(*job, **run_options(options)).backend)
+            fc.run(*job, **run_options(options), progress=options.progress, trace=trace)
             write_report(trace, target)
     print(target)

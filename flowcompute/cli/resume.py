@@ -14,6 +14,7 @@ from flowcompute.cli.running import (
     add_run_options,
     observe_options,
     print_results,
+    run_options,
 )
 from flowcompute.files import shown
 from flowcompute.thawing import thaw
@@ -41,8 +42,7 @@ def left_at(options: argparse.Namespace) -> str:
 
 def _resume(options: argparse.Namespace) -> None:
     run = thaw(options.checkpoint).run(
-        memory=options.memory,
-        device=options.device,
+        **run_options(options),
         progress=options.progress,
         checkpoint_every=options.checkpoint_every,
         **observe_options(options),

@@ -28,8 +28,11 @@ class _OneOrSeveral(argparse.Action):
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add the budget and the device."""
+    """Add the budgets and the device."""
     parser.add_argument("--memory", metavar="SIZE", help='budget on the host, as "512MiB" or "2 GB"')
+    parser.add_argument(
+        "--device-memory", metavar="SIZE", help="budget on a GPU with memory of its own; by default most of it"
+    )
     parser.add_argument(
         "--device",
         action=_OneOrSeveral,
@@ -37,6 +40,11 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help='"auto", "numpy", "cpu", "gpu", "gpu:1", or text that fits one device\'s name; '
         "given again, several devices share the work",
     )
+
+
+def run_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The budgets and the device, as `fc.run` takes them."""
+    return {"memory": options.memory, "device_memory": options.device_memory, "device": options.device}
 
 
 def add_progress(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from flowcompute.cli.job import JOB_HELP, job_name, load_job
 from flowcompute.cli.output import write_text
-from flowcompute.cli.running import add_run_options
+from flowcompute.cli.running import add_run_options, run_options
 from flowcompute.errors import PlanError
 from flowcompute.files import FILES, explain
 from flowcompute.flow import tune_ahead
@@ -52,7 +52,7 @@ def _store() -> StrategyStore:
 def _tune(options: argparse.Namespace) -> None:
     tune: Literal["quick", "full"] = "quick" if options.quick else "full"
     job = load_job(options.job)
-    strategy, tuning = tune_ahead(*job, tune=tune, memory=options.memory, device=options.device)
+    strategy, tuning = tune_ahead(*job, tune=tune, **run_options(options))
     print(f"{tuning}\n{strategy}")
 
 
