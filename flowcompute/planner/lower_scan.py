@@ -9,6 +9,7 @@ from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower_group_scan import GroupScanLowering, scan_local_bytes
 from flowcompute.planner.lower_tile_scan import TileScanLowering
+from flowcompute.planner.lower_tiled_walk import TiledWalkLowering, is_walked_in_tiles
 from flowcompute.planner.lower_walk_scan import WalkScanLowering
 from flowcompute.planner.region import Region
 from flowcompute.planner.scan_point import REDUCTIONS, scan_wide
@@ -59,6 +60,8 @@ def lower_scan(graph: Graph, region: Region, style: KernelStyle, name: str) -> K
     """The kernel of a region around a scan."""
     assert region.anchor is not None
     if is_walked(graph.nodes[region.anchor]):
+        if is_walked_in_tiles(graph, region, style.traits):
+            return TiledWalkLowering(graph, region, style).lower(name)
         return WalkScanLowering(graph, region, style).lower(name)
     if style.traits.code_shape == "gpu":
         return GroupScanLowering(graph, region, style).lower(name)

@@ -123,9 +123,9 @@ class WalkScanLowering:
         elif op.name == "ema":
             self._recurrence(scope, count, [FLOAT64], self._decayed)
         elif op is LINEAR_RECURRENCE:
-            self._recurrence(scope, count, [self.dtype], self._linear)
+            self._recurrence(scope, count, [self.dtype], self.linear)
         else:
-            self._recurrence(scope, count, [begun.dtype for begun in first_carries(self.node)], self._stepped)
+            self._recurrence(scope, count, [begun.dtype for begun in first_carries(self.node)], self.stepped)
         return scope.statements
 
     def _numbers(self, step: str, count: str | None) -> Numbers:
@@ -205,7 +205,7 @@ class WalkScanLowering:
         """Values, made anew of themselves and of each number; along the stream they are the state."""
         parts = enumerate(dtypes if self.along_stream else ())
         states = [self.arguments.get("state", dtype, self.node.id, part) for part, dtype in parts]
-        begun: list[Expr] = [Load(state, "u", 1, count) for state in states] or self._begun()
+        begun: list[Expr] = [Load(state, "u", 1, count) for state in states] or self.begun()
         last = [scope.let(expr, dtype) for expr, dtype in zip(begun, dtypes, strict=True)]
         inner = scope.inner()
         point = self._point(inner, "j", count)
@@ -215,7 +215,7 @@ class WalkScanLowering:
         scope.add(For("j", "0", "n" if self.along_stream else str(self.length), "1", tuple(inner.statements)))
         scope.add(*(Store(state, "u", one, 1, count) for state, one in zip(states, last, strict=False)))
 
-    def _begun(self) -> list[Expr]:
+    def begun(self) -> list[Expr]:
         """What comes before the first number of a sequence in an item."""
         element = self.node.element
         inits = [init.item() for init in element.inits] if isinstance(element, KernelScan) else [0.0]
@@ -274,7 +274,7 @@ class WalkScanLowering:
         scope.add(If("first + j == 0", (Assign(result, Splat(number)),)))
         return [result]
 
-    def _stepped(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
+    def stepped(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
         """What a user's function makes of the carry and the numbers."""
         assert isinstance(self.node.element, KernelScan)
         numbers = [point.value(read) for read in self.region.reads[self.node.id]]
@@ -282,7 +282,7 @@ class WalkScanLowering:
         scope.add(CallFunction(tuple(results), self.node.element.step, (*last, *numbers), point.count))
         return results
 
-    def _linear(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
+    def linear(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
         """`a * last + b`, rounded once."""
         a, b = (point.value(read) for read in self.region.reads[self.node.id])
         return [scope.let(MultiplyAdd(a, last[0], b), self.dtype)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +13,13 @@ import flowcompute as fc
 from flowcompute.batch import Batch
 from flowcompute.elements.nn.state_space import selective_scan_of
 from flowcompute.errors import SpecError
+from flowcompute.graph.graph import build_graph
+from flowcompute.planner.backend import Traits
 from flowcompute.planner.plan import Plan
+from flowcompute.planner.planner import make_plan
 from flowcompute.planner.scan_order import scan_tile
+from flowcompute.strategy import Config
+from tests.golden.test_golden import GPU, OnPaper
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
 pytestmark = pytest.mark.compiles
@@ -177,6 +183,34 @@ def test_along_the_axes_of_items(resolve: Resolve) -> None:
     last = fc.cumulative_prod(x, axis=2, exclusive=True)
     check(resolve, middle, last, fc.cumulative_sum(rows, axis=1), batches=(None, 70 * 3 * 4 * 7), walked=True)
     assert len(fc.plan(middle, device="cpu").kernels) == 1
+
+
+@pytest.mark.parametrize("knobs", [{}, {"work_group": 64, "tile_columns": 16}])
+def test_tiles_of_sequences(knobs: dict[str, int]) -> None:
+    """Around work-groups and tiles, of sequences side by side, and dtypes that take other places in local memory."""
+    numbers = [fc.source(drawn("float32", shape, special=True)) for shape in [(1, 64), (97, 33), (31, 5, 7)]]
+    scans = [fc.cumulative_sum(x, axis=1) - x for x in numbers]
+    scans.append(fc.cumulative_sum(fc.source(drawn("float16", (65, 130))), axis=1, exclusive=True))
+    wide = fc.source(drawn("float64", (33, 40)))
+    scans.append(fc.linear_recurrence(wide, fc.source(drawn("float64", (33, 40))) * 2, axis=1))
+    kernels = plan_for_gpu(*scans, strategy=fc.Strategy(**knobs)).kernels
+    assert {(kernel.ir.family, kernel.ir.knobs.work_group) for kernel in kernels} == {
+        ("tiled walk", knobs.get("work_group", 32))
+    }
+    wanted = fc.resolve(*scans, device="numpy", progress=False)
+    got = resolve_on_gpu(*scans, strategy=fc.Strategy(batch_bytes=33 * 4 * 97, **knobs))
+    assert [one.tobytes() for one in got] == [np.asarray(one).tobytes() for one in wanted]
+
+
+def test_what_takes_no_tiles_through_local_memory() -> None:
+    def family(scan: fc.Element, traits: Traits) -> str:
+        plan = make_plan(build_graph([scan >> fc.discard()]), Config(1 << 30), fc.Strategy(), OnPaper(traits))
+        return plan.kernels[0].ir.family
+
+    side_by_side, wide = fc.source(drawn("float32", (9, 40, 8))), fc.source(drawn("float64", (9, 70)))
+    assert family(fc.cumulative_sum(wide, axis=1), GPU) == "tiled walk"
+    assert family(fc.cumulative_sum(wide, axis=1), dataclasses.replace(GPU, local_bytes=8 << 10)) == "walk"
+    assert family(fc.cumulative_sum(side_by_side, axis=1), GPU) == "walk"
 
 
 def test_a_resident_value_is_scanned_once() -> None:
