@@ -85,6 +85,9 @@ def as_lines(array: np.ndarray) -> np.ndarray:
 def packed(lines: np.ndarray, start: int, target: np.ndarray) -> None:
     """Fill `target` with bytes of lines as if these followed each other, from the `start`-th on."""
     width, done = lines.shape[1], 0
+    if len(lines) == 1:
+        np.copyto(target, lines[0, start : start + len(target)])
+        return
     while done < len(target):
         line, at = divmod(start + done, width)
         left = len(target) - done

@@ -29,6 +29,7 @@ from flowcompute.planner.clockwork import Made
 from flowcompute.planner.crossing import Crossing, in_turns, stored_by
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.fold import Fold
+from flowcompute.planner.in_flight import uploads_at_a_time
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
 from flowcompute.planner.memory import staging_shares
 from flowcompute.planner.plan import Clock, Plan
@@ -58,8 +59,7 @@ class OpenCLExecutor(StepExecutor):
         self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], device: Device, seat: int = 0
     ) -> None:
         super().__init__(plan, pass_index, resident)
-        self.device = device
-        self.seat = seat
+        self.device, self.seat = device, seat
         self._kernels: dict[tuple[str, KernelKnobs], Any] = {}
         self._adopted: dict[str, Kernel] = {}
         self._memory: Memory | None = None
@@ -72,7 +72,7 @@ class OpenCLExecutor(StepExecutor):
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
         self._crossing = Crossing.of(self.one_pass, by_hand=plan.config.by_hand, seat=seat)
         if self._crossing.overlap and not device.traits.host_memory and not plan.config.isolate:
-            self.in_flight = plan.depth
+            self.in_flight, self.lanes = plan.depth, uploads_at_a_time(plan.depth)
         self._arriving: dict[int, dict[int, np.ndarray]] = {}
         self._leaving: dict[int, np.ndarray] | None = None
         self._opened_s, self._slot = 0.0, 0

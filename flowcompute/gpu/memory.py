@@ -153,7 +153,7 @@ class DeviceMemory(Memory):
     """Buffers on a discrete device: one for each value, or for values in turns, kept for the next batch.
 
     Values that are uploaded ahead or downloaded late have one for each slot. Each direction has a
-    queue of its own, used by one thread at a time.
+    queue of its own.
     """
 
     def __init__(self, device: Device, budget_bytes: int, device_bytes: int | None = None) -> None:
@@ -167,7 +167,7 @@ class DeviceMemory(Memory):
         self._uploaded: dict[int, dict[Hashable, cl.Buffer]] = {}
         self._arriving: dict[int, dict[Hashable, cl.Event]] = {}
         self._pinned: dict[tuple[int, int], np.ndarray] = {}
-        self._pinning = threading.Lock()
+        self._pinning, self._downloading = threading.Lock(), threading.Lock()
         self._slot = 0
         self._coming: dict[Hashable, tuple[np.ndarray, Future[None]]] = {}
         self._prefetcher: ThreadPoolExecutor | None = None
@@ -270,13 +270,14 @@ class DeviceMemory(Memory):
     def download(self, key: Hashable, array: np.ndarray, slot: int) -> None:
         """Copy from the device on a queue of its own; tried again where the driver had no room to do it."""
         buffer = self._slots[slot][key]
-        try:
-            self._transfers.download(buffer, array, self._device.download_queue)
-        except cl.Error as error:
-            if error.code not in ROOM:
-                raise
-            self._arena.release_waiting()
-            self._transfers.download(buffer, array, self._device.download_queue)
+        with self._downloading:
+            try:
+                self._transfers.download(buffer, array, self._device.download_queue)
+            except cl.Error as error:
+                if error.code not in ROOM:
+                    raise
+                self._arena.release_waiting()
+                self._transfers.download(buffer, array, self._device.download_queue)
 
     def drop(self, slot: int) -> None:
         """Give the buffers of a slot back to the device."""

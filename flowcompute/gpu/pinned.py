@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import threading
+from bisect import bisect_right, insort
 from collections import defaultdict
 from typing import Any
 
@@ -34,6 +35,7 @@ class PinnedMemory:
         self._lock = threading.Lock()
         self._free: dict[int, list[np.ndarray]] = defaultdict(list)
         self._lent: dict[int, np.ndarray] = {}
+        self._starts: list[int] = []
         self._in_place: dict[tuple[int, int], tuple[cl.Buffer, int]] = {}
         self.lent_bytes = 0
         self.free_bytes = 0
@@ -52,6 +54,7 @@ class PinnedMemory:
             else:
                 array = self._pinned(size_bytes)
             self._lent[array.ctypes.data] = array
+            insort(self._starts, array.ctypes.data)
             self.lent_bytes += size_bytes
             return array
 
@@ -59,6 +62,7 @@ class PinnedMemory:
         """Hand back what `take` gave."""
         with self._lock:
             array = self._lent.pop(array.ctypes.data)
+            self._starts.remove(array.ctypes.data)
             self.lent_bytes -= array.nbytes
             if self.free_bytes + array.nbytes <= KEPT_BYTES:
                 self._free[array.nbytes].append(array)
@@ -93,11 +97,17 @@ class PinnedMemory:
 
     def holds(self, array: np.ndarray) -> bool:
         """Whether an array lies in a block that is lent out, or in what was pinned in place."""
-        first, last = np.lib.array_utils.byte_bounds(array)
+        if array.flags.c_contiguous:
+            first = array.__array_interface__["data"][0]
+            last = first + array.nbytes
+        else:
+            first, last = np.lib.array_utils.byte_bounds(array)
         with self._lock:
-            return any(start <= first and last <= start + block.nbytes for start, block in self._lent.items()) or any(
-                start <= first and last <= start + size for start, size in self._in_place
-            )
+            # Asked for every array of every batch: of blocks, which lie apart, only one can hold it.
+            before = bisect_right(self._starts, first)
+            if before and last <= self._starts[before - 1] + self._lent[self._starts[before - 1]].nbytes:
+                return True
+            return any(start <= first and last <= start + size for start, size in self._in_place)
 
     def _pinned(self, size_bytes: int) -> np.ndarray:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -9,24 +10,29 @@ import numpy as np
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.buffers import as_bytes, as_lines, packed
 from flowcompute.gpu.device import Device
+from flowcompute.gpu.small_staging import SmallStaging
 from flowcompute.gpu.staging import LEAST_BYTES, Staging
+from flowcompute.planner.in_flight import pinned
 
 
 class Transfers:
-    """Uploads and downloads, one of each at a time.
+    """Uploads and downloads, one large one of each at a time.
 
-    Pinned arrays are copied by the device; large other ones go through pinned pieces, small ones
-    through the driver.
+    Pinned arrays are copied by the device; large other ones go through pinned pieces, those of small batches
+    through pinned slots, and other small ones through the driver.
 
     Args:
         device: a discrete one.
-        staging_bytes: pinned memory for pieces.
+        staging_bytes: pinned memory for pieces; see `planner.in_flight.pinned` for slots beside it.
     """
 
     def __init__(self, device: Device, staging_bytes: int) -> None:
         self._device = device
         self._up = Staging(device, staging_bytes // 2)
         self._down = Staging(device, staging_bytes // 2)
+        # PoCL 3.0 may crash where two threads enqueue to one queue and one of them is refused.
+        self._enqueuing = threading.Lock()
+        self._small = SmallStaging(device, pinned(staging_bytes) - staging_bytes, self._enqueuing)
 
     def upload(
         self, array: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue, *, lasting: bool = False
@@ -45,10 +51,13 @@ class Transfers:
             return None
         lines = as_lines(array)
         if self._device.pinned.holds(lines):
-            event = _copy(queue, buffer, lines)
+            with self._enqueuing:
+                event = _copy(queue, buffer, lines)
         elif self._up.takes(array.nbytes):
             self._up.upload(lines, buffer, queue)
             event = cl.enqueue_marker(queue)
+        elif lasting and self._small.takes(array.nbytes):
+            event = self._small.upload(lines, buffer, queue)
         else:
             self._upload_small(lines, buffer, queue)
             return None
@@ -80,6 +89,7 @@ class Transfers:
         """Wait for what is under way and give the pieces back; harmless when called twice."""
         self._up.close()
         self._down.close()
+        self._small.close()
 
 
 def _copy(queue: cl.CommandQueue, buffer: cl.Buffer, lines: np.ndarray) -> cl.Event:

@@ -94,7 +94,7 @@ class Executor(ABC):
     """
 
     lanes: int = 1
-    """Batches that may be uploaded at a time, and as many downloaded."""
+    """Calls of `upload` that may be under way at a time, and as many of `download`."""
 
     in_flight: int = 1
     """Batches that may be between the beginning of `upload` and the end of `download`; without both where it is 1."""

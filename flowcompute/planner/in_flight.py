@@ -20,6 +20,25 @@ MOST_IN_FLIGHT = 32
 DEEPEST = 64
 """The most that the knob can be."""
 
+SLOTS_BYTES = 16 << 20
+"""Pinned memory that the arrays of small batches go through on their way to a device, at most."""
+
+_ASIDE = 8
+"""Depth from which on several trips are uploaded at a time: small batches are copied by the threads that carry them."""
+
+_UPLOADS = 3
+"""So many: a thread copies 7 GB/s to pinned memory, a bus carries 50."""
+
+
+def pinned(staging_bytes: int) -> int:
+    """Pinned memory of a device for transfers: the pieces that large arrays go through, and what small batches have."""
+    return staging_bytes + min(SLOTS_BYTES, staging_bytes // 2)
+
+
+def uploads_at_a_time(depth: int) -> int:
+    """Trips that are uploaded at a time to a device."""
+    return _UPLOADS if depth >= _ASIDE else 1
+
 
 class Sized(Protocol):
     """A pass with the sizes of its batches."""

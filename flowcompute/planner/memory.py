@@ -17,7 +17,7 @@ from flowcompute.planner.backend import Backend, Traits
 from flowcompute.planner.crossing import Crossing, device_edges
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.in_flight import deepened
+from flowcompute.planner.in_flight import deepened, pinned
 from flowcompute.planner.inlets import base_item_bytes, extra_items, most_records
 from flowcompute.planner.isolation import shared
 from flowcompute.planner.plan import Clock, MemoryPlan, Pass, SinkStage
@@ -100,7 +100,7 @@ def plan_memory(
         graph, passes, {**folds, **host_folds}, config
     )
     if (shares := staging_shares(backend)) > 0:
-        fixed.append(("pinned memory for transfers", shares * staging_bytes(config.memory_bytes // shares)))
+        fixed.append(("pinned memory for transfers", shares * pinned(staging_bytes(config.memory_bytes // shares))))
     if config.isolate:
         # On a host device nothing passes through.
         room = traits.memory_bytes if traits.host_memory else _device_room(config, traits)
@@ -119,9 +119,8 @@ def plan_memory(
     reasons += _read_into_buffers(passes, strategy, traits)
     sizers = [_PassSizer(graph, one, folds, config, strategy, backend) for one in passes]
     room = config.memory_bytes - fixed_bytes
-    depth = with_defaults(strategy, traits).depth or 1
+    wished = depth = with_defaults(strategy, traits).depth or 1
     if strategy.depth is None:
-        wished = depth
         while depth > 1 and any(sizer.least(depth) > room for sizer in sizers):
             depth -= 1
         if depth < wished:
@@ -228,8 +227,7 @@ class _PassSizer:
                 got=f"memory={self.config.memory_bytes}",
                 hint="raise memory=",
             )
-        sinks = self.one.sinks
-        grows = any(sink.element.in_memory and sink.spec.is_stream and sink.spec.length is None for sink in sinks)
+        grows = any(one.element.in_memory and one.spec.is_stream and one.spec.length is None for one in self.one.sinks)
         if grows and 2 * least_bytes <= room:
             # Results of unknown length get the other half.
             room //= 2

@@ -81,6 +81,7 @@ class PlacedExecutor(StepExecutor):
         self._parts = tuple(parts)
         self._moving = [part for part in parts if part.in_flight > 1]
         self.in_flight = max(part.in_flight for part in parts)
+        self.lanes = max(part.lanes for part in parts)
         for part in parts:
             part.stand_in(self)
 

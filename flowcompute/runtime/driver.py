@@ -10,6 +10,7 @@ import numpy as np
 import trio
 
 from flowcompute.elements.destination import Writer
+from flowcompute.planner.in_flight import uploads_at_a_time
 from flowcompute.planner.plan import Plan, SinkStage
 from flowcompute.planner.policies import find_dead_letters
 from flowcompute.runtime.failure import attributed
@@ -38,7 +39,7 @@ class Driver:
         self._record = record
         self._conduct = conduct
         ends = max(len(each.sources) + len(each.sinks) for each in plan.passes)
-        moving = 1 if plan.backend.traits.devices == 1 else plan.depth
+        moving = uploads_at_a_time(plan.depth) if plan.backend.traits.devices == 1 else plan.depth
         # Beside those: one computes, one tells destinations of their own memory, one takes checkpoints.
         self._workers = Workers(ends + 3 + 2 * moving)
         self._writers: OpenWriters = []

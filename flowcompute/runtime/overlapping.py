@@ -18,8 +18,8 @@ from flowcompute.runtime.pass_record import PassRecord
 from flowcompute.runtime.stage_record import State
 from flowcompute.runtime.turn import Emission
 
-TRIPS = 4
-"""Batches in flight go together as so many trips: one is uploaded, one computed, one downloaded, one begins or ends."""
+TRIPS = 6
+"""Small batches in flight go together as so many trips: some are uploaded, one is computed, one downloaded."""
 
 TRIP_BYTES = 8 << 20
 """Batches go together up to so many bytes: handing over as much costs little beside moving it."""

@@ -14,6 +14,7 @@ from flowcompute.gpu.device import Device
 from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.staging import LEAST_BYTES, Staging
 from flowcompute.gpu.transfers import Transfers
+from flowcompute.planner.in_flight import pinned
 from flowcompute.planner.memory import MOST_STAGING_BYTES, PIECE_BYTES, STAGING_BLOCKS, staging_bytes
 from tests.gpu.faulty_driver import FaultyDriver
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
@@ -51,6 +52,55 @@ def test_small_arrays_and_small_budgets_pin_nothing(device: Device) -> None:
     assert not Staging(device, MOST_STAGING_BYTES).takes(LEAST_BYTES - 1)
     assert staging_bytes(1 << 40) == MOST_STAGING_BYTES
     assert staging_bytes(1 << 28) % (2 * STAGING_BLOCKS * PIECE_BYTES) == 0
+
+
+def test_small_arrays_go_through_slots_and_may_change_at_once(device: Device) -> None:
+    transfers, arena = Transfers(device, MOST_STAGING_BYTES), DeviceArena(device)
+    sizes = [1, 5000, LEAST_BYTES - 4, 1 << 20, 77, 1 << 16, 4096, 333]
+    sent = [np.random.default_rng(size).integers(0, 256, size, np.uint8) for size in sizes]
+    buffers = [arena.take(size) for size in sizes]
+
+    def upload(half: int) -> None:
+        for data, buffer in [*zip(sent, buffers, strict=True)][half::2]:
+            mine = data.copy()
+            events.append(transfers.upload(mine, buffer, device.upload_queue, lasting=True))
+            mine[:] = 0
+
+    events: list[object] = []
+    threads = [threading.Thread(target=upload, args=(half,)) for half in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert None not in events
+    assert device.pinned.lent_bytes == pinned(MOST_STAGING_BYTES) - MOST_STAGING_BYTES > 0
+    # Lines that lie apart are put together there.
+    apart = np.arange(600, dtype=np.uint8).reshape(20, 30)[:, 4:20]
+    event = transfers.upload(apart, buffers[1], device.upload_queue, lasting=True)
+    assert event is not None
+    event.wait()
+    got = np.zeros(apart.size, np.uint8)
+    transfers.download(buffers[1], got, device.queue)
+    np.testing.assert_array_equal(got.reshape(apart.shape), apart)
+    for i, (data, buffer) in enumerate(zip(sent, buffers, strict=True)):
+        got = np.zeros(len(data), np.uint8)
+        transfers.download(buffer, got, device.queue)
+        assert i == 1 or (got == data).all()
+    transfers.close()
+    transfers.close()
+    assert not device.pinned.lent_bytes
+    arena.close()
+
+
+def test_blocks_that_lie_beside_each_other_are_told_apart(device: Device) -> None:
+    blocks = [device.pinned.take(8192) for _ in range(5)]
+    for block in (blocks[3], blocks[0]):
+        device.pinned.give(block)
+    held = [device.pinned.holds(block[100:200]) and device.pinned.holds(block[::64]) for block in blocks]
+    assert held == [False, True, True, False, True]
+    assert not device.pinned.holds(np.empty(10))
+    for block in (blocks[1], blocks[2], blocks[4]):
+        device.pinned.give(block)
 
 
 def test_a_failed_copy_is_told_and_the_next_one_works(device: Device) -> None:
@@ -95,7 +145,7 @@ def test_a_job_of_large_batches() -> None:
     doubled, total = resolve_on_gpu(x * 2, x.max(axis=0), memory=1 << 28)
     np.testing.assert_array_equal(doubled, data * 2)
     np.testing.assert_array_equal(total, data.max(axis=0))
-    assert ("pinned memory for transfers", staging_bytes(1 << 28)) in plan_for_gpu(x * 2).memory.items
+    assert ("pinned memory for transfers", pinned(staging_bytes(1 << 28))) in plan_for_gpu(x * 2).memory.items
 
 
 def test_arrays_are_pinned_where_they_lie(device: Device, tmp_path: Path) -> None:
