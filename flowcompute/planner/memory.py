@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,7 +30,7 @@ from flowcompute.planner.residency import (
     device_budget,
 )
 from flowcompute.planner.reuse import reused_on_host
-from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES, with_defaults
+from flowcompute.planner.run_knobs import COPYING_THREADS, DEFAULT_BATCH_BYTES, with_defaults
 from flowcompute.planner.seat_memory import Beside, devices_beside
 from flowcompute.planner.sharing import alignment, why_dependent
 from flowcompute.planner.steps import RegionStep
@@ -56,10 +55,7 @@ PIECE_BYTES = 4 << 20
 STAGING_BLOCKS = 3
 """Blocks of pinned memory each way: threads copy one or two of them, the device reads or writes another."""
 
-MOST_COPYING_THREADS = 16
-"""Threads that copy to pinned memory, and as many that copy from it: memory gives more of them no more."""
-
-MOST_STAGING_BYTES = 2 * STAGING_BLOCKS * PIECE_BYTES * -(-min(MOST_COPYING_THREADS, os.cpu_count() or 1) // 2)
+MOST_STAGING_BYTES = 2 * STAGING_BLOCKS * PIECE_BYTES * -(-COPYING_THREADS // 2)
 """Pinned memory of one run, at most: all threads have a piece in two blocks."""
 
 _STAGING_SHARE = 8

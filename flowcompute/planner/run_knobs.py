@@ -11,8 +11,8 @@ from flowcompute.strategy import Strategy
 
 DEFAULT_BATCH_BYTES = {"cpu": 8 << 20, "gpu": 64 << 20, "numpy": 1 << 20}
 
-MOST_READER_THREADS = 8
-"""Threads that fill pinned memory; with more of them the page cache gives no more."""
+COPYING_THREADS = max(2, min(16, (os.cpu_count() or 1) * 3 // 4))
+"""Threads that copy to pinned memory, or read files into it. Drivers wait for devices on the other processors."""
 
 
 def with_defaults(strategy: Strategy, traits: Traits) -> Strategy:
@@ -29,5 +29,5 @@ def with_defaults(strategy: Strategy, traits: Traits) -> Strategy:
         batch_bytes=strategy.batch_bytes or DEFAULT_BATCH_BYTES[traits.code_shape],
         depth=strategy.depth or (3 if discrete else 2) * traits.devices,
         input=strategy.input or how,
-        reader_threads=strategy.reader_threads or (min(MOST_READER_THREADS, os.cpu_count() or 1) if discrete else 1),
+        reader_threads=strategy.reader_threads or (COPYING_THREADS if discrete else 1),
     )
