@@ -107,10 +107,11 @@ def main() -> None:
     parser.add_argument("--device-memory", default="1GiB", help="what the network's weights pass through")
     parser.add_argument("--folder", default="/dev/shm", help="where the files lie")
     parser.add_argument("--only", default="", help="jobs whose name has this text")
+    parser.add_argument("--without-peers", action="store_true", help="ours and the limits alone")
     options = parser.parse_args()
     names = options.device or ["gpu"]
     device = names[0] if len(names) == 1 else names
-    data = np.random.default_rng(0).standard_normal(int(options.gib * (1 << 28)), dtype=np.float32)
+    data = np.random.default_rng(0).random(int(options.gib * (1 << 28)), dtype=np.float32)
     check(device, data)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path, out = Path(folder, "x.npy"), Path(folder, "y.npy")
@@ -119,7 +120,8 @@ def main() -> None:
         jobs: Jobs = ours.streams(data, path, out) | ours.products() | ours.layers()
         jobs |= ours.weights(options.device_memory)
         jobs |= batch_cost(data, device)
-        jobs |= {name: (data.nbytes, call) for name, call in peers(data).items()}
+        if not options.without_peers:
+            jobs |= {name: (data.nbytes, call) for name, call in peers(data).items()}
         jobs |= limits(select_device(names[0], needs_float64=False), path, out)
         report({name: job for name, job in jobs.items() if options.only in name}, options.reps)
 
