@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from flowcompute.graph.graph import Graph
+from flowcompute.planner.backend import Backend
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.inlets import base_item_bytes, extra_items
@@ -13,6 +14,7 @@ from flowcompute.planner.plan import Pass
 from flowcompute.planner.residency import kernels_of, read_as_they_are
 from flowcompute.planner.reuse import Reused, by_value, reused_on_device
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
+from flowcompute.strategy import Config
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,17 @@ def _needed(one_pass: Pass, seat: int) -> set[int]:
         elif step.seat != seat:
             needed.update(step.region.inputs)
     return needed | {i for step in one_pass.before for i in stored_by(step)}
+
+
+def never_on_host(one_pass: Pass, config: Config, backend: Backend) -> frozenset[int]:
+    """What kernels make elsewhere than in host memory (on a device of its own, or in a worker) and nobody fetches."""
+    found: set[int] = set()
+    for number, seat in enumerate(backend.seats):
+        if config.isolate or not seat.traits.host_memory:
+            on_host = Crossing.of(one_pass, by_hand=config.by_hand, seat=number).on_host
+            mine = (step for step in one_pass.steps if isinstance(step, RegionStep) and step.seat == number)
+            found.update(i for step in mine for i in step.region.outputs if i not in on_host)
+    return frozenset(found)
 
 
 def in_turns(graph: Graph, one_pass: Pass, crossing: Crossing) -> dict[Hashable, Reused]:

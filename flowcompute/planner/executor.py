@@ -21,6 +21,7 @@ from flowcompute.planner.accumulators import HostFold
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.canonical import ORDER_VERSION
 from flowcompute.planner.clockwork import Arrays, Clockwork, Made, Slice
+from flowcompute.planner.crossing import never_on_host
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.host_call import call_host, read_only
 from flowcompute.planner.plan import Clock, Plan
@@ -62,7 +63,7 @@ class StepExecutor(Executor):
         self.tallies = tuple(attempt.tally for attempt in self._attempts.values())
         self._clockwork = Clockwork(plan, self.one_pass, self._run_slices, self._attempts)
         self._scans: dict[int, Carry] = {}
-        self._between = Between(plan.graph, self.one_pass)
+        self._between = Between(plan.graph, self.one_pass, never_on_host(self.one_pass, plan.config, plan.backend))
         steps = (*self.one_pass.before, *self.one_pass.steps, *self.one_pass.after)
         self._seconds: dict[str, list[float]] = {step.name: [0, 0.0] for step in steps}
         self._records = {step.name: 0 for clock in self.one_pass.clocks for step in clock.steps}

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from flowcompute.elements import Constant
-from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.accumulators import HostFold
@@ -16,10 +15,11 @@ from flowcompute.planner.backend import Backend, Traits
 from flowcompute.planner.crossing import Crossing, device_edges
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.host_edges import host_edges
 from flowcompute.planner.in_flight import deepened, pinned
-from flowcompute.planner.inlets import base_item_bytes, extra_items, most_records
+from flowcompute.planner.inlets import most_records
 from flowcompute.planner.isolation import shared
-from flowcompute.planner.plan import Clock, MemoryPlan, Pass, SinkStage
+from flowcompute.planner.plan import MemoryPlan, Pass
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.residency import (
     HEADROOM,
@@ -29,12 +29,10 @@ from flowcompute.planner.residency import (
     Residents,
     device_budget,
 )
-from flowcompute.planner.reuse import reused_on_host
 from flowcompute.planner.run_knobs import COPYING_THREADS, DEFAULT_BATCH_BYTES, with_defaults
 from flowcompute.planner.seat_memory import Beside, devices_beside
 from flowcompute.planner.sharing import alignment, why_dependent
 from flowcompute.planner.steps import RegionStep
-from flowcompute.planner.storage import is_copied
 from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
 
@@ -168,11 +166,8 @@ class _PassSizer:
 
     def edges(self, depth: int) -> list[Edge]:
         """Everything that grows with the batch."""
-        found = []
-        for clock in self.one.clocks:
-            found += _edges(self.graph, self.one, clock, self.folds, self.mapped, depth)
-        between = reused_on_host(self.graph, self.one)
-        found += [Edge(f"{one.name(self.graph)} (between kernels)", one.item_bytes, 1, one.clock, 0) for one in between]
+        planned = (self.graph, self.one, self.folds, self.config, self.backend)
+        found = host_edges(*planned, mapped=self.mapped, depth=depth)
         if self.config.resumable:
             # A checkpoint copies what waits.
             waiting = [one for one in found if one.what.endswith("(waiting)")]
@@ -408,39 +403,3 @@ def _residents(
         if config.resumable:
             lines.append((f"{graph.nodes[fold].name} (copy for a checkpoint)", state_bytes))
     return lines
-
-
-def _edges(
-    graph: Graph, one_pass: Pass, clock: Clock, folds: dict[int, FoldSpec], mapped: bool, depth: int
-) -> list[Edge]:
-    def edge(what: str, item_bytes: int, count: int, extra_items: int = 0) -> Edge:
-        return Edge(what, item_bytes, count, clock.id, extra_items)
-
-    read = [source for source in clock.sources if source.element.must_read(mapped=mapped) is not None]
-    edges = [edge(f"{source.name} (read)", source.spec.item_bytes, depth) for source in read]
-    for entry in clock.entries:
-        # What waits for its partners, and what is put together of it.
-        name, item_bytes = graph.nodes[entry.value].name, base_item_bytes(graph, entry)
-        edges.append(edge(f"{name} (waiting)", item_bytes, 2, extra_items(entry) + clock.granule))
-    takers: dict[int, list[SinkStage]] = {}
-    for sink in one_pass.sinks:
-        if sink.spec.is_stream and sink.value in clock.values:
-            takers.setdefault(sink.value, []).append(sink)
-    for value, sinks in takers.items():
-        # A result in memory is written in place.
-        in_place = len(sinks) == 1 and sinks[0].element.in_memory and sinks[0].spec.length is not None
-        if not (in_place and clock.is_root):
-            edges.append(edge(f"{sinks[0].name} (write)", graph.nodes[value].spec.item_bytes, depth))
-    for step in clock.steps:
-        if isinstance(step, RegionStep):
-            # A batch may cut through two blocks, and what is left of the last one is kept.
-            open_items = 0 if step.kernel is None else 3 * step.kernel.block
-            blocks = {graph.nodes[fold].name: folds[fold].bytes_of_blocks() for fold in step.region.folds}
-            edges += [edge(f"{name} (blocks)", size, 1, open_items) for name, size in blocks.items()]
-        elif step.node.kind is Kind.VIEW:
-            # Also what a destination takes is put together here first.
-            if is_copied(graph, step.node.id):
-                edges.append(edge(f"{step.name} (host copy)", step.node.spec.item_bytes, 1))
-        elif step.node.spec.is_stream and step.node.id not in takers:
-            edges.append(edge(f"{step.name} (host)", step.node.spec.item_bytes, 1))
-    return edges

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,9 @@ from flowcompute.graph.graph import Graph
 from flowcompute.planner.plan import Clock, Pass
 from flowcompute.planner.residency import read_as_they_are
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
+
+_NOTHING = bytes(16)
+"""In place of numbers that nobody reads."""
 
 Span = tuple[int, int]
 """The first and the last step, by position in a clock, at which a value must be there."""
@@ -66,12 +69,17 @@ def reused_on_device(graph: Graph, one_pass: Pass, apart: Iterable[int]) -> tupl
     return tuple(found)
 
 
-def reused_on_host(graph: Graph, one_pass: Pass) -> tuple[Reused, ...]:
+def reused_on_host(graph: Graph, one_pass: Pass, without: Collection[int]) -> tuple[Reused, ...]:
     """The arrays for what regions of a pass make and no destination takes.
 
     A value is read by steps, by those that see it through a view or through what a host function returns, which may
     be its operand, and at the end of its batch: by other clocks, and by folds, which are given their records when all
     steps have succeeded.
+
+    Args:
+        graph: what is planned.
+        one_pass: of it.
+        without: values that are never in host memory.
     """
     sinks = {sink.value for sink in one_pass.sinks}
     late = sinks.union(i for clock in one_pass.clocks for entry in clock.entries for _, i in entry.inputs)
@@ -87,7 +95,7 @@ def reused_on_host(graph: Graph, one_pass: Pass) -> tuple[Reused, ...]:
                 lies_in[step.node.id] = read
                 continue
             for value in step.region.outputs:
-                if value not in sinks:
+                if value not in sinks and value not in without:
                     lies_in[value] = {value}
                     spans[value] = (position, position)
         for value in set[int]().union(*(lies_in.get(value, ()) for value in late)):
@@ -152,17 +160,25 @@ class Between:
     Args:
         graph: what is planned.
         one_pass: with the batch sizes of its clocks.
+        elsewhere: values that are never in host memory.
     """
 
-    def __init__(self, graph: Graph, one_pass: Pass) -> None:
+    def __init__(self, graph: Graph, one_pass: Pass, elsewhere: frozenset[int] = frozenset()) -> None:
         self._nodes = graph.nodes
         self._pass = one_pass
-        self._reused = by_value(reused_on_host(graph, one_pass))
+        self._elsewhere = elsewhere
+        self._reused = by_value(reused_on_host(graph, one_pass, elsewhere))
         self._memory: dict[Hashable, np.ndarray] = {}
 
     def array(self, value: int, offset: int, items: int) -> np.ndarray:
-        """Room for records of a value; of the slices of a batch each has its part, from record `offset` on."""
+        """Room for records of a value; of the slices of a batch each has its part, from record `offset` on.
+
+        What is elsewhere has a shape and a dtype here, and one number for all.
+        """
         spec, one = self._nodes[value].spec, self._reused.get(value)
+        if value in self._elsewhere:
+            shape = (items, *spec.shape)
+            return np.ndarray(shape, spec.dtype, _NOTHING, strides=(0,) * len(shape))
         key, item_bytes = (value, spec.item_bytes) if one is None else (one, one.item_bytes)
         if key not in self._memory:
             self._memory[key] = np.empty(self._pass.clock_of(value).batch_items * item_bytes, np.uint8)

@@ -35,6 +35,7 @@ def network(data: np.ndarray = DATA) -> fc.Element:
 def whole() -> fc.Run:
     run = run_on_gpu(network())
     assert not run.plan.passes[0].passing
+    assert not any("between kernels" in what for what, _ in run.plan.memory.items), "on the device only"
     return run
 
 

@@ -223,7 +223,7 @@ def test_slices_of_a_batch_have_parts_of_their_own() -> None:
     plan = fc.plan(eight @ np.ones((1, 1)), device="numpy")
     between = Between(plan.graph, plan.passes[0])
     sizes = []
-    for value in (i for one in reuse.reused_on_host(plan.graph, plan.passes[0]) for i in one.values):
+    for value in (i for one in reuse.reused_on_host(plan.graph, plan.passes[0], ()) for i in one.values):
         parts = [between.array(value, offset, 1) for offset in range(3)]
         assert all(part.flags.aligned for part in parts)
         assert not any(np.may_share_memory(*pair) for pair in itertools.combinations(parts, 2))

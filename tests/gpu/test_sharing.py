@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,7 +19,9 @@ from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.gpu.launcher import LocalLauncher
 from flowcompute.gpu.sharing import _Share
+from flowcompute.planner.reuse import Between
 from flowcompute.planner.sharing import alignment
 from flowcompute.runtime.starting import start
 from tests.gpu.faulty_driver import LOST, REFUSED, driver_error
@@ -56,6 +59,40 @@ def jobs() -> dict[str, list[fc.Element]]:
         "other clocks": [x[x[:, 0] > 0] * 3, fc.window(x, 3).sum(axis=1)],
         "alone": [fc.cumulative_sum(x, axis=0), fc.host(np.sort, x, shape=(5,), dtype="float32") + 1, x[:30] * 2],
     }
+
+
+def test_what_several_batches_hold_at_a_time_is_planned() -> None:
+    """Devices go on while the first batches wait for their turn: each has memory between its steps."""
+    live, peaks, lock = [0], [0], threading.Lock()
+    array = Between.array
+
+    def watched(between: Between, *arguments: int) -> np.ndarray:
+        known = {*between._memory}
+        made = array(between, *arguments)
+        for key in between._memory.keys() - known:
+            size = between._memory[key].nbytes
+            weakref.finalize(between._memory[key], counted, -size)
+            counted(size)
+        return made
+
+    def nothing(*_: Any, **__: Any) -> None:
+        pass
+
+    def counted(size: int) -> None:
+        with lock:
+            live[0] += size
+            peaks.append(live[0])
+
+    x = fc.source(DATA)
+    roots = [x @ np.ones((5, 40), "f4") @ np.ones((40, 3), "f4"), x.sum(axis=1)]
+    with (
+        mock.patch.object(Between, "array", watched),
+        mock.patch.multiple(LocalLauncher, build=nothing, launch=nothing),
+    ):
+        run = run_on(DEVICES["cpu", 3], *roots, strategy=fc.Strategy(depth=6, batch_bytes=1 << 14))
+    lines = {what: size for what, size in run.plan.memory.items if "between kernels" in what or "computed" in what}
+    assert all(what.endswith(" x 6") for what in lines)
+    assert 0 < max(peaks) <= sum(lines.values())
 
 
 @pytest.mark.parametrize("name", jobs())
