@@ -11,10 +11,10 @@ from flowcompute.planner.plan import Pass
 from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES
 from flowcompute.strategy import Strategy
 
-IN_FLIGHT_BYTES = 32 << 20
+IN_FLIGHT_BYTES = 64 << 20
 """Small batches make trips to threads together: as many are in flight to a device as come to so many bytes."""
 
-MOST_IN_FLIGHT = 32
+MOST_IN_FLIGHT = 64
 """Small batches in flight to a device, at most."""
 
 DEEPEST = 64

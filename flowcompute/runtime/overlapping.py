@@ -21,7 +21,7 @@ from flowcompute.runtime.turn import Emission
 TRIPS = 6
 """Small batches in flight go together as so many trips: some are uploaded, one is computed, one downloaded."""
 
-TRIP_BYTES = 8 << 20
+TRIP_BYTES = 16 << 20
 """Batches go together up to so many bytes: handing over as much costs little beside moving it."""
 
 
@@ -142,12 +142,13 @@ class OverlappedTask(ComputeTask):
         await self._slots.acquire()
         one, most = _Coming(), self._together
         try:
-            while await self._take_in(one, seq + len(one.batches)):
-                if len(one.batches) == most or not self._is_there() or self._slots.value == 0:
-                    break
-                self._slots.acquire_nowait()
-            if not one.batches:
+            if not await self._take_in(one, seq):
                 return None
+            for _ in range(min(most - 1, self._waiting(), self._slots.value)):
+                self._slots.acquire_nowait()
+                if not await self._take_in(one, seq + len(one.batches)):
+                    self._slots.release()
+                    break
             coming.send_nowait(one)
         except BaseException:
             one.release()
@@ -164,12 +165,13 @@ class OverlappedTask(ComputeTask):
         self._starts[self._root] = batch.stop
         return True
 
-    def _is_there(self) -> bool:
-        """Whether the next batch need not be waited for."""
+    def _waiting(self) -> int:
+        """Batches that need not be waited for."""
         clock = self._clocks[self._root]
         if not clock.sources:
-            return self._starts[self._root] < (clock.length or 0)
-        return all(self._sources[stage.value].queued for stage in clock.sources)
+            left = (clock.length or 0) - self._starts[self._root]
+            return -(-left // self._cuts[self._root].items)
+        return min(self._sources[stage.value].queued for stage in clock.sources)
 
     async def _arrived(self) -> None:
         """Take all slots, once every batch is with its destinations."""

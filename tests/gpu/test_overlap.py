@@ -97,9 +97,9 @@ def test_more_of_small_batches_are_in_flight_where_there_is_room() -> None:
         return plan.depth, plan.batch_items
 
     items = 1 << 18
-    assert made(1 << 28, batch_bytes=1 << 20) == (32, items)
-    assert made(1 << 28, batch_bytes=1 << 12) == (32, items >> 8)
-    assert made(1 << 28, batch_bytes=4 << 20) == (8, items << 2)
+    assert made(1 << 28, batch_bytes=1 << 20) == (64, items)
+    assert made(1 << 28, batch_bytes=1 << 12) == (64, items >> 8)
+    assert made(1 << 28, batch_bytes=4 << 20) == (16, items << 2)
     assert made(1 << 28, batch_bytes=1 << 20, depth=5) == (5, items)
     assert made(20 << 20, batch_bytes=1 << 20) == (16, items), "not all that there might be, but none smaller for it"
     assert made(6 << 20, batch_bytes=1 << 20) == (4, items)
@@ -118,7 +118,7 @@ def test_small_batches_go_together() -> None:
     with mock.patch.object(OverlappedTask, "_each", count):
         [got] = resolve_on_gpu(x * 2, strategy=fc.Strategy(batch_bytes=1 << 10))
         assert sum(together) == 2 * 256, "each is uploaded and downloaded"
-        assert max(together) == 32 // TRIPS
+        assert max(together) == 64 // TRIPS
         assert len(together) < 128
         together.clear()
         resolve_on_gpu(x * 2, strategy=fc.Strategy(batch_bytes=1 << 12, depth=TRIPS))
