@@ -26,7 +26,8 @@ def division(plan: Plan, traits: Traits, kernel: Kernel, items: int, blocks: int
     cpu, count = traits.code_shape == "cpu", items * kernel.units
     if kernel.work == "scan":
         # They take tiles by ticket: as many as run at once are enough.
-        return items, 0, min(blocks, traits.units * (1 if cpu else SCAN_GROUPS_PER_UNIT))
+        tasks = -(-blocks // kernel.tile[0]) * kernel.tile[1]
+        return items, 0, min(tasks, traits.units * (1 if cpu else SCAN_GROUPS_PER_UNIT))
     if kernel.work == "walk":
         sequences = count if kernel.notes["along"] == "items" else kernel.units
         most = traits.units * (PARTS_PER_UNIT if cpu else GPU_PARTS_PER_UNIT)

@@ -24,7 +24,7 @@ from flowcompute.spec import FLOAT32, FLOAT64
 
 _TAKE = """static inline long fc_take(volatile __global ulong *words, long last) {
     const long ticket = atomic_inc((volatile __global uint *)words);
-    if (ticket == last) *(volatile __global uint *)words = 0;
+    if (ticket == last) atomic_xchg((volatile __global uint *)words, 0u);
     return ticket;
 }
 """
@@ -85,7 +85,7 @@ def handed_on(statement: HandingOn, expressions: Expressions) -> list[str]:
 
 def _ticket(ticket: Ticket, cpu: bool) -> list[str]:
     """Take the next ticket; the one who takes the last puts the counter back."""
-    taken = f"fc_take({ticket.argument.name}, blocks + gsize - 1)"
+    taken = f"fc_take({ticket.argument.name}, {ticket.tickets} + gsize - 1)"
     declared = "long " if ticket.new else ""
     if cpu:
         return [f"{declared}{ticket.name} = {taken};"]

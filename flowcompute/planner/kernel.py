@@ -423,8 +423,8 @@ class Kernel:
         columns: for folds of columns, columns that one work-item takes (0: all).
         units: numbers or rows in one record, by which work is divided.
         lanes: numbers in a vector.
-        tile: rows that one work-group (or work-item of a CPU) takes together, and how many work-groups span
-            the columns of a matrix product.
+        tile: rows (tiles of a scan) that one work-group (or work-item of a CPU) takes together, and how many
+            work-groups span the columns of a matrix product or scan.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
         tensor: whether tensor cores multiply its matrices as they are.
         family: which knobs it has; see `planner.knob_table`.

@@ -16,12 +16,13 @@ from flowcompute.planner.kernel import Argument, HandingOn, Var
 class Ticket(HandingOn):
     """Declare (`new`) or assign the number of the next tile that nobody has taken, by a work-group's first work-item.
 
-    Numbers from `blocks` on say that there is none. Every work-group takes tickets until it gets one of these.
+    Numbers from `tickets` on say that there is none. Every work-group takes tickets until it gets one of these.
     """
 
     name: str
     argument: Argument
     new: bool = True
+    tickets: str = "blocks"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import KernelStyle
+from flowcompute.planner.lower_column_scan import ColumnScanLowering, column_scan_bytes, takes_columns
 from flowcompute.planner.lower_group_scan import GroupScanLowering, scan_local_bytes
 from flowcompute.planner.lower_tile_scan import TileScanLowering
 from flowcompute.planner.lower_tiled_walk import TiledWalkLowering, is_walked_in_tiles
@@ -37,7 +38,8 @@ def why_on_host(node: Node, traits: Traits, *, by_hand: bool) -> str | None:
         return None
     if node.spec.item_numbers > WIDEST_TILE:
         return f"items of more than {WIDEST_TILE} numbers leave tiles too few records"
-    if traits.code_shape == "gpu" and (needed := scan_local_bytes(node)) > traits.local_bytes:
+    needed = column_scan_bytes(node) if takes_columns(node) else scan_local_bytes(node)
+    if traits.code_shape == "gpu" and needed > traits.local_bytes:
         return f"its tiles take {needed} bytes of local memory, and {traits.name} has {traits.local_bytes}"
     return None
 
@@ -64,5 +66,7 @@ def lower_scan(graph: Graph, region: Region, style: KernelStyle, name: str) -> K
             return TiledWalkLowering(graph, region, style).lower(name)
         return WalkScanLowering(graph, region, style).lower(name)
     if style.traits.code_shape == "gpu":
+        if takes_columns(graph.nodes[region.anchor]):
+            return ColumnScanLowering(graph, region, style).lower(name)
         return GroupScanLowering(graph, region, style).lower(name)
     return TileScanLowering(graph, region, style).lower(name)

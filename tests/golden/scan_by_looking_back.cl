@@ -2,7 +2,7 @@
 
 static inline long fc_take(volatile __global ulong *words, long last) {
     const long ticket = atomic_inc((volatile __global uint *)words);
-    if (ticket == last) *(volatile __global uint *)words = 0;
+    if (ticket == last) atomic_xchg((volatile __global uint *)words, 0u);
     return ticket;
 }
 

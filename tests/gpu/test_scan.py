@@ -90,6 +90,33 @@ def test_columns(item: tuple[int, ...], length: int) -> None:
         check(resolve, fc.cumulative_sum(fc.source(data), axis=0), batches=(None, 97 * row, scan_tile(*item) * row))
 
 
+@pytest.mark.parametrize("knobs", [{}, {"work_group": 128, "tile_columns": 32}])
+def test_columns_of_wide_items(knobs: dict[str, int]) -> None:
+    """One column in the last panel, and ends of batches around tiles and stretches of them, with what they leave."""
+    x = fc.source(drawn("float32", (200, 1009), special=True))
+    half = fc.source(drawn("float16", (130, 1009)))
+    exclusive = fc.cumulative_sum(half * 2, axis=0, exclusive=True) + half
+    scans = [fc.cumulative_sum(x, axis=0), exclusive]
+    wanted = [np.asarray(one) for one in fc.resolve(*scans, device="numpy", progress=False)]
+    for records in (7, 4 * 16 + 1, 200):
+        strategy = fc.Strategy(batch_bytes=4 * 1009 * records, **knobs)
+        plan = plan_for_gpu(*scans, strategy=strategy)
+        assert {kernel.ir.family for kernel in plan.kernels} == {"column scan"}
+        assert [one.tobytes() for one in resolve_on_gpu(*scans, strategy=strategy)] == [one.tobytes() for one in wanted]
+
+
+def test_wide_items_leave_what_other_backends_go_on_from() -> None:
+    data = drawn("float32", (150, 257))
+    total = fc.cumulative_sum(fc.source(data), axis=0)
+    strategy = fc.Strategy(batch_bytes=10 * data[0].nbytes)
+    plans = fc.plan(total, device="numpy", strategy=strategy), plan_for_gpu(total, strategy=strategy)
+    whole, _ = run(plans[0], data, 0, 150, None)
+    for cut in (10, 70, 63 * 2):
+        (one, state), (other, same) = (run(plan, data, 0, cut, None) for plan in plans)
+        assert repr(state["scans"]) == repr(same["scans"])
+        assert one + run(plans[1], data, cut, 150, state)[0] == other + run(plans[0], data, cut, 150, same)[0] == whole
+
+
 @pytest.mark.parametrize("length", [1, 63, 64, 65, 2**14 - 1, 2**14 + 1])
 def test_short_streams(length: int, resolve: Resolve) -> None:
     check(resolve, fc.cumulative_sum(fc.source(drawn("float32", (length,)))))
