@@ -21,7 +21,7 @@ from flowcompute.gpu.devices import select_device
 Jobs = dict[str, tuple[int, Callable[[], Any]]]
 """By name the bytes that go to the device, and what brings them there."""
 
-LAYERS, WIDTH = 16, 8192
+LAYERS, WIDTH, RECORDS = 16, 8192, 1024
 """Of the network whose weights pass through the device."""
 
 
@@ -59,7 +59,7 @@ class Ours:
 
     def layers(self) -> Jobs:
         """Work for the device rather than for the bus: eight layers, of which one number comes back."""
-        x = np.random.default_rng(1).standard_normal((int(self.gib * (1 << 30)) // 16 // 4096, 4096), dtype=np.float32)
+        x = np.random.default_rng(1).standard_normal((int(self.gib * (1 << 30)) // 8 // 4096, 4096), dtype=np.float32)
         w = np.random.default_rng(2).standard_normal((4096, 4096), dtype=np.float32) / 64
         y: fc.Element = fc.source(x)
         for _ in range(8):
@@ -72,12 +72,12 @@ class Ours:
         The bytes are those of the weights for each batch, whose records hardly count.
         """
         layers = [np.full((WIDTH, WIDTH), 1 / WIDTH, np.float16) for _ in range(LAYERS)]
-        y: fc.Element = fc.source(np.ones((256, WIDTH), np.float16))
+        y: fc.Element = fc.source(np.ones((RECORDS, WIDTH), np.float16))
         for layer in layers:
             y = y @ layer
         strategy = fc.Strategy(batch_bytes=64 * WIDTH * 2)
         options = {**self.options, "device_memory": device_memory, "strategy": strategy}
-        batches = -(-256 // fc.plan(y, **{k: v for k, v in options.items() if k != "progress"}).batch_items)
+        batches = -(-RECORDS // fc.plan(y, **{k: v for k, v in options.items() if k != "progress"}).batch_items)
         size = batches * sum(layer.nbytes for layer in layers)
         return {f"weights through {device_memory}, {batches} times": (size, lambda: y.resolve(**options))}
 

@@ -25,7 +25,7 @@ def limits(device: Device, path: Path, out: Path) -> dict[str, tuple[int, Callab
     into = np.empty(BLOCK_BYTES * THREADS, np.uint8)
     into[:] = 0
     found[f"limit: file to memory, {THREADS} threads"] = (size, lambda: read_all(path, into))
-    data = np.zeros(size, np.uint8)
+    data = np.ones(size, np.uint8)
     found[f"limit: memory to memory, {THREADS} threads"] = (size, lambda: copy_all(data, into))
     found["limit: memory to file"] = (size, lambda: write_all(out, into, size))
     return found
@@ -39,12 +39,17 @@ def bus_limits(device: Device) -> dict[str, tuple[int, Callable[[], object]]]:
         block[:] = 1
 
     def up() -> None:
+        # One is read while the next one waits: with more in NVIDIA's queues both directions take turns.
+        before = None
         for _ in range(BLOCKS):
-            cl.enqueue_copy(device.upload_queue, there[0], here[0], is_blocking=False)
+            event = cl.enqueue_copy(device.upload_queue, there[0], here[0], is_blocking=False)
+            device.upload_queue.flush()
+            if before is not None:
+                before.wait()
+            before = event
         device.upload_queue.finish()
 
     def down() -> None:
-        # One at a time: reads that wait in a queue of NVIDIA's driver take turns with the other direction.
         for _ in range(BLOCKS):
             cl.enqueue_copy(device.download_queue, here[1], there[1], is_blocking=True)
 
