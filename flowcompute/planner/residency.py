@@ -87,6 +87,7 @@ class Residents:
         whole = {value for value, cut in uses if cut is None or cut[0] != value}
         axes = {cut for _, cut in uses if cut is not None and cut[0] not in whole}
         self._axes = {value: axis for value, axis in axes if (value, -3 - axis) not in axes}
+        self._at: dict[int, tuple[dict[int, Panels | None], dict[int, int]]] = {}
         self._limits = self._steps()
 
     def _steps(self) -> tuple[int, ...]:
@@ -104,24 +105,30 @@ class Residents:
             return None
         return Panels.within(value, self._nodes[value].spec, self._axes[value], limit_bytes)
 
+    def _pieces(self, limit_bytes: int) -> tuple[dict[int, Panels | None], dict[int, int]]:
+        """Of each operand its panels within a limit, and the bytes of what passes at a time."""
+        if limit_bytes not in self._at:
+            panels = {value: self._panels(value, limit_bytes) for value in self._order}
+            self._at[limit_bytes] = panels, {value: self._piece(value, panels[value]) for value in self._order}
+        return self._at[limit_bytes]
+
     def _piece(self, value: int, panels: Panels | None) -> int:
         return self._sizes[value] if panels is None else panels.part(self._nodes[value].spec).item_bytes
 
     @property
     def largest_whole(self) -> str | None:
         """The name of the operand that takes most as a whole; None where panels take more."""
-        panels = {value: self._panels(value, 0) for value in self._order}
+        panels, pieces = self._pieces(0)
         wholes = [(self._sizes[value], self._nodes[value].name) for value in self._order if panels[value] is None]
         wholes += [(size, name) for name, size in self._fixed]
-        cut = [self._piece(value, own) for value, own in panels.items() if own is not None]
+        cut = [pieces[value] for value, own in panels.items() if own is not None]
         size, name = max(wholes, default=(0, None))
         return name if size > max(cut, default=0) else None
 
     @cached_property
     def least(self) -> Residency:
         """What takes least room: the smallest panels, and no buffers to pass through for what takes less than these."""
-        panels = {value: self._panels(value, 0) for value in self._order}
-        pieces = {value: self._piece(value, panels[value]) for value in self._order}
+        _, pieces = self._pieces(0)
         order = sorted(self._order, key=lambda value: -pieces[value])
         staying = [0, *itertools.accumulate(self._sizes[value] for value in order)]
 
@@ -129,14 +136,13 @@ class Residents:
             rest = order[stay:]
             return staying[stay] + (self._ring(rest) * pieces[rest[0]] if rest else 0)
 
-        return self._placed(order[min(range(len(staying)), key=size) :], panels, 0)
+        return self._placed(order[min(range(len(staying)), key=size) :], 0, 0)
 
     def within(self, room_bytes: int) -> Residency:
         """What costs least of all that fits; `least` where nothing does."""
         best: Residency | None = None
         for limit in self._limits:
-            panels = {value: self._panels(value, limit) for value in self._order}
-            one = self._placed(self._passing(panels, room_bytes), panels, room_bytes)
+            one = self._placed(self._passing(limit, room_bytes), limit, room_bytes)
             if not one.passing:
                 return one
             if one.size_bytes <= room_bytes and (best is None or one.cost_bytes < best.cost_bytes):
@@ -146,15 +152,15 @@ class Residents:
                 break
         return best or self.least
 
-    def _placed(self, passing: Collection[int], panels: Mapping[int, Panels | None], room: int) -> Residency:
-        """With these operands passing, of which as many panels stay as there is room for."""
+    def _placed(self, passing: Collection[int], limit_bytes: int, room: int) -> Residency:
+        """With these operands passing, of which as many panels within a limit stay as there is room for."""
         passes = frozenset(passing)
         stay = [(self._nodes[value].name, self._sizes[value]) for value in self._order if value not in passes]
         lines = [*self._fixed, *stay]
         if not passing:
             return Residency(tuple(lines))
-        pieces = {value: self._piece(value, panels[value]) for value in passing}
-        ring, largest = self._ring(passing), max(pieces.values())
+        panels, pieces = self._pieces(limit_bytes)
+        ring, largest = self._ring(passing), max(pieces[value] for value in passing)
         free = max(0, room - sum(size for _, size in lines) - ring * largest)
         cut: dict[int, Panels] = {}
         for value in passing:
@@ -172,13 +178,13 @@ class Residents:
         passes = frozenset(passing)
         return max(len(read & passes) for read in self._readers) + 1
 
-    def _passing(self, panels: Mapping[int, Panels | None], room: int) -> list[int]:
+    def _passing(self, limit_bytes: int, room: int) -> list[int]:
         """What passes with so much room, where the largest operands stay as far as they fit."""
         free = room - sum(size for _, size in self._fixed)
         passing: list[int] = []
         if not self._order or sum(self._sizes.values()) <= free:
             return passing
-        pieces = {value: self._piece(value, panels[value]) for value in self._order}
+        _, pieces = self._pieces(limit_bytes)
         for ring in range(2, self._ring(self._order) + 1):
             passing, left, largest = [], free, 0
             for value, after in itertools.zip_longest(self._order, self._order[1:]):
