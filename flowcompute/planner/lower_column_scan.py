@@ -39,8 +39,9 @@ from flowcompute.planner.scan_order import RUN, scan_tile
 from flowcompute.planner.scan_point import TileScan, scan_initial, scan_wide
 from flowcompute.spec import INT64, is_float
 
-GROUP = 512
-"""Work-items in a work-group, so that two run beside each other: one loads while the other waits or stores."""
+GROUP_BYTES = 2048
+"""What the work-items of a work-group store at a time: 512 of float32, so that two work-groups run beside each
+other, and as many bytes for each number that is handed on in every dtype."""
 
 COLUMNS = 16
 """Columns that a team takes: 64 bytes of float32, of which memory loses none."""
@@ -54,9 +55,16 @@ def takes_columns(node: Node) -> bool:
     return scan_tile(node.spec.item_numbers) <= RUN and not isinstance(node.element, KernelScan)
 
 
-def column_scan_bytes(node: Node, group: int = GROUP) -> int:
+def column_scan_bytes(node: Node) -> int:
     """Local memory of a work-group: what each tile adds and what comes before it, and a ticket."""
-    return 2 * group * scan_wide(node).itemsize + INT64.itemsize
+    return 2 * _group(node) * scan_wide(node).itemsize + INT64.itemsize
+
+
+def _group(node: Node) -> int:
+    """Work-items of a work-group, a power of two."""
+    kept = scan_tile(node.spec.item_numbers) * register_dtype(node.spec.dtype).itemsize
+    most = min(1024, GROUP_BYTES // node.spec.dtype.itemsize, REGISTERS_BYTES // kept)
+    return 1 << most.bit_length() - 1
 
 
 class ColumnScanLowering(TileScan):
@@ -64,10 +72,9 @@ class ColumnScanLowering(TileScan):
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
-        kept = self.records * register_dtype(self.node.spec.dtype).itemsize
-        group = min(GROUP, REGISTERS_BYTES // kept, style.traits.max_work_group)
-        self.knobs = style.settled("column scan", work_group=1 << group.bit_length() - 1, tile_columns=COLUMNS)
-        self.group, self.across = self.knobs.work_group or GROUP, self.knobs.tile_columns or COLUMNS
+        group = min(_group(self.node), style.traits.max_work_group)
+        self.knobs = style.settled("column scan", work_group=group, tile_columns=COLUMNS)
+        self.group, self.across = self.knobs.work_group or group, self.knobs.tile_columns or COLUMNS
         self.tiles, self.panels = self.group // self.across, -(-self.columns // self.across)
         self.meets_twice = not style.traits.shuffles
         self.state = self.arguments.get("state", self.wide, self.node.id)

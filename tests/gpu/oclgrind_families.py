@@ -203,7 +203,6 @@ FAMILIES: dict[str, Callable[[int], list[Element]]] = {
     "attention": attention,
     "attention, causal": queries,
     "scan": along_the_stream,
-    "scan of wide items": lambda n: [fc.cumulative_sum(stream(n, 600), axis=0)],
     "walk": lambda n: [fc.cumulative_sum(stream(n, 5), axis=1), fc.cumulative_max(stream(2, n, 3), axis=1)],
     "recurrence": recurrences,
     "steps of users": steps,
