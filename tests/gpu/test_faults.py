@@ -26,6 +26,12 @@ DATA = np.random.default_rng(7).standard_normal((3000, 8), dtype=np.float32)
 MEMORY = 1 << 20
 
 
+@pytest.fixture(autouse=True)
+def pinned() -> None:
+    """Calls of the driver are counted: what is pinned for all runs is pinned before."""
+    resolve_on_gpu(fc.source(DATA) * 2)
+
+
 def some_of_everything() -> tuple[Element, ...]:
     """A scan, a softmax, folds of columns and on the host, windows, a selection, runs, a host function."""
     x = fc.source(DATA)
