@@ -269,7 +269,7 @@ class DeviceMemory(Memory):
 
     def download(self, key: Hashable, array: np.ndarray, slot: int) -> None:
         """Copy from the device on a queue of its own; tried again where the driver had no room to do it."""
-        buffer = self._slots[slot][key]
+        buffer = self._slots[slot][self._reused.get(key, key)]
         with self._downloading:
             try:
                 self._transfers.download(buffer, array, self._device.download_queue)

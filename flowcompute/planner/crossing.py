@@ -79,19 +79,21 @@ def never_on_host(one_pass: Pass, config: Config, backend: Backend) -> frozenset
 
 def in_turns(graph: Graph, one_pass: Pass, crossing: Crossing) -> dict[Hashable, Reused]:
     """Which buffers of a device values have in turns, where it computes the regions of a pass."""
-    return by_value(reused_on_device(graph, one_pass, crossing.ahead | crossing.late))
+    return by_value(reused_on_device(graph, one_pass, crossing.ahead, crossing.late))
 
 
 def device_edges(
     graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], crossing: Crossing, depth: int
 ) -> list[Edge]:
     """Buffers on the device that grow with the batches of a pass."""
-    reused = in_turns(graph, one_pass, crossing)
-    edges = [Edge(one.name(graph), one.item_bytes, 1, one.clock, 0) for one in dict.fromkeys(reused.values())]
+    moving, edges = crossing.ahead | crossing.late, []
+    for one in dict.fromkeys(in_turns(graph, one_pass, crossing).values()):
+        count = 1 if moving.isdisjoint(one.values) else depth
+        edges.append(Edge(one.name(graph), one.item_bytes, count, one.clock, 0))
     for clock in one_pass.clocks:
-        used: dict[int, None] = {}
+        read: set[int] = set()
         for kernel in kernels_of(clock.steps):
-            used |= {one.value: None for one in kernel.arguments if one.kind in ("input", "output")}
+            read.update(read_as_they_are(kernel))
             blocks = {one.value for one in kernel.arguments if one.kind == "partial"}
             # Those at both ends of a batch may be open, and what the first of them goes on from lies beside them.
             open_items = 3 * kernel.block
@@ -99,12 +101,8 @@ def device_edges(
                 Edge(f"{graph.nodes[i].name} (blocks)", folds[i].bytes_of_blocks(), 1, clock.id, open_items)
                 for i in blocks
             ]
-        entries = {entry.value: entry for entry in clock.entries}
-        for node in (graph.nodes[i] for i in used if graph.nodes[i].spec.is_stream and i not in reused):
-            if node.id in entries:
-                # Of windows only the records that they overlap in.
-                item_bytes, extra = base_item_bytes(graph, entries[node.id]), extra_items(entries[node.id])
-                edges.append(Edge(node.name, item_bytes, 1, clock.id, extra))
-            else:
-                edges.append(Edge(node.name, node.spec.item_bytes, depth, clock.id, 0))
+        for entry in (entry for entry in clock.entries if entry.value in read):
+            # Of windows only the records that they overlap in.
+            name, item_bytes = graph.nodes[entry.value].name, base_item_bytes(graph, entry)
+            edges.append(Edge(name, item_bytes, 1, clock.id, extra_items(entry)))
     return edges

@@ -40,7 +40,7 @@ class Reused:
         return f"{first} and {more} more in turns" if more else first
 
 
-def reused_on_device(graph: Graph, one_pass: Pass, apart: Iterable[int]) -> tuple[Reused, ...]:
+def reused_on_device(graph: Graph, one_pass: Pass, ahead: Collection[int], late: Collection[int]) -> tuple[Reused, ...]:
     """The buffers of a discrete device for what the kernels of a pass read and make.
 
     A value needs one from the first kernel of a clock that makes or reads it to the last that reads it. No kernel
@@ -48,24 +48,34 @@ def reused_on_device(graph: Graph, one_pass: Pass, apart: Iterable[int]) -> tupl
     takes is fetched by the step that makes it, and all that touches these buffers goes through one queue, in order:
     so whoever fills a buffer anew comes after everybody who reads what was there.
 
+    Other queues fill and empty what moves while other batches are computed. It has turns by itself, as there are
+    buffers of it for each batch in flight: a result may lie where the sources of its batch were, and the next batch
+    that gets these buffers is uploaded when the result has been downloaded.
+
     Args:
         graph: what is planned.
         one_pass: with the regions that the device computes.
-        apart: values that have a buffer for each batch in flight, since other queues fill or empty it.
+        ahead: sources that are uploaded before their batch is computed.
+        late: results that are downloaded after it.
 
     Returns:
         Those of streams, but for what enters a clock: windows of it are uploaded anew for each kernel.
     """
     found: list[Reused] = []
     for clock in one_pass.clocks:
-        own = {*apart, *(entry.value for entry in clock.entries)}
-        spans: dict[int, Span] = {}
+        entered, end = {entry.value for entry in clock.entries}, len(clock.steps)
+        staying: dict[int, Span] = {}
+        moving: dict[int, Span] = {}
         for position, step in enumerate(clock.steps):
             if isinstance(step, RegionStep) and step.kernel is not None:
                 for one in step.kernel.arguments:
-                    if one.kind in ("input", "output") and graph.nodes[one.value].spec.is_stream:
-                        spans[one.value] = (spans.get(one.value, (position,))[0], position)
-        found += _in_turns(graph, clock, {value: span for value, span in spans.items() if value not in own})
+                    value = one.value
+                    if one.kind not in ("input", "output") or value in entered or not graph.nodes[value].spec.is_stream:
+                        continue
+                    spans = moving if value in ahead or value in late else staying
+                    first, _ = spans.get(value, (0 if value in ahead else position, 0))
+                    spans[value] = (first, end if value in late else position)
+        found += [*_in_turns(graph, clock, staying), *_in_turns(graph, clock, moving)]
     return tuple(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from types import TracebackType
@@ -29,7 +30,7 @@ class FaultyDriver:
         fail_at: which call fails, from 0; None for none.
         code: the OpenCL error it fails with.
         lost: whether everything fails from there on, until a new context is made.
-        most_bytes: the largest buffer that there is room for.
+        most_bytes: the largest buffer that there is room for on the device.
 
     Attributes:
         calls: the calls so far, the failed ones included.
@@ -78,7 +79,8 @@ class FaultyDriver:
         self.calls.append(name)
         if self._broken:
             raise driver_error(LOST, name)
-        if name == "Buffer" and self._most_bytes is not None and _size(arguments) > self._most_bytes:
+        most = math.inf if self._most_bytes is None or _pins(name, arguments) else self._most_bytes
+        if name == "Buffer" and _size(arguments) > most:
             raise driver_error(FULL, name)
         if index == self._fail_at:
             self._broken = self._lost
@@ -100,10 +102,14 @@ class FlakyDriver(FaultyDriver):
     def _step(self, name: str, arguments: tuple[Any, ...]) -> None:
         super()._step(name, arguments)
         at = len(self.calls)
-        pinning = name == "enqueue_map_buffer" or (name == "Buffer" and arguments[1] & cl.mem_flags.ALLOC_HOST_PTR)
-        if self._times and not pinning and at - self._last > 8 and self._random.random() < 0.03:
+        if self._times and not _pins(name, arguments) and at - self._last > 8 and self._random.random() < 0.03:
             self._times, self._last = self._times - 1, at
             raise driver_error(FULL, name)
+
+
+def _pins(name: str, arguments: tuple[Any, ...]) -> bool:
+    """Whether a call is about memory of the host: how much of it there is already is a matter of timing."""
+    return name == "enqueue_map_buffer" or (name == "Buffer" and bool(arguments[1] & cl.mem_flags.ALLOC_HOST_PTR))
 
 
 def _size(arguments: tuple[Any, ...]) -> int:

@@ -85,6 +85,12 @@ def read_late() -> list[Element]:
     return [by_key, layers[1].sum(axis=0), fc.window(layers[3], 3).sum(axis=1), layers[4][:, 0], seen, x]
 
 
+def read_in_turns() -> list[Element]:
+    """A source that a later kernel reads is there before the first one, and the first result until the end."""
+    four, first = np.ones((4, 4), "f4"), fc.source(DATA[:, :4]) @ np.ones((4, 8), "f4")
+    return [first, (first @ np.ones((8, 4), "f4") + fc.source(DATA[:, 4:]) @ four) @ four]
+
+
 class Watched:
     """A device that computes nothing, and notices a kernel or download that finds another value than it was to find.
 
@@ -122,7 +128,7 @@ class Watched:
             fetch(own, key, array)
 
         def downloaded(own: DeviceMemory, key: Any, array: np.ndarray, slot: int) -> None:
-            assert self._holds[own._slots[slot][key].int_ptr] == key
+            assert self._holds[own._slots[slot][own._reused[key]].int_ptr] == key
             download(own, key, array, slot)
 
         def closed(own: DeviceMemory) -> None:
@@ -167,6 +173,7 @@ def test_what_is_taken_is_what_was_planned() -> None:
 
     @cases(40)
     @given(programs(clocks=False))
+    @example(read_in_turns())
     def check(roots: list[Element]) -> None:
         plan, device = watched(roots)
         assert device.peaks == [plan.memory.device_bytes]
