@@ -17,8 +17,11 @@ SMALLEST_BYTES = 256
 """The smallest piece of device memory; also what stands for an array without items, which OpenCL cannot have."""
 
 
+_INVALID_HOST_PTR = -37
+
+
 class HostBuffers:
-    """Buffers of a host device that are NumPy arrays: nothing is uploaded or downloaded.
+    """Buffers of a device in the host's memory that are NumPy arrays: nothing is uploaded or downloaded.
 
     Arrays are C-contiguous and aligned to their items, no more; pages of a mapped file may be
     read. A buffer keeps its array alive, but OpenCL keeps neither alive for a kernel's arguments: hold buffers
@@ -32,7 +35,15 @@ class HostBuffers:
 
     def input(self, array: np.ndarray) -> cl.Buffer:
         """A buffer that kernels read; the array may be read-only."""
-        return self._buffer(array, cl.mem_flags.READ_ONLY)
+        try:
+            return self._buffer(array, cl.mem_flags.READ_ONLY)
+        except cl.Error as error:
+            if error.code != _INVALID_HOST_PTR:
+                raise
+            # Some drivers of GPUs take the pages of mapped files only as a copy.
+            return cl.Buffer(
+                self._device.context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=as_bytes(array)
+            )
 
     def output(self, array: np.ndarray) -> cl.Buffer:
         """A buffer that kernels read and write.

@@ -165,7 +165,8 @@ def _traits(handle: Any, platform: str, cpu: bool) -> Traits:
         name=name,
         kind=" | ".join(kind),
         code_shape="cpu" if cpu else "gpu",
-        host_memory=cpu,
+        # Elsewhere in the host's memory there is nothing to upload either.
+        host_memory=cpu or bool(handle.host_unified_memory),
         float64=bool(handle.double_fp_config),
         memory_bytes=memory,
         max_buffer_bytes=int(handle.max_mem_alloc_size),

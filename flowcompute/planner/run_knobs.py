@@ -20,10 +20,11 @@ def with_defaults(strategy: Strategy, traits: Traits) -> Strategy:
 
     A device with memory of its own reads pinned memory by itself, so files are read into it rather than mapped
     and copied, and three batches are on their way: one uploaded, one computed, one downloaded. Several devices
-    have as many batches each.
+    have as many batches each. GPUs that share the host's memory compute in place, but not all of their drivers do
+    so in the pages of a mapped file.
     """
     discrete = not traits.host_memory
-    how: Literal["mapped", "read"] = "read" if discrete else "mapped"
+    how: Literal["mapped", "read"] = "mapped" if traits.code_shape == "cpu" else "read"
     return replace(
         strategy,
         batch_bytes=strategy.batch_bytes or DEFAULT_BATCH_BYTES[traits.code_shape],

@@ -20,13 +20,13 @@ from flowcompute.strategy import Strategy
 
 
 @cache
-def gpu_shaped() -> OpenCLBackend:
-    """The CPU's device, planned for as if it were a discrete GPU."""
+def gpu_shaped(*, in_place: bool = False) -> OpenCLBackend:
+    """The CPU's device, planned for as if it were a discrete GPU, or one in the host's memory."""
     device = copy.copy(select_device("cpu", needs_float64=True))
     device.programs = {}
     # What is tested here is our code, not PoCL's optimiser, which takes several times as long.
     device.build_options = ("-cl-opt-disable",)
-    device.traits = dataclasses.replace(device.traits, code_shape="gpu", host_memory=False)
+    device.traits = dataclasses.replace(device.traits, code_shape="gpu", host_memory=in_place)
     return OpenCLBackend(device)
 
 

@@ -194,6 +194,8 @@ def test_traits_of_devices() -> None:
     assert (gpu.name, gpu.code_shape, gpu.host_memory, gpu.float64) == ("Some GPU", "gpu", False, False)
     assert (gpu.memory_bytes, gpu.max_buffer_bytes, gpu.correct_division) == (8 << 30, 2 << 30, False)
     assert gpu.kind == "Vendor CL | 1.2.3 | Some GPU"
+    shared = INTEGRATED.traits
+    assert (shared.code_shape, shared.host_memory) == ("gpu", True)
     cpu = fake("Zen", kind="CPU", width=16).traits
     assert (cpu.code_shape, cpu.host_memory, cpu.lanes, cpu.correct_division) == ("cpu", True, 16, True)
     assert cpu.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
