@@ -174,12 +174,13 @@ class DeviceMemory(Memory):
         self._rooms: list[np.ndarray] = []
 
     def reuse(self, buffers: Mapping[Hashable, Reused]) -> None:
-        """Each grows in the first batch, until its largest value fits."""
+        """Each has room for the largest of its values from the beginning."""
         self._reused = buffers
 
-    def _buffer(self, key: Hashable, size_bytes: int, slot: int | None = None) -> cl.Buffer:
-        buffers = self._buffers if slot is None else self._slots.setdefault(slot, {})
-        key = self._reused.get(key, key)
+    def _buffer(self, key: Hashable, array: np.ndarray, slot: int | None = None) -> cl.Buffer:
+        buffers, size_bytes = self._buffers if slot is None else self._slots.setdefault(slot, {}), array.nbytes
+        if (one := self._reused.get(key)) is not None:
+            key, size_bytes = one, len(array) * one.item_bytes
         buffer = buffers.get(key)
         if buffer is None or buffer.size < size_bytes:
             if buffer is not None:
@@ -195,7 +196,7 @@ class DeviceMemory(Memory):
 
     def upload(self, key: Hashable, array: np.ndarray, slot: int) -> None:
         """Copy a value to the device on a queue of its own, while the next one is made ready."""
-        buffer = self._buffer(key, array.nbytes, slot)
+        buffer = self._buffer(key, array, slot)
         event = self._transfers.upload(array, buffer, self._device.upload_queue, lasting=True)
         if event is not None:
             self._arriving.setdefault(slot, {})[key] = event
@@ -218,7 +219,7 @@ class DeviceMemory(Memory):
         """Upload in a thread of its own, which pins while the device reads."""
         if self._prefetcher is None:
             self._prefetcher = ThreadPoolExecutor(1, thread_name_prefix="flowcompute-prefetch")
-        buffer = self._buffer(key, array.nbytes)
+        buffer = self._buffer(key, array)
 
         def upload() -> None:
             event = self._transfers.upload(array, buffer, self._device.upload_queue, lasting=True)
@@ -243,7 +244,7 @@ class DeviceMemory(Memory):
             there.result()
             if expected is array:
                 return self._buffers[key]
-        buffer = self._buffer(key, array.nbytes)
+        buffer = self._buffer(key, array)
         self._transfers.upload(array, buffer, self._device.queue)
         # What a batch has uploaded stays for its later kernels, until `forget`.
         if not fresh or isinstance(key, int):
@@ -252,7 +253,7 @@ class DeviceMemory(Memory):
 
     def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> cl.Buffer:
         """Room on the device; later kernels of this batch find the value there."""
-        buffer = self._current[key] = self._buffer(key, array.nbytes, self._slot if late else None)
+        buffer = self._current[key] = self._buffer(key, array, self._slot if late else None)
         return buffer
 
     def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:

@@ -97,11 +97,13 @@ class Watched:
     Attributes:
         peaks: bytes that were taken on the device, by pass.
         between: bytes that lay between the steps on the host, by pass.
+        given_back: bytes of buffers that were too small.
     """
 
     def __init__(self, plan: fc.Plan) -> None:
         self.peaks: list[int] = []
         self.between: list[int] = []
+        self.given_back: list[int] = []
         self._kernels = {one.name: one.ir for one in plan.kernels}
         self._holds: dict[int, Any] = {}
 
@@ -110,7 +112,7 @@ class Watched:
         taken_in, uploaded, fetch, download, close = (
             getattr(DeviceMemory, name) for name in ("input", "upload", "fetch", "download", "close")
         )
-        forget = Between.forget
+        forget, give = Between.forget, buffers.DeviceArena.give
 
         def bring(own: DeviceMemory, key: Any, array: np.ndarray, *, fresh: bool) -> Any:
             there = key in own._current
@@ -135,6 +137,10 @@ class Watched:
             self.peaks.append(own._arena.peak_bytes)
             close(own)
 
+        def given(own: buffers.DeviceArena, buffer: Any) -> None:
+            self.given_back.append(buffer.size)
+            give(own, buffer)
+
         def forgotten(own: Between) -> None:
             self.between.append(sum(array.nbytes for array in own._memory.values()))
             forget(own)
@@ -146,6 +152,7 @@ class Watched:
             mock.patch.multiple(
                 DeviceMemory, input=bring, upload=upload, fetch=fetched, download=downloaded, close=closed
             ),
+            mock.patch.object(buffers.DeviceArena, "give", given),
             mock.patch.object(Between, "forget", forgotten),
         ):
             yield
@@ -177,6 +184,7 @@ def test_what_is_taken_is_what_was_planned() -> None:
     def check(roots: list[Element]) -> None:
         plan, device = watched(roots)
         assert device.peaks == [plan.memory.device_bytes]
+        assert not device.given_back
         assert device.between == [sum(size for what, size in plan.memory.items if "between kernels" in what)]
         turns.append(len([what for what, _ in plan.memory.device_items if "more in turns" in what]))
 
