@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,15 @@ from flowcompute.strategy import Precision
 class Resident:
     """A job whose one batch stays on the device; `run` launches its kernels again."""
 
-    def __init__(self, job: fc.Element, array: np.ndarray, device: str, precision: Precision = "exact") -> None:
-        strategy = fc.Strategy(batch_bytes=array.nbytes, depth=1)
+    def __init__(
+        self,
+        job: fc.Element,
+        array: np.ndarray,
+        device: str,
+        precision: Precision = "exact",
+        knobs: Mapping[str, int] | None = None,
+    ) -> None:
+        strategy = fc.Strategy(**{"batch_bytes": array.nbytes, "depth": 1, **(knobs or {})})
         self.plan: Plan = fc.plan(job, device=device, memory="96GiB", strategy=strategy, precision=precision)
         executor = self.plan.backend.executor(self.plan, 0, {})
         assert isinstance(executor, OpenCLExecutor)

@@ -94,6 +94,13 @@ class Tuned:
     tuning: fc.Tuning
     strategy: fc.Strategy
     ratio: float
+    default: fc.Strategy
+
+    @property
+    def changes(self) -> str:
+        """The knobs that are other than by default."""
+        mine, before = self.strategy.plain(), self.default.plain()
+        return ", ".join(f"{name}={value}" for name, value in mine.items() if value != before.get(name))
 
 
 def tuned(name: str, data: Data, options: argparse.Namespace) -> Tuned:
@@ -105,15 +112,14 @@ def tuned(name: str, data: Data, options: argparse.Namespace) -> Tuned:
     run = fc.run(*job(data), tune=options.tune, **common)
     kept = run.strategy
     if kept == default:
-        return Tuned(run.tuning, kept, 1.0)
+        return Tuned(run.tuning, kept, 1.0, default)
     calls = {
         label: lambda strategy=strategy: fc.run(*job(data), strategy=strategy, **common)
         for label, strategy in (("default", default), ("kept", kept))
     }
     seconds = interleaved(calls, options.pairs, untimed=2)
-    return Tuned(
-        run.tuning, kept, statistics.median(b / a for a, b in zip(seconds["default"], seconds["kept"], strict=True))
-    )
+    pairs = zip(seconds["default"], seconds["kept"], strict=True)
+    return Tuned(run.tuning, kept, statistics.median(b / a for a, b in pairs), default)
 
 
 def regret(name: str, data: Data, runs: Sequence[Tuned], options: argparse.Namespace) -> None:
@@ -167,6 +173,9 @@ def main() -> None:
                 f"{name:<13} {trials:>6.0f} {seconds:>8.2f} {sum(one != 1 for one in ratios):>9} of {len(runs)}"
                 f" {1 - statistics.median(ratios):>13.1%} {1 - max(ratios):>7.1%} {1 - min(ratios):>6.1%}"
             )
+            for one in runs:
+                if one.ratio != 1:
+                    print(f"  kept {one.changes}: {1 - one.ratio:.1%}")
         every = np.array([one.ratio for runs in found.values() for one in runs])
         late = float(np.quantile(every, 0.95))
         verdict = "not worse than allowed" if late <= WORSE else "WORSE THAN ALLOWED"
