@@ -32,6 +32,8 @@ class Transfers:
         self._down = Staging(device, staging_bytes // 2)
         # PoCL 3.0 may crash where two threads enqueue to one queue and one of them is refused.
         self._enqueuing = threading.Lock()
+        # NVIDIA's driver lets reads that wait in a queue take turns with what goes the other way.
+        self._reading = threading.Lock()
         self._small = SmallStaging(device, pinned(staging_bytes) - staging_bytes, self._enqueuing)
 
     def upload(
@@ -83,7 +85,8 @@ class Transfers:
         if self._down.takes(array.nbytes) and not self._device.pinned.holds(array):
             self._down.download(buffer, as_bytes(array), queue)
         elif array.nbytes:
-            cl.enqueue_copy(queue, as_bytes(array), buffer, is_blocking=True)
+            with self._reading:
+                cl.enqueue_copy(queue, as_bytes(array), buffer, is_blocking=True)
 
     def close(self) -> None:
         """Wait for what is under way and give the pieces back; harmless when called twice."""
