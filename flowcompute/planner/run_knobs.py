@@ -24,7 +24,7 @@ def with_defaults(strategy: Strategy, traits: Traits) -> Strategy:
     so in the pages of a mapped file.
     """
     discrete = not traits.host_memory
-    how: Literal["mapped", "read"] = "mapped" if traits.code_shape == "cpu" else "read"
+    how: Literal["mapped", "read"] = "read" if discrete or traits.code_shape == "gpu" else "mapped"
     return replace(
         strategy,
         batch_bytes=strategy.batch_bytes or DEFAULT_BATCH_BYTES[traits.code_shape],
