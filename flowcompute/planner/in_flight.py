@@ -23,11 +23,9 @@ DEEPEST = 64
 SLOTS_BYTES = 16 << 20
 """Pinned memory that the arrays of small batches go through on their way to a device, at most."""
 
-_ASIDE = 8
-"""Depth from which on several trips are uploaded at a time: small batches are copied by the threads that carry them."""
-
 _UPLOADS = 3
-"""So many: a thread copies 7 GB/s to pinned memory, a bus carries 50."""
+"""Trips uploaded at a time: handing one to a thread and back takes as long as copying some tens of MiB, and small
+batches are copied by the threads that carry them, 7 GB/s each where a bus carries 50."""
 
 
 def pinned(staging_bytes: int) -> int:
@@ -37,7 +35,7 @@ def pinned(staging_bytes: int) -> int:
 
 def uploads_at_a_time(depth: int) -> int:
     """Trips that are uploaded at a time to a device."""
-    return _UPLOADS if depth >= _ASIDE else 1
+    return min(_UPLOADS, depth)
 
 
 class Sized(Protocol):
