@@ -21,7 +21,7 @@ from flowcompute.planner.memory import PIECE_BYTES, STAGING_BLOCKS
 from flowcompute.planner.run_knobs import COPYING_THREADS
 
 LEAST_BYTES = 2 << 20
-"""Arrays below this go through the driver: handing them to threads would take longer."""
+"""Arrays below this go through slots (`small_staging`) or the driver: handing them to threads would take longer."""
 
 
 Copy = Callable[[int, np.ndarray], None]
@@ -107,10 +107,12 @@ class Staging:
     Args:
         device: a discrete one.
         size_bytes: pinned memory; see `planner.memory.staging_bytes`. Taken with the first large transfer.
+        enqueuing: held by who enqueues uploads.
     """
 
-    def __init__(self, device: Device, size_bytes: int) -> None:
+    def __init__(self, device: Device, size_bytes: int, enqueuing: threading.Lock) -> None:
         self._device = device
+        self._enqueuing = enqueuing
         self._block_bytes = size_bytes // STAGING_BLOCKS // PIECE_BYTES * PIECE_BYTES
         self._blocks: list[_Block] = []
         self._next = 0
@@ -134,8 +136,9 @@ class Staging:
         def send(block: _Block, start: int, stop: int) -> None:
             block.wait_for_threads()
             part = block.array[: stop - start]
-            block.event = cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=False)
-            queue.flush()
+            with self._enqueuing:
+                block.event = cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=False)
+                queue.flush()
 
         with self._lock:
             threads = self._make_ready()

@@ -28,10 +28,10 @@ class Transfers:
 
     def __init__(self, device: Device, staging_bytes: int) -> None:
         self._device = device
-        self._up = Staging(device, staging_bytes // 2)
-        self._down = Staging(device, staging_bytes // 2)
         # PoCL 3.0 may crash where two threads enqueue to one queue and one of them is refused.
         self._enqueuing = threading.Lock()
+        self._up = Staging(device, staging_bytes // 2, self._enqueuing)
+        self._down = Staging(device, staging_bytes // 2, self._enqueuing)
         # NVIDIA's driver lets reads that wait in a queue take turns with what goes the other way.
         self._reading = threading.Lock()
         self._small = SmallStaging(device, pinned(staging_bytes) - staging_bytes, self._enqueuing)
@@ -57,7 +57,8 @@ class Transfers:
                 event = _copy(queue, buffer, lines)
         elif self._up.takes(array.nbytes):
             self._up.upload(lines, buffer, queue)
-            event = cl.enqueue_marker(queue)
+            with self._enqueuing:
+                event = cl.enqueue_marker(queue)
         elif lasting and self._small.takes(array.nbytes):
             event = self._small.upload(lines, buffer, queue)
         else:
@@ -71,21 +72,23 @@ class Transfers:
 
     def _upload_small(self, lines: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue) -> None:
         if len(lines) == 1:
-            cl.enqueue_copy(queue, buffer, lines[0], is_blocking=True)
+            with self._enqueuing:
+                cl.enqueue_copy(queue, buffer, lines[0], is_blocking=True)
             return
         piece = np.empty(min(lines.size, LEAST_BYTES), np.uint8)
         for start in range(0, lines.size, len(piece)):
             part = piece[: lines.size - start]
             packed(lines, start, part)
-            cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=True)
+            with self._enqueuing:
+                cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=True)
 
     def download(self, buffer: cl.Buffer, array: np.ndarray, queue: cl.CommandQueue) -> None:
         """Fill a C-contiguous array from the start of a buffer, in the queue's order; complete on return."""
         assert array.flags.c_contiguous
-        if self._down.takes(array.nbytes) and not self._device.pinned.holds(array):
-            self._down.download(buffer, as_bytes(array), queue)
-        elif array.nbytes:
-            with self._reading:
+        with self._reading:
+            if self._down.takes(array.nbytes) and not self._device.pinned.holds(array):
+                self._down.download(buffer, as_bytes(array), queue)
+            elif array.nbytes:
                 cl.enqueue_copy(queue, as_bytes(array), buffer, is_blocking=True)
 
     def close(self) -> None:

@@ -48,8 +48,8 @@ def test_bytes_go_there_and_come_back(device: Device, size: int, pieces: int) ->
 
 
 def test_small_arrays_and_small_budgets_pin_nothing(device: Device) -> None:
-    assert not Staging(device, staging_bytes(8 << 20)).takes(1 << 30)
-    assert not Staging(device, MOST_STAGING_BYTES).takes(LEAST_BYTES - 1)
+    assert not Staging(device, staging_bytes(8 << 20), threading.Lock()).takes(1 << 30)
+    assert not Staging(device, MOST_STAGING_BYTES, threading.Lock()).takes(LEAST_BYTES - 1)
     assert staging_bytes(1 << 40) == MOST_STAGING_BYTES
     assert staging_bytes(1 << 28) % (2 * STAGING_BLOCKS * PIECE_BYTES) == 0
 
@@ -104,7 +104,7 @@ def test_blocks_that_lie_beside_each_other_are_told_apart(device: Device) -> Non
 
 
 def test_a_failed_copy_is_told_and_the_next_one_works(device: Device) -> None:
-    staging = Staging(device, STAGING_BLOCKS * PIECE_BYTES)
+    staging = Staging(device, STAGING_BLOCKS * PIECE_BYTES, threading.Lock())
     arena = DeviceArena(device)
     small, size = arena.take(PIECE_BYTES), 3 * PIECE_BYTES
     with pytest.raises(Exception, match=r"INVALID_VALUE|invalid"):
