@@ -24,8 +24,8 @@ from flowcompute.planner.canonical import (
 from flowcompute.planner.fused import fused_multiply_add
 from flowcompute.spec import FLOAT64, INT64, is_float
 
-TOGETHER = 1 << 15
-"""Numbers of blocks that are merged at a time: 256 KiB in float64, which with what is made of them stay in a cache."""
+TOGETHER = 1 << 13
+"""Numbers of blocks that are merged at a time: 64 KiB in float64, small enough that an allocator keeps the memory."""
 
 CANONICAL_FOLDS = frozenset(
     ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax", "vecdot", "mean", "var"),
