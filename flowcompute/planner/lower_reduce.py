@@ -30,6 +30,8 @@ from flowcompute.spec import BOOL, is_float
 
 UNROLLED_STATEMENTS = 640
 """Blocks of up to so many statements are written out; longer ones loop over arrays."""
+BESIDE = 4
+"""Vectors that are taken side by side where the order is free: one step waits for the one before it."""
 LANE_BY_LANE = 10
 """Statements that what processors do for each lane by itself is worth."""
 
@@ -71,6 +73,8 @@ class VectorBlocks:
         width = self.lanes
         if length >= width and self._only_find():
             return FirstBest(scope, self.reductions, width, base).known(length)
+        if length >= 2 * BESIDE * width and self._commute():
+            return self._in_any_order(scope, base, length)
         if lanes < width:
             totals = [reduction.start(scope, width) for reduction in self.reductions]
             self._short(scope, totals, base, length, lanes)
@@ -95,6 +99,31 @@ class VectorBlocks:
 
     def _only_find(self) -> bool:
         return all(reduction.finds for reduction in self.reductions)
+
+    def _commute(self) -> bool:
+        return all(reduction.commutes for reduction in self.reductions)
+
+    def _in_any_order(self, scope: Scope, base: str, length: int) -> list[Parts]:
+        """Reduce in the order of memory, which processors foresee where the tree's jumps let them wait."""
+        step = BESIDE * self.lanes
+        held = [[reduction.start(scope, self.lanes) for reduction in self.reductions] for _ in range(BESIDE)]
+        turn, body, whole = f"t{next(scope.names)}", scope.inner(self.lanes), length // step * step
+        for number, totals in enumerate(held):
+            self._vector(body, totals, f"{base} + {turn} + {number * self.lanes}", None)
+        scope.add(For(turn, "0", str(whole), str(step), tuple(body.statements)))
+        for totals, first in zip(held, range(whole, length, self.lanes), strict=False):
+            there = length - first
+            self._vector(scope, totals, f"{base} + {first}", None if there >= self.lanes else str(there))
+        while len(held) > 1:
+            pairs = zip(held[::2], held[1::2], strict=True)
+            held = [[r.combined(scope, a, b) for r, a, b in zip(self.reductions, *pair, strict=True)] for pair in pairs]
+        return self._across(scope, held[0])
+
+    def _vector(self, scope: Scope, totals: list[Parts], column: str, count: str | None) -> None:
+        """The step of one vector, whose values are known nowhere else."""
+        inner = scope.inner(self.lanes)
+        self._at(inner, totals, inner.integer(column), count)
+        scope.add(*inner.statements)
 
     def _short(self, scope: Scope, totals: list[Parts], base: str, length: int, lanes: int) -> None:
         """Fewer canonical lanes than a vector has: their two steps at once, where that does not round differently."""
@@ -156,6 +185,8 @@ class VectorBlocks:
         """
         if self._only_find():
             return FirstBest(scope, self.reductions, self.lanes, base).known(BLOCK)
+        if self._commute():
+            return self._in_any_order(scope, base, BLOCK)
         groups = LANES // self.lanes
         self._declare(scope, groups)
         begin, body = scope.inner(self.lanes), scope.inner(self.lanes)

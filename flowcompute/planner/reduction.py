@@ -11,7 +11,7 @@ from flowcompute.elements.arithmetic import multiply, subtract
 from flowcompute.planner.canonical import identity
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import Apply, Assign, Below, Combine, Integer, MultiplyAdd, Number, Select, Splat, Var
-from flowcompute.spec import BOOL, INT64
+from flowcompute.spec import BOOL, INT64, is_float
 
 Parts = tuple[Var, ...]
 
@@ -39,6 +39,11 @@ class Reduction:
     def finds(self) -> bool:
         """Whether it says where a number is: then accumulators are (value, index)."""
         return self.op in ("argmin", "argmax")
+
+    @property
+    def commutes(self) -> bool:
+        """Whether any order gives the same bits (but for which NaN, which is promised nowhere)."""
+        return self.op in ("min", "max", "any", "all") or (not self.finds and not is_float(self.dtypes[0]))
 
     def given(self, scope: Scope, column: str, count: str | None) -> Parts:
         """What a step takes: the operands, and beside them the index where that is asked for."""
