@@ -11,10 +11,10 @@ import numpy as np
 
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.devices import select_devices
-from flowcompute.gpu.executor import OpenCLExecutor, argument_types
+from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.gpu.isolated import open_launcher
 from flowcompute.gpu.limits import host_bytes, measure_limits
-from flowcompute.gpu.render import render
+from flowcompute.gpu.render import argument_types, render
 from flowcompute.gpu.sharing import SharedExecutor
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.kernel import Kernel

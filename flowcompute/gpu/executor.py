@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from flowcompute.gpu.isolated import open_launcher
 from flowcompute.gpu.launcher import Launcher
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.passing import PassingOperands
-from flowcompute.gpu.render import INTEGER_ARGUMENTS, render
+from flowcompute.gpu.render import argument_types, render
 from flowcompute.planner.backend import KernelTuner
 from flowcompute.planner.clockwork import Made
 from flowcompute.planner.crossing import Crossing, in_turns, stored_by
@@ -65,7 +65,7 @@ class OpenCLExecutor(StepExecutor):
         self._memory: Memory | None = None
         self._launcher: Launcher | None = None
         self._written: list[Any] = []
-        self._blocks = FoldBlocks(plan.folds)
+        self._blocks = FoldBlocks(plan.folds, device.traits)
         self._padded: dict[int, np.ndarray] = {}
         self._scalars: dict[int, Any] = {}
         self._named: dict[str, tuple[str, Site | None]] = {}
@@ -354,8 +354,8 @@ class OpenCLExecutor(StepExecutor):
             return self.one_pass.panels[value].start(0)
         if argument.kind == "output":
             return self._output(value, outputs[value], late=self._leaving is not None and value in self._crossing.late)
-        if argument.kind == "partial":
-            return self._output(("partial", value, argument.part), self._blocks.partial(argument))
+        if argument.kind in ("partial", "merged"):
+            return self._output((argument.kind, value, argument.part), self._blocks.array(argument))
         if argument.kind in ("state", "words"):
             carry = self._scans[value]
             assert isinstance(carry, DeviceCarry)
@@ -401,8 +401,17 @@ class OpenCLExecutor(StepExecutor):
         parts = self._blocks.parts(fold, blocks)
         for key, array in parts.items():
             self._memory.fetch(key, array)
-        push = partial(self._blocks.push, self.folds[fold], fold, kernel, [*parts.values()], items, phase)
+        merged = self._blocks.merge(fold, kernel, self.start, items, self._merge)
+        push = partial(self._blocks.push, self.folds[fold], fold, kernel, [*parts.values()], items, phase, merged)
         self.push_later(step.name, push)
+
+    def _merge(self, kernel: Kernel, sizes: Sequence[int], groups: int) -> None:
+        assert self._memory is not None
+        self._written = []
+        self._launch(kernel, [*(self._argument(one, {}, True) for one in kernel.arguments), *sizes], groups)
+        self.launches += 1
+        for key, array in self._blocks.merged(kernel).items():
+            self._memory.fetch(key, array)
 
     def _fold_nothing(self, step: RegionStep, items: int) -> None:
         """Items without numbers: folds only count records."""
@@ -439,12 +448,3 @@ class OpenCLExecutor(StepExecutor):
             # Compiled once more for keeping, which would be felt after a short run, or for all that was tried.
             # Those are kept at exit.
             launcher.keep_programs(KEEPING_SHARE * ran_s)
-
-
-def argument_types(kernel: Kernel) -> list[np.dtype | None]:
-    """The dtype of each scalar parameter, None for pointers."""
-    own = [
-        register_dtype(argument.dtype) if argument.kind in ("scalar", "integer") else None
-        for argument in kernel.arguments
-    ]
-    return [*own, *[np.dtype(np.int64)] * len(INTEGER_ARGUMENTS)]

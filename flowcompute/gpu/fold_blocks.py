@@ -6,8 +6,10 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
+from flowcompute.gpu.block_merging import BlockMerging, Launch
 from flowcompute.planner.accumulator import Accumulator
-from flowcompute.planner.fold import Fold, FoldSpec
+from flowcompute.planner.backend import Traits
+from flowcompute.planner.fold import Fold, FoldSpec, Merged
 from flowcompute.planner.kernel import Argument, Kernel
 
 
@@ -16,10 +18,12 @@ class FoldBlocks:
 
     Args:
         specs: what each fold computes, by its node's id.
+        traits: of the device.
     """
 
-    def __init__(self, specs: Mapping[int, FoldSpec]) -> None:
+    def __init__(self, specs: Mapping[int, FoldSpec], traits: Traits) -> None:
         self._specs = specs
+        self._merging = BlockMerging(specs, traits)
         self._partials: dict[tuple[int, int], np.ndarray] = {}
         self._carries: dict[tuple[int, int], np.ndarray] = {}
 
@@ -32,8 +36,10 @@ class FoldBlocks:
                 if room is None or len(room) < blocks:
                     self._partials[fold, part] = np.empty((max(blocks, most), spec.numbers), dtype)
 
-    def partial(self, argument: Argument) -> np.ndarray:
+    def array(self, argument: Argument) -> np.ndarray:
         """Where a kernel puts what it makes of blocks."""
+        if argument.kind == "merged":
+            return self._merging.node[argument.part]
         return self._partials[argument.value, argument.part]
 
     def carry(self, argument: Argument) -> np.ndarray:
@@ -48,15 +54,41 @@ class FoldBlocks:
         keys = ((fold, part) for part in range(len(self._specs[fold].parts())))
         return {("partial", *key): self._partials[key][:blocks] for key in keys}
 
+    def merge(self, fold: int, kernel: Kernel, start: int, items: int, launch: Launch) -> list[Merged]:
+        """Have runs of whole blocks merged where that is worth a launch.
+
+        Args:
+            fold: whose.
+            kernel: that has made them.
+            start, items: the records that it has taken.
+            launch: launches the kernel that it is given, with sizes behind its arrays, in so many work-groups.
+        """
+        if kernel.work != "columns":
+            return []
+        first = start // kernel.block
+        return self._merging.merge(fold, first, (start + items) // kernel.block - first, launch)
+
+    def merged(self, kernel: Kernel) -> dict[Hashable, np.ndarray]:
+        """What the launch in hand merges into, under the names of the device's buffers."""
+        nodes = [argument for argument in kernel.arguments if argument.kind == "merged"]
+        return {("merged", one.value, one.part): self.array(one) for one in nodes}
+
     def push(
-        self, state: Accumulator, fold: int, kernel: Kernel, parts: Sequence[np.ndarray], items: int, phase: int
+        self,
+        state: Accumulator,
+        fold: int,
+        kernel: Kernel,
+        parts: Sequence[np.ndarray],
+        items: int,
+        phase: int,
+        merged: Sequence[Merged] = (),
     ) -> None:
-        """Give a fold the blocks that are whole; keep the accumulators of the last one if it goes on."""
+        """Give a fold the whole blocks, some of them merged; keep the accumulators of the last one if it goes on."""
         assert isinstance(state, Fold), "only canonical folds are reduced in kernels"
         if kernel.work == "records":
             state.push_blocks(parts, items)
             return
-        state.push_open_blocks(parts, phase, items)
+        state.push_open_blocks(parts, phase, items, merged)
         if (phase + items) % kernel.block:
             for part, array in enumerate(parts):
                 self._carries[fold, part] = array[-1].copy()
@@ -69,7 +101,7 @@ class FoldBlocks:
 
     def buffers(self) -> set[Hashable]:
         """The names of the device's buffers for all of it."""
-        return {(kind, *key) for kind in ("partial", "carry") for key in self._partials}
+        return {(kind, *key) for kind in ("partial", "merged", "carry") for key in self._partials}
 
     def forget(self) -> None:
         """Make the room for blocks anew: what folds will be given of it is still needed."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from flowcompute.gpu.exchange import exchanged, local_arrays
 from flowcompute.gpu.expressions import Expressions, write_text
 from flowcompute.gpu.look_back import handed_on
@@ -12,7 +14,7 @@ from flowcompute.gpu.tensor_ptx import copying
 from flowcompute.gpu.types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
 from flowcompute.gpu.user_functions import call_lines
 from flowcompute.planner import kernel as ir
-from flowcompute.planner.kernel import Argument, Kernel, Stmt, Var
+from flowcompute.planner.kernel import Argument, Kernel, Stmt, Var, register_dtype
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16
 
 INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
@@ -23,6 +25,15 @@ fold, index of the batch's first record, and its offset in its block."""
 def render(kernel: Kernel) -> str:
     """The OpenCL C of one kernel, complete with what it needs."""
     return _Renderer(kernel).text()
+
+
+def argument_types(kernel: Kernel) -> list[np.dtype | None]:
+    """The dtype of each scalar parameter, None for pointers."""
+    own = [
+        register_dtype(argument.dtype) if argument.kind in ("scalar", "integer") else None
+        for argument in kernel.arguments
+    ]
+    return [*own, *[np.dtype(np.int64)] * len(INTEGER_ARGUMENTS)]
 
 
 class _Renderer:

@@ -28,6 +28,17 @@ def tree_levels(length: int | None, block: int) -> int:
     return LEVELS if length is None else min(LEVELS, max(1, (length // block).bit_length()))
 
 
+def largest_nodes(first: int, count: int) -> Iterator[tuple[int, int]]:
+    """The fewest nodes that `count` blocks from number `first` on make: where the first block of each is, its level."""
+    place = 0
+    while place < count:
+        level = (count - place).bit_length() - 1
+        if index := first + place:
+            level = min(level, (index & -index).bit_length() - 1)
+        yield place, level
+        place += 1 << level
+
+
 class _Room:
     """Memory for a number of records that batches fill."""
 
@@ -143,11 +154,15 @@ class BlockTree:
                 nodes = self._merge(left, records, right, records)
             level, index = level + 1, index // 2
 
+    def add_node(self, node: Parts, level: int) -> None:
+        """Add what the next 2^level blocks, the first of which is a multiple of as many, are merged into."""
+        self._insert(tuple(part[None] for part in node), level)
+        self.next += 1 << level
+
     def join(self, other: BlockTree) -> None:
         """Add the nodes of a tree over the blocks that follow."""
         for level, node in other._in_order():
-            self._insert(tuple(part[None] for part in node), level)
-            self.next += 1 << level
+            self.add_node(node, level)
 
     def _in_order(self) -> Iterator[tuple[int, Parts]]:
         """Levels and nodes, in block order."""

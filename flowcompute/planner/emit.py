@@ -43,6 +43,7 @@ _PREFIXES: dict[ArgumentKind, str] = {
     "input": "in",
     "output": "out",
     "partial": "part",
+    "merged": "node",
     "carry": "carry",
     "state": "state",
     "words": "words",

@@ -27,6 +27,9 @@ from flowcompute.spec import FLOAT64, INT64, is_float
 TOGETHER = 1 << 13
 """Numbers of blocks that are merged at a time: 64 KiB in float64, small enough that an allocator keeps the memory."""
 
+Merged = tuple[int, int, Parts]
+"""The place of a block in a batch, the level of the node that begins with it, and the node."""
+
 CANONICAL_FOLDS = frozenset(
     ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax", "vecdot", "mean", "var"),
 )
@@ -77,6 +80,11 @@ class FoldSpec:
             return (self.dtype,) * (2 + self.inputs)
         return (self.dtype, INT64) if self.op in ("argmin", "argmax") else (self.dtype,)
 
+    def node_parts(self) -> tuple[np.dtype, ...]:
+        """Dtypes of what blocks are merged into, one array each."""
+        parts = self.parts()[1:] if self.op == "var" else self.parts()
+        return tuple(map(merge_dtype, parts))
+
     def bytes_of_blocks(self) -> int:
         """Bytes of block results for each record, rounded up."""
         width = sum(dtype.itemsize for dtype in self.parts())
@@ -126,29 +134,40 @@ class Fold(BlockedAccumulator):
         """
         self._push_parts(parts, 0, records)
 
-    def push_open_blocks(self, parts: Sequence[np.ndarray], phase: int, records: int) -> None:
+    def push_open_blocks(
+        self, parts: Sequence[np.ndarray], phase: int, records: int, merged: Sequence[Merged] = ()
+    ) -> None:
         """Add records as accumulators of blocks, the first of which began `phase` records earlier.
 
-        The last block may go on in the next batch: it counts only when it is whole, or in `result`.
+        The last block may go on in the next batch: it counts only when it is whole, or in `result`. Some of the
+        whole ones may be `merged` already.
 
         Raises:
             ValueError: if the block before did not end so many records earlier.
         """
-        self._push_parts(parts, phase, records)
+        self._push_parts(parts, phase, records, merged)
 
-    def _push_parts(self, parts: Sequence[np.ndarray], phase: int, records: int) -> None:
+    def _push_parts(self, parts: Sequence[np.ndarray], phase: int, records: int, merged: Sequence[Merged] = ()) -> None:
         if phase != self.stop % self.block:
             raise ValueError(f"a block goes on after {self.stop % self.block} records, not after {phase}")
         flat = self.arrays(parts)
         whole = (phase + records) // self.block
-        step = max(1, TOGETHER // max(1, self.spec.numbers))
+        done = 0
         with np.errstate(all="ignore"):
-            for at in range(0, whole, step):
-                some = tuple(part[at : min(at + step, whole)] for part in flat)
-                self.tree.add(self._prepared(some, self.block))
+            for place, level, node in merged:
+                self._add_blocks(flat, done, place)
+                self.tree.add_node(node, level)
+                done = place + (1 << level)
+            self._add_blocks(flat, done, whole)
         rest = phase + records - whole * self.block
         self._open = (tuple(part[whole].copy() for part in flat), rest) if rest else None
         self.records += records
+
+    def _add_blocks(self, parts: Parts, start: int, stop: int) -> None:
+        step = max(1, TOGETHER // max(1, self.spec.numbers))
+        for at in range(start, stop, step):
+            some = tuple(part[at : min(at + step, stop)] for part in parts)
+            self.tree.add(self._prepared(some, self.block))
 
     def nodes(self) -> list[Node]:
         """All that has come, in record order, with the accumulators of the open block."""

@@ -19,7 +19,7 @@ from flowcompute.planner.knob_table import Family
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 from flowcompute.strategy import KernelKnobs
 
-ArgumentKind = Literal["input", "output", "partial", "carry", "state", "words", "scalar", "integer"]
+ArgumentKind = Literal["input", "output", "partial", "merged", "carry", "state", "words", "scalar", "integer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Argument:
     """A parameter of a kernel.
 
     Attributes:
-        kind: "input" and "output" point to values; "partial" to block results and "carry" to
-            the unfinished block of a fold; "state" to what a scan carries from batch to batch, and "words"
-            to what its tiles hand on; "scalar" is a number; "integer" a long.
+        kind: "input" and "output" point to values; "partial" to block results, "merged" to what they are
+            merged into and "carry" to the unfinished block of a fold; "state" to what a scan carries from batch
+            to batch, and "words" to what its tiles hand on; "scalar" is a number; "integer" a long.
         value: id of the value (of the fold for partials and carries); -1 for integers.
         part: which accumulator of a fold.
         period: for a resident operand read cyclically, its numbers (it is padded by a vector).

@@ -307,12 +307,13 @@ def _changes_kind(cast: Convert) -> bool:
 
 
 class Merging:
-    """Blocks of one row merged in the aligned binary tree by a counter, floats in float64."""
+    """Blocks of a row, or of vectors of columns, merged in the aligned binary tree by a counter, floats in float64."""
 
     DEPTH = 40
 
-    def __init__(self, scope: Scope, reductions: list[Reduction]) -> None:
+    def __init__(self, scope: Scope, reductions: list[Reduction], lanes: int = 1) -> None:
         self.reductions = reductions
+        self.lanes = lanes
         self.top = f"top{next(scope.names)}"
         scope.add(SetInteger(self.top, "0"))
         self.stacks: dict[tuple[str, int], str] = {}
@@ -320,21 +321,21 @@ class Merging:
             for part, dtype in enumerate(reduction.dtypes):
                 name = f"m{next(scope.names)}"
                 self.stacks[reduction.name, part] = name
-                scope.add(Array(name, merge_dtype(dtype), 1, self.DEPTH, mask_bytes=dtype.itemsize))
+                scope.add(Array(name, merge_dtype(dtype), lanes, self.DEPTH, mask_bytes=dtype.itemsize))
 
     def _wide(self, scope: Scope, part: Var) -> Var:
         wide = merge_dtype(part.dtype)
         if wide == part.dtype:
             # A copy: merging assigns to it.
-            return scope.let(Splat(part), wide, 1, part.mask_bytes)
-        return scope.let(Convert(part, part.dtype, wide), wide, 1)
+            return scope.let(Splat(part), wide, self.lanes, part.mask_bytes)
+        return scope.let(Convert(part, part.dtype, wide), wide, self.lanes)
 
     def _pop(self, scope: Scope, totals: list[Parts], condition: str, before: tuple[SetInteger, ...] = ()) -> None:
-        inner = scope.inner(1)
+        inner = scope.inner(self.lanes)
         inner.add(SetInteger(self.top, f"{self.top} - 1", new=False))
         for reduction, total in zip(self.reductions, totals, strict=True):
             older = tuple(
-                inner.let(Item(self.stacks[reduction.name, part], self.top), var.dtype, 1, var.mask_bytes)
+                inner.let(Item(self.stacks[reduction.name, part], self.top), var.dtype, self.lanes, var.mask_bytes)
                 for part, var in enumerate(total)
             )
             for var, new in zip(total, reduction.combined(inner, older, total), strict=True):
@@ -353,20 +354,24 @@ class Merging:
                 scope.add(Put(self.stacks[reduction.name, part], self.top, var))
         scope.add(SetInteger(self.top, f"{self.top} + 1", new=False))
 
+    def newest(self, scope: Scope) -> list[Parts]:
+        """What was merged last, which after a power of two of blocks is all of it."""
+        scope.add(SetInteger(self.top, f"{self.top} - 1", new=False))
+        return [
+            tuple(
+                scope.let(Item(self.stacks[one.name, part], self.top), merge_dtype(dtype), self.lanes, dtype.itemsize)
+                for part, dtype in enumerate(one.dtypes)
+            )
+            for one in self.reductions
+        ]
+
     def finish(self, scope: Scope) -> list[Parts]:
         """The result of the row."""
-        scope.add(SetInteger(self.top, f"{self.top} - 1", new=False))
-        totals = [
-            tuple(
-                scope.let(Item(self.stacks[reduction.name, part], self.top), merge_dtype(dtype), 1, dtype.itemsize)
-                for part, dtype in enumerate(reduction.dtypes)
-            )
-            for reduction in self.reductions
-        ]
+        totals = self.newest(scope)
         self._pop(scope, totals, f"{self.top} > 0")
         return [
             tuple(
-                var if var.dtype == dtype else scope.let(Convert(var, var.dtype, dtype), dtype, 1)
+                var if var.dtype == dtype else scope.let(Convert(var, var.dtype, dtype), dtype, self.lanes)
                 for var, dtype in zip(total, reduction.dtypes, strict=True)
             )
             for reduction, total in zip(self.reductions, totals, strict=True)
