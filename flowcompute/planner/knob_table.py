@@ -64,7 +64,7 @@ _TABLE: Mapping[tuple[str, Family], Mapping[str, range | tuple[int, ...]]] = {
     ("gpu", "rows"): {"work_group": _GROUPS},
     ("gpu", "team rows"): {"work_group": _GROUPS},
     ("gpu", "matmul"): {"tile_rows": _TILES, "tile_columns": _TILES},
-    ("gpu", "attention"): {"work_group": (128, 256), "block_rows": (16, 32, 64)},
+    ("gpu", "attention"): {"work_group": (128, 256), "block_rows": (16, 32, 64, 128)},
     ("gpu", "tensor attention"): {"work_group": (128, 256), "block_rows": (64, 128)},
     ("gpu", "scan"): {"work_group": (64, 128, 256, 512, 1024), "unroll": (4, 8, 16)},
     ("gpu", "column scan"): {"work_group": (128, 256, 512, 1024), "tile_columns": (16, 32)},

@@ -116,6 +116,23 @@ PARTS = {
 }
 
 
+ALONE = {
+    "ragged": Case(37, 70, 7, 5, dtype="f4"),
+    "causal": Case(20, 70, 5, 3, dtype="f4", causal=True, odd=True),
+}
+
+
+@pytest.mark.parametrize(("name", "block"), [("ragged", 64), ("causal", 128)])
+def test_what_is_not_for_tensor_cores_has_its_definition(name: str, block: int) -> None:
+    case = ALONE[name]
+    q, k, v = case.arrays()
+    strategy = fc.Strategy(work_group=128, block_rows=block)
+    made = emulated(case.root(), {"q": q, "k": k, "v": v}, strategy=strategy)
+    with np.errstate(all="ignore"):
+        wanted = defined(q, k, v, case.mask(), case.causal)
+    np.testing.assert_allclose(made, wanted, rtol=0, atol=3e-6)
+
+
 @pytest.mark.parametrize("name", PARTS)
 def test_float32_is_multiplied_in_parts(name: str) -> None:
     case = PARTS[name]
