@@ -67,7 +67,7 @@ _TABLE: Mapping[tuple[str, Family], Mapping[str, range | tuple[int, ...]]] = {
     ("gpu", "attention"): {"work_group": (128, 256), "block_rows": (16, 32, 64, 128)},
     ("gpu", "tensor attention"): {"work_group": (128, 256), "block_rows": (64, 128)},
     ("gpu", "scan"): {"work_group": (64, 128, 256, 512, 1024), "unroll": (4, 8, 16)},
-    ("gpu", "column scan"): {"work_group": (128, 256, 512, 1024), "tile_columns": (16, 32)},
+    ("gpu", "column scan"): {"work_group": (128, 256, 512, 1024), "tile_columns": (8, 16, 32)},
     ("gpu", "walk"): {"work_group": (32, 64, 128, 256)},
     ("gpu", "tiled walk"): {"work_group": (32, 64, 128), "tile_columns": (16, 32, 64)},
     ("gpu", "columns"): {"work_group": _GROUPS, "unroll": (*_TURNS, 16), "fold_parts": _GPU_PARTS},
