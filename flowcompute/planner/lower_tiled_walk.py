@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from flowcompute.elements import Constant
+from flowcompute.elements.generate import Generator
 from flowcompute.elements.nn.state_space import SELECTIVE_SCAN
 from flowcompute.elements.scan import LINEAR_RECURRENCE
 from flowcompute.elements.scan_function import KernelScan
@@ -57,11 +58,11 @@ from flowcompute.planner.scan_point import (
 )
 from flowcompute.spec import BOOL, Spec
 
-GROUP = 32
-"""Work-items, and sequences of a tile: those that run in step meet at no cost, and few sequences are spread widely."""
+WIDE = 64
+"""Work-items, and sequences of a tile, and numbers of each that neighbours load in a row where rows have so many."""
 
-WIDTH = 32
-"""Numbers that neighbours load in a row: 128 bytes of float32, a line of the bus."""
+NARROW = 32
+"""As many where rows are shorter, or a row's numbers take more memory: 128 bytes of float32, a line of the bus."""
 
 NEIGHBOURS = 8
 """From so many sequences that lie side by side on, those who walk them are neighbours in memory without tiles."""
@@ -81,7 +82,7 @@ def is_walked_in_tiles(graph: Graph, region: Region, traits: Traits) -> bool:
         return False
     if any(_spec_of(graph, key).dtype == BOOL for key in region.reads[node.id]):
         return False
-    shape = WalkTile(graph, region, GROUP, WIDTH)
+    shape = WalkTile(graph, region, NARROW, NARROW)
     return shape.inner < NEIGHBOURS and shape.local_bytes <= traits.local_bytes
 
 
@@ -95,7 +96,7 @@ class WalkTile:
         pitch: work-items that take a row together, a power of two.
         staged: operands that are brought to local memory; scalars are not.
         arrays: local arrays, of operands first; a result takes the place of an operand of its dtype.
-        results: the array of each scan of the region.
+        results: the array of each value that is made while walking.
     """
 
     def __init__(self, graph: Graph, region: Region, group: int, width: int) -> None:
@@ -116,7 +117,7 @@ class WalkTile:
         self.arrays = {f"stage{i}": dtype for i, dtype in enumerate(dtypes)}
         self.results: dict[int, str] = {}
         free = dict(self.arrays)
-        for i in filter(lambda i: is_scan(graph.nodes[i]), region.nodes):
+        for i in _made_in_walking(graph, region, set(self.staged)):
             dtype = register_dtype(graph.nodes[i].spec.dtype)
             name = next((name for name, held in free.items() if held == dtype), f"result{len(self.results)}")
             free.pop(name, None)
@@ -154,11 +155,13 @@ class TiledWalkLowering(WalkScanLowering):
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region, style)
-        self.knobs = style.settled("tiled walk", work_group=GROUP, tile_columns=WIDTH)
-        self.tile = WalkTile(graph, region, self.knobs.work_group or GROUP, self.knobs.tile_columns or WIDTH)
+        wide = WalkTile(graph, region, WIDE, WIDE)
+        size = WIDE if wide.pitch == WIDE and wide.local_bytes <= style.traits.local_bytes else NARROW
+        self.knobs = style.settled("tiled walk", work_group=size, tile_columns=size)
+        self.tile = WalkTile(graph, region, self.knobs.work_group or size, self.knobs.tile_columns or size)
         if self.tile.local_bytes > style.traits.local_bytes:
-            self.knobs = replace(self.knobs, work_group=GROUP, tile_columns=WIDTH)
-            self.tile = WalkTile(graph, region, GROUP, WIDTH)
+            self.knobs = replace(self.knobs, work_group=NARROW, tile_columns=NARROW)
+            self.tile = WalkTile(graph, region, NARROW, NARROW)
         # Numbers of a row of the batch.
         self.pace = self.tile.length * self.tile.inner
         self.whole = f"left == {self.tile.rows - 1}"
@@ -315,11 +318,13 @@ class TiledWalkLowering(WalkScanLowering):
                 step.known[key] = step.let(Item(f"stage{i}", slot), tile.arrays[f"stage{i}"])
         for step, slot in zip(steps, slots, strict=True):
             # Nothing is loaded here: what is no scalar is known.
-            results = carried.step(step, self._at(step, "0"))
-            for i, array in tile.results.items():
-                element = self.graph.nodes[i].element
-                own = results[element.step.result if isinstance(element, KernelScan) else 0]
-                step.add(Put(array, slot, converted(step, own, tile.arrays[array])))
+            point = self._at(step, "0")
+            results = carried.step(step, point)
+            for i in filter(lambda i: is_scan(self.graph.nodes[i]), self.region.nodes):
+                node = self.graph.nodes[i]
+                own = results[node.element.step.result if isinstance(node.element, KernelScan) else 0]
+                step.known[i] = converted(step, own, register_dtype(node.spec.dtype))
+            step.add(*(Put(array, slot, point.value(i)) for i, array in tile.results.items()))
 
 
 class _Runs:
@@ -375,6 +380,22 @@ class _Last:
         results = self.next(scope, point, self.last)
         scope.add(*(Assign(old, Splat(new)) for old, new in zip(self.last, results, strict=True)))
         return [scope.let(Splat(one), one.dtype) for one in self.last]
+
+
+def _made_in_walking(graph: Graph, region: Region, staged: set[Key]) -> tuple[int, ...]:
+    """What is in local memory after a tile is walked: the outputs, where all they need is at hand, else the scans.
+
+    To load an operand once more, or to keep it beside the result, costs more than the operation.
+    """
+    waiting: list[Key] = list(region.outputs)
+    while waiting:
+        key = waiting.pop()
+        if key in staged or _is_scalar(graph, key):
+            continue
+        if isinstance(key, Access) or _spec_of(graph, key).dtype == BOOL or isinstance(graph.nodes[key].op, Generator):
+            return tuple(i for i in region.nodes if is_scan(graph.nodes[i]))
+        waiting.extend(() if is_scan(graph.nodes[key]) else region.reads[key])
+    return region.outputs
 
 
 def _is_scalar(graph: Graph, key: Key) -> bool:
