@@ -13,7 +13,7 @@ import numpy as np
 from flowcompute.batch import Batch
 from flowcompute.elements import Constant
 from flowcompute.elements.op import Kind
-from flowcompute.errors import DeviceFullError, Site
+from flowcompute.errors import Site
 from flowcompute.gpu.carries import DeviceCarry, LastCarry, TileCarry, begin_nothing
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.division import division
@@ -24,6 +24,7 @@ from flowcompute.gpu.launcher import Launcher
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.passing import PassingOperands
 from flowcompute.gpu.render import argument_types, render
+from flowcompute.gpu.slots import Slots
 from flowcompute.planner.backend import KernelTuner
 from flowcompute.planner.clockwork import Made
 from flowcompute.planner.crossing import Crossing, in_turns, stored_by
@@ -73,9 +74,8 @@ class OpenCLExecutor(StepExecutor):
         self._crossing = Crossing.of(self.one_pass, by_hand=plan.config.by_hand, seat=seat)
         if self._crossing.overlap and not device.traits.host_memory and not plan.config.isolate:
             self.in_flight, self.lanes = plan.depth, uploads_at_a_time(plan.depth)
-        self._arriving: dict[int, dict[int, np.ndarray]] = {}
-        self._leaving: dict[int, np.ndarray] | None = None
-        self._opened_s, self._slot = 0.0, 0
+        self._slots: Slots | None = None
+        self._opened_s = 0.0
         self._passing: PassingOperands | None = None
 
     def _regions(self) -> Iterator[RegionStep]:
@@ -97,6 +97,7 @@ class OpenCLExecutor(StepExecutor):
                         self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
             self._memory = self._launcher.memory
+            self._slots = Slots(self._memory, self._crossing, self.in_flight, self._told_of)
             self._memory.reuse(in_turns(self.plan.graph, self.one_pass.on_seat(self.seat), self._crossing))
             if self.one_pass.passing and self.seat == self.plan.backend.main:
                 self._passing = PassingOperands(self.one_pass.on_seat(self.seat), self._memory, self.array)
@@ -115,20 +116,8 @@ class OpenCLExecutor(StepExecutor):
 
     def upload(self, batch: Batch) -> int:
         """Bring the sources that kernels read to the device; where there is no room, `process` brings what it can."""
-        assert self._memory is not None
-        if self.is_sliced:
-            return 0
-        slot = batch.seq % self.in_flight
-        try:
-            self._memory.expect(slot)
-            for i in self._crossing.ahead:
-                with self._told_of(i):
-                    self._memory.upload(i, batch.arrays[i], slot)
-        except DeviceFullError:
-            self._memory.drop(slot)
-            return 0
-        self._arriving[batch.seq] = {}
-        return sum(batch.arrays[i].nbytes for i in self._crossing.ahead)
+        assert self._slots is not None
+        return 0 if self.is_sliced else self._slots.upload(batch.seq, batch.arrays)
 
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
         """Compute a batch; of one that was uploaded, `download` is left."""
@@ -139,43 +128,20 @@ class OpenCLExecutor(StepExecutor):
 
     def take_up(self, batch: Batch) -> None:
         """Go on with what was uploaded of a batch."""
-        assert self._memory is not None
-        self._leaving, self._slot = self._arriving.get(batch.seq), batch.seq % self.in_flight
-        if self._leaving is not None and self.is_sliced:
-            self._arriving.pop(batch.seq)
-            self._memory.drop(self._slot)
-            self._leaving = None
-        if self._leaving is not None and not self._has_arrived(batch):
-            self._leaving = None
-
-    def _has_arrived(self, batch: Batch) -> bool:
-        """Wait for what is uploaded of a batch; False where there was no room for it after all."""
-        assert self._memory is not None
-        try:
-            for i in self._crossing.ahead:
-                with self._told_of(i):
-                    self._memory.arrive(i, self._slot)
-        except DeviceFullError:
-            self._arriving.pop(batch.seq)
-            self._memory.drop(self._slot)
-            return False
-        self._memory.begin(self._slot)
-        return True
+        assert self._slots is not None
+        if self.is_sliced:
+            self._slots.abandon(batch.seq)
+        self._slots.take_up(batch.seq)
 
     def let_go(self) -> None:
         """What follows belongs to no batch that was uploaded."""
-        self._leaving = None
+        assert self._slots is not None
+        self._slots.let_go()
 
     def download(self, batch: Batch) -> int:
         """Fetch what destinations take."""
-        assert self._memory is not None
-        arrays, slot = self._arriving.pop(batch.seq, {}), batch.seq % self.in_flight
-        for i, array in arrays.items():
-            with self._told_of(i):
-                self._memory.download(i, array, slot)
-        if self.is_sliced:
-            self._memory.drop(slot)
-        return sum(array.nbytes for array in arrays.values())
+        assert self._slots is not None
+        return self._slots.download(batch.seq, drop=self.is_sliced)
 
     def run_steps(
         self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
@@ -244,11 +210,10 @@ class OpenCLExecutor(StepExecutor):
     def make_room(self) -> None:
         """Give back the buffers of streams, and of what kernels make of them; nothing of the slice in hand is late."""
         assert self._memory is not None
+        assert self._slots is not None
         # What a root clock has made waits for its download, while others make something of it.
-        if self._leaving is not None and self._clock is not None and self._clock.is_root:
-            self._leaving.clear()
-            self._leaving = None
-            self._memory.drop(self._slot)
+        if self._clock is not None and self._clock.is_root:
+            self._slots.abandon_in_hand()
         self._memory.release(self._streamed | self._blocks.buffers() | {("base", i) for i in self._streamed})
 
     def _compute(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
@@ -338,8 +303,9 @@ class OpenCLExecutor(StepExecutor):
 
     def _bring(self, value: int, array: np.ndarray) -> None:
         assert self._memory is not None
-        if self._leaving is not None and value in self._crossing.late:
-            self._leaving[value] = array
+        assert self._slots is not None
+        if self._slots.is_late(value):
+            self._slots.leave(value, array)
         elif value in self._crossing.on_host or value not in self._streamed:
             self._memory.fetch(value, array)
 
@@ -353,7 +319,8 @@ class OpenCLExecutor(StepExecutor):
         if argument.kind == "integer":
             return self.one_pass.panels[value].start(0)
         if argument.kind == "output":
-            return self._output(value, outputs[value], late=self._leaving is not None and value in self._crossing.late)
+            assert self._slots is not None
+            return self._output(value, outputs[value], late=self._slots.is_late(value))
         if argument.kind in ("partial", "merged"):
             return self._output((argument.kind, value, argument.part), self._blocks.array(argument))
         if argument.kind in ("state", "words"):
@@ -432,7 +399,8 @@ class OpenCLExecutor(StepExecutor):
 
     def close(self) -> None:
         """Release buffers and kernels."""
-        launcher, self._launcher, self._memory, self._passing = self._launcher, None, None, None
+        launcher, self._launcher = self._launcher, None
+        self._memory = self._slots = self._passing = None
         # On host devices a buffer keeps the array alive that it lies in.
         self._written = []
         self._kernels.clear()
