@@ -12,7 +12,8 @@ from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.devices import select_device, select_devices
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Backend
-from flowcompute.planner.placed import PlacedBackend, SeatBackend
+from flowcompute.planner.placed import PlacedBackend
+from flowcompute.planner.seat import SeatBackend
 from flowcompute.reference import NumpyBackend
 from flowcompute.spec import FLOAT64
 from flowcompute.strategy import Devices

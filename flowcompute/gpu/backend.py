@@ -18,8 +18,8 @@ from flowcompute.gpu.render import argument_types, render
 from flowcompute.gpu.sharing import SharedExecutor
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.placed import SeatBackend
 from flowcompute.planner.plan import Plan
+from flowcompute.planner.seat import SeatBackend
 from flowcompute.planner.sharing import why_alone
 from flowcompute.planner.steps import RegionStep
 from flowcompute.strategy.roofline import Limits

@@ -28,7 +28,6 @@ from flowcompute.gpu.slots import Slots
 from flowcompute.planner.backend import KernelTuner
 from flowcompute.planner.clockwork import Made
 from flowcompute.planner.crossing import Crossing, in_turns, stored_by
-from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.fold import Fold
 from flowcompute.planner.in_flight import uploads_at_a_time
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
@@ -37,6 +36,7 @@ from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.residency import VECTOR_NUMBERS
 from flowcompute.planner.scan import make_scan
 from flowcompute.planner.scan_order import Carry
+from flowcompute.planner.seat import SeatExecutor
 from flowcompute.planner.steps import RegionStep, Step
 from flowcompute.strategy import KernelKnobs
 
@@ -47,7 +47,7 @@ KEEPING_SHARE = 0.05
 """Of a run's seconds what keeping its programs may take; the rest are kept at exit."""
 
 
-class OpenCLExecutor(StepExecutor):
+class OpenCLExecutor(SeatExecutor):
     """Launches kernels on one device; on host devices in place on host memory.
 
     Args:
@@ -126,17 +126,46 @@ class OpenCLExecutor(StepExecutor):
         self.let_go()
         return made
 
-    def take_up(self, batch: Batch) -> None:
-        """Go on with what was uploaded of a batch."""
+    def take_up(self, batch: Batch) -> bool:
+        """Go on with what was uploaded of a batch; see `SeatExecutor.take_up`."""
         assert self._slots is not None
         if self.is_sliced:
             self._slots.abandon(batch.seq)
-        self._slots.take_up(batch.seq)
+        return self._slots.take_up(batch.seq) or self.in_flight == 1
 
     def let_go(self) -> None:
         """What follows belongs to no batch that was uploaded."""
         assert self._slots is not None
         self._slots.let_go()
+
+    @property
+    def late(self) -> frozenset[int]:
+        """See `SeatExecutor.late`."""
+        return self._crossing.late if self.in_flight > 1 else frozenset()
+
+    def keep_blocks(self) -> None:
+        """See `SeatExecutor.keep_blocks`."""
+        self._blocks.forget()
+
+    def hand_over(self, batch: Batch) -> None:
+        """See `SeatExecutor.hand_over`."""
+        assert self._slots is not None
+        self._slots.hand_over(batch.seq)
+
+    def receive(self, batch: Batch, made: Mapping[int, np.ndarray]) -> None:
+        """See `SeatExecutor.receive`."""
+        assert self._slots is not None
+        self._slots.receive(batch.seq, made)
+
+    def leave(self, batch: Batch, value: int, array: np.ndarray) -> None:
+        """See `SeatExecutor.leave`."""
+        assert self._slots is not None
+        self._slots.leave_of(batch.seq, value, array)
+
+    def abandon(self, batch: Batch) -> None:
+        """See `SeatExecutor.abandon`."""
+        assert self._slots is not None
+        self._slots.abandon(batch.seq)
 
     def download(self, batch: Batch) -> int:
         """Fetch what destinations take."""
@@ -320,7 +349,7 @@ class OpenCLExecutor(StepExecutor):
             return self.one_pass.panels[value].start(0)
         if argument.kind == "output":
             assert self._slots is not None
-            return self._output(value, outputs[value], late=self._slots.is_late(value))
+            return self._output(value, outputs[value], late=self._slots.holds(value))
         if argument.kind in ("partial", "merged"):
             return self._output((argument.kind, value, argument.part), self._blocks.array(argument))
         if argument.kind in ("state", "words"):

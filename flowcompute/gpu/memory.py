@@ -59,7 +59,7 @@ class Memory(ABC):
 
     @abstractmethod
     def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> cl.Buffer:
-        """A buffer that a kernel fills; `late`: it is downloaded while later batches are worked on."""
+        """A buffer that a kernel fills; `late`: it is needed while other batches are worked on."""
 
     @abstractmethod
     def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
@@ -164,7 +164,7 @@ class DeviceMemory(Memory):
         self._reused: Mapping[Hashable, Reused] = {}
         self._current: dict[Hashable, cl.Buffer] = {}
         self._slots: dict[int, dict[Hashable, cl.Buffer]] = {}
-        self._uploaded: dict[int, dict[Hashable, cl.Buffer]] = {}
+        self._there: dict[int, dict[Hashable, cl.Buffer]] = {}
         self._arriving: dict[int, dict[Hashable, cl.Event]] = {}
         self._pinned: dict[tuple[int, int], np.ndarray] = {}
         self._pinning, self._downloading = threading.Lock(), threading.Lock()
@@ -192,7 +192,7 @@ class DeviceMemory(Memory):
 
     def expect(self, slot: int) -> None:
         """Nothing has come to a slot yet."""
-        self._uploaded[slot] = {}
+        self._there[slot] = {}
 
     def upload(self, key: Hashable, array: np.ndarray, slot: int) -> None:
         """Copy a value to the device on a queue of its own, while the next one is made ready."""
@@ -200,7 +200,7 @@ class DeviceMemory(Memory):
         event = self._transfers.upload(array, buffer, self._device.upload_queue, lasting=True)
         if event is not None:
             self._arriving.setdefault(slot, {})[key] = event
-        self._uploaded[slot][key] = buffer
+        self._there[slot][key] = buffer
 
     def arrive(self, key: Hashable, slot: int) -> None:
         """Wait for its copy."""
@@ -231,9 +231,9 @@ class DeviceMemory(Memory):
         self._coming[key] = (array, self._prefetcher.submit(upload))
 
     def begin(self, slot: int) -> None:
-        """Find what was uploaded into a slot."""
+        """Find what has come to a slot, or was left there."""
         self._slot = slot
-        self._current.update(self._uploaded.pop(slot))
+        self._current.update(self._there[slot])
 
     def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> cl.Buffer:
         """Upload the array, unless the value is on the device already."""
@@ -254,6 +254,8 @@ class DeviceMemory(Memory):
     def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> cl.Buffer:
         """Room on the device; later kernels of this batch find the value there."""
         buffer = self._current[key] = self._buffer(key, array, self._slot if late else None)
+        if late:
+            self._there[self._slot][key] = buffer
         return buffer
 
     def state(self, key: Hashable, array: np.ndarray) -> cl.Buffer:
@@ -282,7 +284,7 @@ class DeviceMemory(Memory):
 
     def drop(self, slot: int) -> None:
         """Give the buffers of a slot back to the device."""
-        self._uploaded.pop(slot, None)
+        self._there.pop(slot, None)
         if self._arriving.pop(slot, None):
             # Buffers are not given to anybody else while copies write to them.
             self._device.upload_queue.finish()
@@ -324,6 +326,6 @@ class DeviceMemory(Memory):
         self._buffers.clear()
         self._slots.clear()
         self._current.clear()
-        self._uploaded.clear()
+        self._there.clear()
         while self._rooms:
             self._device.pinned.give(self._rooms.pop())

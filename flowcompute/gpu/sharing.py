@@ -84,7 +84,7 @@ class _Share(OpenCLExecutor):
         pushes, self._pushes = self._pushes, []
         return _Computed(batch, values, pushes, self.launches - before)
 
-    def leave(self, one: _Computed, value: int, array: np.ndarray) -> None:
+    def leave_result(self, one: _Computed, value: int, array: np.ndarray) -> None:
         """Bring a result of a batch into an array, whose memory may change until it is downloaded, or at once."""
         if value in self._crossing.late:
             assert self._slots is not None
@@ -170,7 +170,7 @@ class SharedExecutor(OpenCLExecutor):
             return super()._run_batch(clock, start, items, arrays, outputs)
         share, computed = self._given
         for value, array in outputs.items():
-            share.leave(computed, value, array)
+            share.leave_result(computed, value, array)
         self.settle(clock, start, items, computed.pushes)
         self.launches += computed.launches
         return computed.values

@@ -30,11 +30,13 @@ class Slots:
     ) -> None:
         self._memory = memory
         self._crossing = crossing
+        self._late, self._moving = crossing.late | crossing.handed, crossing.moving
         self._count = count
         self._told = told
         self._taken: dict[int, dict[int, np.ndarray]] = {}
+        self._handed: dict[int, dict[int, np.ndarray]] = {}
         self._leaving: dict[int, np.ndarray] | None = None
-        self._slot = 0
+        self._seq = 0
 
     def upload(self, seq: int, arrays: Mapping[int, np.ndarray]) -> int:
         """Begin to bring the sources that kernels read; gives the bytes. Where there is no room it has no slot."""
@@ -47,22 +49,22 @@ class Slots:
         except DeviceFullError:
             self._memory.drop(slot)
             return 0
-        self._taken[seq] = {}
+        self._taken[seq], self._handed[seq] = {}, {}
         return sum(arrays[i].nbytes for i in self._crossing.ahead)
 
     def take_up(self, seq: int) -> bool:
         """Work on a batch, once what is uploaded of it has arrived; False where there was no room for it."""
-        self._leaving, self._slot = None, seq % self._count
+        self._leaving, self._seq = None, seq
         if seq not in self._taken:
             return False
         try:
-            for i in self._crossing.ahead:
+            for i in (*self._crossing.ahead, *self._crossing.received):
                 with self._told(i):
-                    self._memory.arrive(i, self._slot)
+                    self._memory.arrive(i, seq % self._count)
         except DeviceFullError:
             self.abandon(seq)
             return False
-        self._memory.begin(self._slot)
+        self._memory.begin(seq % self._count)
         self._leaving = self._taken[seq]
         return True
 
@@ -70,14 +72,37 @@ class Slots:
         """What follows belongs to no batch that has a slot."""
         self._leaving = None
 
+    def holds(self, value: int) -> bool:
+        """Whether a value has a buffer in the slot of the batch in hand."""
+        return self._leaving is not None and value in self._moving
+
     def is_late(self, value: int) -> bool:
-        """Whether a result of the batch in hand is to be downloaded later."""
-        return self._leaving is not None and value in self._crossing.late
+        """Whether something that is made of the batch in hand is to be downloaded later."""
+        return self._leaving is not None and value in self._late
 
     def leave(self, value: int, array: np.ndarray) -> None:
-        """Download a late result of the batch in hand into an array, later."""
+        """Download something late of the batch in hand into an array, later."""
         assert self._leaving is not None
-        self._leaving[value] = array
+        (self._handed[self._seq] if value in self._crossing.handed else self._leaving)[value] = array
+
+    def hand_over(self, seq: int) -> None:
+        """Download what others need of a batch."""
+        arrays = self._handed.get(seq, {})
+        while arrays:
+            i, array = arrays.popitem()
+            with self._told(i):
+                self._memory.download(i, array, seq % self._count)
+
+    def receive(self, seq: int, made: Mapping[int, np.ndarray]) -> None:
+        """Begin to bring what others have made of a batch; the arrays stay as they are until it is over.
+
+        Raises:
+            DeviceFullError: if there is no room.
+        """
+        for i in self._crossing.received & made.keys():
+            if seq in self._taken:
+                with self._told(i):
+                    self._memory.upload(i, made[i], seq % self._count)
 
     def leave_of(self, seq: int, value: int, array: np.ndarray) -> None:
         """As `leave`, of a batch that the device has worked on."""
@@ -85,6 +110,7 @@ class Slots:
 
     def abandon(self, seq: int) -> None:
         """Give the slot of a batch back, with all that lies there; harmless where it has none."""
+        self._handed.pop(seq, None)
         if self._taken.pop(seq, None) is not None:
             self._memory.drop(seq % self._count)
 
@@ -93,7 +119,7 @@ class Slots:
         if self._leaving is not None:
             self._leaving.clear()
             self._leaving = None
-            self._memory.drop(self._slot)
+            self._memory.drop(self._seq % self._count)
 
     def download(self, seq: int, *, drop: bool) -> int:
         """Fetch what is still to leave; gives the bytes.
@@ -103,6 +129,7 @@ class Slots:
             drop: whether to give the slot's buffers back to the device.
         """
         arrays, slot = self._taken.pop(seq, {}), seq % self._count
+        self._handed.pop(seq, None)
         for i, array in arrays.items():
             with self._told(i):
                 self._memory.download(i, array, slot)

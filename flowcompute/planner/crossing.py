@@ -10,6 +10,7 @@ from flowcompute.planner.backend import Backend
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.inlets import base_item_bytes, extra_items
+from flowcompute.planner.legs import made_ahead, passed_on
 from flowcompute.planner.plan import Pass
 from flowcompute.planner.residency import kernels_of, read_as_they_are
 from flowcompute.planner.reuse import Reused, by_value, reused_on_device
@@ -27,12 +28,23 @@ class Crossing:
         on_host: values that destinations, host functions and other clocks read.
         ahead: sources that are uploaded before their batch is computed.
         late: results that are downloaded while later batches are computed.
+        handed: what is made ahead and downloaded at the end of its leg, since the host or another seat needs it.
+        received: what other seats make ahead, uploaded when it has been downloaded there.
+        kept: what is made ahead and read by a later leg.
     """
 
     overlap: bool
     on_host: frozenset[int]
     ahead: frozenset[int]
     late: frozenset[int]
+    handed: frozenset[int] = frozenset()
+    received: frozenset[int] = frozenset()
+    kept: frozenset[int] = frozenset()
+
+    @property
+    def moving(self) -> frozenset[int]:
+        """What is there while other batches are computed: each batch in flight has a buffer for it."""
+        return self.ahead | self.late | self.handed | self.received | self.kept
 
     @classmethod
     def of(cls, one_pass: Pass, *, by_hand: bool, seat: int = 0) -> Crossing:
@@ -47,7 +59,9 @@ class Crossing:
                 read = (value for kernel in kernels_of(clock.steps) for value in read_as_they_are(kernel))
                 ahead |= {stage.value for stage in clock.sources}.intersection(read)
                 late |= {i for step in clock.steps for i in stored_by(step) if isinstance(step, RegionStep)}
-        return cls(overlap, frozenset(taken | needed), frozenset(ahead), frozenset(late & taken - needed))
+        handed = {i for i, maker in made_ahead(one_pass).items() if maker == seat} & needed
+        moving = frozenset(ahead), frozenset(late & taken - needed), frozenset(handed)
+        return cls(overlap, frozenset(taken | needed), *moving, *passed_on(one_pass, seat))
 
 
 def stored_by(step: Step) -> tuple[int, ...]:
@@ -79,14 +93,16 @@ def never_on_host(one_pass: Pass, config: Config, backend: Backend) -> frozenset
 
 def in_turns(graph: Graph, one_pass: Pass, crossing: Crossing) -> dict[Hashable, Reused]:
     """Which buffers of a device values have in turns, where it computes the regions of a pass."""
-    return by_value(reused_on_device(graph, one_pass, crossing.ahead, crossing.late))
+    coming, leaving = crossing.ahead | crossing.received, crossing.late | crossing.handed | crossing.kept
+    return by_value(reused_on_device(graph, one_pass, coming, leaving))
 
 
 def device_edges(
     graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], crossing: Crossing, depth: int
 ) -> list[Edge]:
     """Buffers on the device that grow with the batches of a pass."""
-    moving, edges = crossing.ahead | crossing.late, []
+    moving: frozenset[int] = crossing.moving
+    edges: list[Edge] = []
     for one in dict.fromkeys(in_turns(graph, one_pass, crossing).values()):
         count = 1 if moving.isdisjoint(one.values) else depth
         edges.append(Edge(one.name(graph), one.item_bytes, count, one.clock, 0))

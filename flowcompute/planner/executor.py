@@ -29,7 +29,7 @@ from flowcompute.planner.reuse import Between
 from flowcompute.planner.scan import make_scan
 from flowcompute.planner.scan_order import Carry, Scan
 from flowcompute.planner.slices import even, sliced
-from flowcompute.planner.steps import NodeStep, RegionStep, Step
+from flowcompute.planner.steps import NodeStep, RegionStep, Step, scan_in
 from flowcompute.planner.storage import view_array
 from flowcompute.planner.try_inlet import find_attempts, seconds_of
 from flowcompute.planner.work import bytes_of_record
@@ -115,23 +115,18 @@ class StepExecutor(Executor):
         """The array of a value: of the batch, or whole when resident."""
         return self.values[value] if value in self.values else self.resident[value]
 
-    # -- running regions for another ------------------------------------------------------------
+    # -- working for another --------------------------------------------------------------------
+
+    def work_for(self, owner: StepExecutor) -> None:
+        """Have in hand what another executor has for all batches, some steps of which are done here."""
+        self.folds, self._scans, self._most = owner.folds, owner._scans, owner._most
+        self.log, self.tuner, self._offset = owner.log, owner.tuner, owner._offset
 
     def stand_in(self, owner: StepExecutor) -> None:
-        """Have in hand what another executor has, whose regions are run here."""
-        self.values, self.bases, self.folds = owner.values, owner.bases, owner.folds
-        self.start, self._clock, self._offset = owner.start, owner._clock, owner._offset
-        self._pushes, self._scans, self._most = owner._pushes, owner._scans, owner._most
-        self.log, self.tuner = owner.log, owner.tuner
-
-    def take_up(self, batch: Batch) -> None:
-        """A batch is about to be processed that may have been uploaded."""
-
-    def let_go(self) -> None:
-        """The batch has been processed."""
-
-    def forget_streams(self) -> None:
-        """The next slice has other arrays."""
+        """Have in hand what another executor has of its batch, whose regions are run here."""
+        self.work_for(owner)
+        self.values, self.bases, self._pushes = owner.values, owner.bases, owner._pushes
+        self.start, self._clock = owner.start, owner._clock
 
     # -- life -----------------------------------------------------------------------------------
 
@@ -192,7 +187,7 @@ class StepExecutor(Executor):
             self._clock, self._offset = clock, done
             take_back: list[Callable[[], None]] = []
             try:
-                scans = ((step, self._scans.get(_scan_in(step))) for step in clock.steps)
+                scans = ((step, self._scans.get(scan_in(step))) for step in clock.steps)
                 take_back = [self.begin_scan(step, scan) for step, scan in scans if scan is not None]
                 part = sliced(clock, arrays, done, stop) if stop - done < items else dict(arrays)
                 values = self._run_batch(clock, start + done, stop - done, part, mine)
@@ -256,6 +251,14 @@ class StepExecutor(Executor):
         self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
     ) -> Mapping[int, np.ndarray]:
         """The steps of a clock on a slice, but for what folds are given: that is in `_pushes`."""
+        self._begin(clock, start, arrays, outputs)
+        self._go_through(clock.steps, outputs, start, items)
+        return self.values
+
+    def _begin(
+        self, clock: Clock, start: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
+    ) -> None:
+        """Have a slice in hand, before its first step."""
         self._clock, self.start = clock, start
         self.values, self.bases = arrays, {}
         self._pushes.clear()
@@ -266,13 +269,15 @@ class StepExecutor(Executor):
         for value, array in outputs.items():
             if value in arrays:
                 np.copyto(array, arrays[value])
+
+    def _go_through(self, steps: Sequence[Step], outputs: Mapping[int, np.ndarray], start: int, items: int) -> None:
+        """Some steps of the slice in hand."""
         try:
-            for step in clock.steps:
+            for step in steps:
                 self._timed(step.name, partial(self._run_step, step, outputs, start, items))
         except FlowError as error:
             error.records = error.records or (start, start + items)
             raise
-        return self.values
 
     def settle(self, clock: Clock, start: int, items: int, pushes: Pushes) -> None:
         """Give folds what the steps of a slice have made for them."""
@@ -440,10 +445,3 @@ class StepExecutor(Executor):
     def _call(self, step: NodeStep, records: tuple[int, int] | None) -> np.ndarray:
         """The result of a host function."""
         return call_host(step.node, [read_only(self.array(i)) for i in step.node.inputs], records)
-
-
-def _scan_in(step: Step) -> int:
-    """The node whose carry a step may have; -1 where it has none."""
-    if isinstance(step, NodeStep):
-        return step.node.id
-    return -1 if step.region.anchor is None else step.region.anchor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph
@@ -40,14 +40,19 @@ def host_edges(
     between = reused_on_host(graph, one_pass, never_on_host(one_pass, config, backend))
     found: list[Edge] = []
     for clock in one_pass.clocks:
-        # Devices that share a pass compute several batches before the first of them is settled.
-        held = depth if shared and clock.is_root else 1
+        # What is computed ahead, or by devices that share a pass, is there before the batches before it are settled.
+        early = clock.steps if shared else clock.steps[: one_pass.ahead if depth > 1 else 0]
+        early = early if clock.is_root else ()
+        stored = {i for step in early if isinstance(step, RegionStep) for i in step.region.outputs}
         found += _stages(graph, one_pass, clock, mapped, depth)
-        found += _steps(graph, one_pass, clock, folds, held)
-        mine = (one for one in between if one.clock == clock.id)
-        found += [Edge(f"{one.name(graph)} (between kernels)", one.item_bytes, held, clock.id, 0) for one in mine]
-        if shared and clock.is_root:
-            found += _before_destinations(graph, one_pass, clock, config, backend, depth)
+        found += _steps(graph, one_pass, clock, folds, [depth] * len(early) + [1] * (len(clock.steps) - len(early)))
+        for one in (one for one in between if one.clock == clock.id):
+            held = 1 if stored.isdisjoint(one.values) else depth
+            found.append(Edge(f"{one.name(graph)} (between kernels)", one.item_bytes, held, clock.id, 0))
+        if early:
+            taken = stored.intersection(_takers(one_pass, clock)) - _late(one_pass, config, backend)
+            nodes = (graph.nodes[i] for i in sorted(taken))
+            found += [Edge(f"{node.name} (computed)", node.spec.item_bytes, depth, clock.id, 0) for node in nodes]
     return found
 
 
@@ -76,10 +81,12 @@ def _stages(graph: Graph, one_pass: Pass, clock: Clock, mapped: bool, depth: int
     return edges
 
 
-def _steps(graph: Graph, one_pass: Pass, clock: Clock, folds: Mapping[int, FoldSpec], held: int) -> list[Edge]:
-    """What steps make beside what regions pass on."""
+def _steps(
+    graph: Graph, one_pass: Pass, clock: Clock, folds: Mapping[int, FoldSpec], counts: Sequence[int]
+) -> list[Edge]:
+    """What steps make beside what regions pass on; for each step, of so many batches at a time."""
     edges, takers = [], _takers(one_pass, clock)
-    for step in clock.steps:
+    for step, held in zip(clock.steps, counts, strict=True):
         if isinstance(step, RegionStep):
             # A batch may cut through two blocks, and what is left of the last one is kept.
             open_items = 0 if step.kernel is None else 3 * step.kernel.block
@@ -94,11 +101,7 @@ def _steps(graph: Graph, one_pass: Pass, clock: Clock, folds: Mapping[int, FoldS
     return edges
 
 
-def _before_destinations(
-    graph: Graph, one_pass: Pass, clock: Clock, config: Config, backend: Backend, depth: int
-) -> list[Edge]:
-    """Results that a device has computed before the memory is known that they go to."""
-    late = frozenset() if backend.traits.host_memory else Crossing.of(one_pass, by_hand=config.by_hand).late
-    stored = {i for step in clock.steps if isinstance(step, RegionStep) for i in step.region.outputs}
-    nodes = [graph.nodes[i] for i in _takers(one_pass, clock) if i in stored and i not in late]
-    return [Edge(f"{node.name} (computed)", node.spec.item_bytes, depth, clock.id, 0) for node in nodes]
+def _late(one_pass: Pass, config: Config, backend: Backend) -> set[int]:
+    """Results that stay on a device until the memory is known that they go to."""
+    across = (number for number, seat in enumerate(backend.seats) if not seat.traits.host_memory)
+    return {i for seat in across for i in Crossing.of(one_pass, by_hand=config.by_hand, seat=seat).late}

@@ -19,6 +19,7 @@ from flowcompute.planner.host_edges import host_edges
 from flowcompute.planner.in_flight import deepened, pinned
 from flowcompute.planner.inlets import most_records
 from flowcompute.planner.isolation import shared
+from flowcompute.planner.legs import batches_ahead
 from flowcompute.planner.plan import MemoryPlan, Pass
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.residency import (
@@ -114,6 +115,8 @@ def plan_memory(
     sizers = [_PassSizer(graph, one, folds, config, strategy, backend) for one in passes]
     room = config.memory_bytes - fixed_bytes
     wished = depth = with_defaults(strategy, traits).depth or 1
+    if strategy.depth is None:
+        wished = depth = depth + max(map(batches_ahead, passes))
     if strategy.depth is None:
         while depth > 1 and any(sizer.least(depth) > room for sizer in sizers):
             depth -= 1
@@ -240,9 +243,11 @@ class _PassSizer:
 
     def _sized(self, edges: list[Edge], on_device: list[Edge], items: int, beside: Sequence[Beside]) -> _SizedPass:
         granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
-        if self.traits.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None:
-            # Where no more than a granule fits, one device does it all.
-            granule = alignment(self.one) if alignment(self.one) <= items else granule
+        shared = self.traits.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None
+        if shared or self.one.ahead:
+            # Where no more than a granule fits, one device does it all, or one batch is computed at a time.
+            aligned = alignment(self.one, None if shared else self.one.ahead)
+            granule = aligned if aligned <= items else granule
         items = max(granule, items // granule * granule)
         rooms = self.rooms(items)
         clocks = tuple(replace(clock, batch_items=rooms[clock.id]) for clock in self.one.clocks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,18 +11,14 @@ import numpy as np
 from flowcompute.batch import Batch
 from flowcompute.planner.backend import Backend, Executor, Traits, close_all
 from flowcompute.planner.clockwork import Made
+from flowcompute.planner.course import Course, OneAtATime, Parts
 from flowcompute.planner.executor import StepExecutor
+from flowcompute.planner.legs import seats_of
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.scan_order import Carry
+from flowcompute.planner.seat import SeatBackend, SeatExecutor
+from flowcompute.planner.sharing import alignment
 from flowcompute.planner.steps import RegionStep, Step
-
-
-class SeatBackend(Backend):
-    """A backend that can be one of the seats of a run."""
-
-    @abstractmethod
-    def part(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> StepExecutor:
-        """An executor that runs the regions of a seat for another one, which has the streams and their state."""
 
 
 class PlacedBackend(Backend):
@@ -71,63 +66,103 @@ def _joined(seats: Sequence[Traits], main: int) -> Traits:
 class PlacedExecutor(StepExecutor):
     """Walks a pass's steps, and has each region run by the part for its seat.
 
-    Streams, folds and scans are here; what one part has made and another reads goes through host memory.
+    Streams, folds and scans are here; what one part has made and another reads goes through host memory. Where the
+    plan has it so, `upload` computes the first legs of a batch, and `process` goes on with them in record order.
     """
 
     def __init__(
-        self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], parts: Sequence[StepExecutor]
+        self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], parts: Sequence[SeatExecutor]
     ) -> None:
         super().__init__(plan, pass_index, resident)
-        self._parts = tuple(parts)
-        self._moving = [part for part in parts if part.in_flight > 1]
+        self._parts = Parts(parts)
         self.in_flight = max(part.in_flight for part in parts)
         self.lanes = max(part.lanes for part in parts)
+        self._courses: list[Course] = []
+        self._course: Course | None = None
+        if self.one_pass.ahead and self.in_flight > 1:
+            self.lanes = self.in_flight
+            given = plan, pass_index, resident, self._parts, self, self._between
+            self._courses = [Course(*given) for _ in range(self.in_flight)]
+        self._alignment = alignment(self.one_pass, self.one_pass.ahead)
         for part in parts:
             part.stand_in(self)
 
     def attach(self) -> None:
         """Get all devices ready."""
+        if self.tuner is not None and self._courses:
+            self.tuner = OneAtATime(self.tuner)
         for part in self._parts:
             part.stand_in(self)
             part.attach()
 
     def room(self, size_bytes: int) -> np.ndarray | None:
         """Memory that the first device across a bus reads by itself."""
-        rooms = (part.room(size_bytes) for part in self._moving)
+        rooms = (part.room(size_bytes) for part in self._parts.moving)
         return next((room for room in rooms if room is not None), None)
 
     def upload(self, batch: Batch) -> int:
-        """Bring to each device what its kernels read of the sources."""
-        return sum(part.upload(batch) for part in self._moving)
+        """Bring to each device what its kernels read of the sources, and compute ahead.
+
+        Not where a batch begins or ends inside a block of a fold that would be computed ahead.
+        """
+        size = sum(part.upload(batch) for part in self._parts.moving)
+        if self._courses and not self.is_sliced and not self._cuts_blocks(batch):
+            self._course_of(batch).compute_ahead(batch)
+        return size
+
+    def _cuts_blocks(self, batch: Batch) -> bool:
+        return any(at % self._alignment and at != self.one_pass.length for at in (batch.start, batch.stop))
+
+    def _course_of(self, batch: Batch) -> Course:
+        return self._courses[batch.seq % self.in_flight]
 
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
-        """Compute a batch; each device may leave its own downloads."""
-        for part in self._parts:
-            part.take_up(batch)
-        made = super().process(batch, outputs)
-        for part in self._parts:
-            part.let_go()
-        return made
+        """Compute a batch, or go on with it; each device may leave its own downloads."""
+        if not self._courses:
+            for part in self._parts:
+                part.take_up(batch)
+            made = super().process(batch, outputs)
+            for part in self._parts:
+                part.let_go()
+            return made
+        self._course = course = self._course_of(batch)
+        if self._cuts_blocks(batch) and not self.is_sliced:
+            course.compute_ahead(batch)
+        if course.full is not None:
+            # Keys of clocks are not negative.
+            where = self.plan.device_of(course.full.element)
+            self.note(-1, f"no room on {where} for batches ahead: one that finds none is computed alone", course.full)
+            course.full = None
+        return super().process(batch, outputs)
+
+    def _run_batch(
+        self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
+    ) -> Mapping[int, np.ndarray]:
+        course = self._course
+        if course is None or not clock.is_root:
+            with self._parts.held(seats_of(clock.steps)):
+                return super()._run_batch(clock, start, items, arrays, outputs)
+        values = course.go_on(items, outputs)
+        if values is None:
+            values = course.compute_alone(clock, start, items, arrays, outputs)
+        self.launches += course.taken_launches()
+        self.settle(clock, start, items, course.taken_pushes())
+        return values
 
     def download(self, batch: Batch) -> int:
         """Fetch from each device what destinations take."""
-        return sum(part.download(batch) for part in self._moving)
+        return sum(part.download(batch) for part in self._parts.moving)
 
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         """Have a region run where it is placed."""
-        part = self._parts[step.seat]
-        part.stand_in(self)
-        before = part.launches
-        part.run_region(step, outputs, items)
-        self.launches += part.launches - before
+        self.launches += self._parts.run(self, step, outputs, items)
 
     def run_steps(
         self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
     ) -> Mapping[int, np.ndarray]:
         """See `StepExecutor.run_steps`."""
         values = super().run_steps(clock, start, items, arrays, outputs)
-        for part in self._parts:
-            part.forget_streams()
+        self._parts.forget_streams(seats_of(clock.steps))
         return values
 
     def make_carry(self, step: RegionStep) -> Carry | None:
@@ -136,9 +171,16 @@ class PlacedExecutor(StepExecutor):
 
     def begin_scan(self, step: Step, scan: Carry) -> Callable[[], None]:
         """See `StepExecutor.begin_scan`."""
-        if isinstance(step, RegionStep):
-            return self._parts[step.seat].begin_scan(step, scan)
-        return super().begin_scan(step, scan)
+        if not isinstance(step, RegionStep):
+            return super().begin_scan(step, scan)
+        with self._parts.held({step.seat}):
+            undo = self._parts[step.seat].begin_scan(step, scan)
+
+        def take_back() -> None:
+            with self._parts.held({step.seat}):
+                undo()
+
+        return take_back
 
     def carried(self, value: int, scan: Carry) -> dict[str, Any]:
         """See `StepExecutor.carried`; asked where it is computed."""
@@ -148,9 +190,10 @@ class PlacedExecutor(StepExecutor):
 
     def make_room(self) -> None:
         """Give back what all devices hold for streams."""
-        for part in self._parts:
-            part.stand_in(self)
-            part.make_room()
+        with self._parts.held(range(len(self._parts))):
+            for part in self._parts:
+                part.stand_in(self)
+                part.make_room()
 
     def forget_results(self) -> None:
         """See `StepExecutor.forget_results`."""
@@ -163,9 +206,18 @@ class PlacedExecutor(StepExecutor):
             part.stand_in(self)
             part.resume_folds()
 
+    def step_seconds(self) -> dict[str, tuple[int, float]]:
+        """Batches and seconds by step, of all batches in flight."""
+        found = super().step_seconds()
+        for course in self._courses:
+            for name, (_, seconds) in course.step_seconds().items():
+                batches, spent = found[name]
+                found[name] = batches, spent + seconds
+        return found
+
     def close(self) -> None:
         """Close all parts, also where one fails."""
         try:
-            close_all(self._parts)
+            close_all((*self._parts, *self._courses))
         finally:
             super().close()

@@ -111,6 +111,7 @@ class Pass:
         passing: resident operands that are uploaded anew for each kernel, since not all fit the device.
         panels: of those of them that come part by part, by value.
         ring: buffers on the device that these go through.
+        ahead: steps of the root clock, from the first on, that are computed ahead; see `legs.py`.
     """
 
     clocks: tuple[Clock, ...]
@@ -120,6 +121,7 @@ class Pass:
     passing: frozenset[int] = frozenset()
     panels: Mapping[int, Panels] = field(default_factory=dict)
     ring: int = 0
+    ahead: int = 0
 
     @property
     def sources(self) -> tuple[SourceStage, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from flowcompute.elements import Destination, Source
 from flowcompute.elements.op import Kind
@@ -16,6 +17,7 @@ from flowcompute.planner.chosen import not_applied
 from flowcompute.planner.clocks import ClockNodes, find_clocks
 from flowcompute.planner.fold import CANONICAL_FOLDS, FoldSpec
 from flowcompute.planner.isolation import not_isolated
+from flowcompute.planner.legs import not_ahead, steps_ahead
 from flowcompute.planner.memory import plan_memory
 from flowcompute.planner.placement import only_seat, place_nodes
 from flowcompute.planner.plan import Clock, Pass, Plan, SinkStage, SourceStage
@@ -75,9 +77,11 @@ def make_plan(
     sources = [source.element for one in passes for source in one.sources]
     reasons += not_applied(strategy, kernels, sources, backend.traits)
     reasons += not_isolated(graph, passes) if config.isolate else []
+    passes = tuple(replace(one, ahead=steps_ahead(one, config, backend)) for one in passes)
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons)
     passes = tuple(maker.in_panels(one) for one in passes)
     reasons += _computed_alone(passes, config, backend)
+    reasons += not_ahead(passes, backend)
     return Plan(
         graph=graph,
         passes=passes,

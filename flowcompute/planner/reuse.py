@@ -12,6 +12,7 @@ from flowcompute.graph.graph import Graph
 from flowcompute.planner.plan import Clock, Pass
 from flowcompute.planner.residency import read_as_they_are
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
+from flowcompute.spec import Spec
 
 _NOTHING = bytes(16)
 """In place of numbers that nobody reads."""
@@ -55,8 +56,8 @@ def reused_on_device(graph: Graph, one_pass: Pass, ahead: Collection[int], late:
     Args:
         graph: what is planned.
         one_pass: with the regions that the device computes.
-        ahead: sources that are uploaded before their batch is computed.
-        late: results that are downloaded after it.
+        ahead: what is uploaded before it is needed.
+        late: what is downloaded, or read, while other batches are computed.
 
     Returns:
         Those of streams, but for what enters a clock: windows of it are uploaded anew for each kernel.
@@ -164,6 +165,12 @@ def _in_turns(graph: Graph, clock: Clock, spans: Mapping[int, Span]) -> list[Reu
     ]
 
 
+def nowhere(items: int, spec: Spec) -> np.ndarray:
+    """An array of records of a value that is not in host memory: a shape and a dtype, and one number for all."""
+    shape = (items, *spec.shape)
+    return np.ndarray(shape, spec.dtype, _NOTHING, strides=(0,) * len(shape))
+
+
 class Between:
     """Host memory for values that only other steps take, made when first asked for and kept for the next batch.
 
@@ -171,12 +178,15 @@ class Between:
         graph: what is planned.
         one_pass: with the batch sizes of its clocks.
         elsewhere: values that are never in host memory.
+
+    Attributes:
+        elsewhere: as given.
     """
 
     def __init__(self, graph: Graph, one_pass: Pass, elsewhere: frozenset[int] = frozenset()) -> None:
         self._nodes = graph.nodes
         self._pass = one_pass
-        self._elsewhere = elsewhere
+        self.elsewhere = elsewhere
         self._reused = by_value(reused_on_host(graph, one_pass, elsewhere))
         self._memory: dict[Hashable, np.ndarray] = {}
 
@@ -186,9 +196,8 @@ class Between:
         What is elsewhere has a shape and a dtype here, and one number for all.
         """
         spec, one = self._nodes[value].spec, self._reused.get(value)
-        if value in self._elsewhere:
-            shape = (items, *spec.shape)
-            return np.ndarray(shape, spec.dtype, _NOTHING, strides=(0,) * len(shape))
+        if value in self.elsewhere:
+            return nowhere(items, spec)
         key, item_bytes = (value, spec.item_bytes) if one is None else (one, one.item_bytes)
         if key not in self._memory:
             self._memory[key] = np.empty(self._pass.clock_of(value).batch_items * item_bytes, np.uint8)

@@ -6,7 +6,7 @@ import math
 
 from flowcompute.elements.op import Kind
 from flowcompute.planner.plan import Pass
-from flowcompute.planner.steps import NodeStep, RegionStep
+from flowcompute.planner.steps import RegionStep, Step
 
 
 def why_alone(one_pass: Pass, *, by_hand: bool) -> str | None:
@@ -28,23 +28,34 @@ def why_dependent(one_pass: Pass, *, by_hand: bool) -> str | None:
         return "flows are fed by hand"
     if len(roots) != 1:
         return "what has been computed decides which source is read next" if roots else "nothing is read"
-    for step in roots[0].steps:
-        if isinstance(step, RegionStep):
-            if step.region.anchor is not None and step.kernel is not None and step.kernel.work in ("scan", "walk"):
-                return f"{step.name} carries a value from batch to batch"
-        elif step.node.kind is Kind.SCAN:
-            return f"{step.name} carries a value from batch to batch"
-        elif not isinstance(step, NodeStep) or step.node.kind not in (Kind.VIEW, Kind.ALONG, Kind.FOLD):
-            return f"{step.name} calls a function of yours, in the order of the records"
-    return None
+    return next(filter(None, map(why_in_order, roots[0].steps)), None)
 
 
-def alignment(one_pass: Pass) -> int:
-    """Records that batches of the root clock are cut at multiples of, so that no fold has an open block between two."""
+def why_in_order(step: Step) -> str | None:
+    """Why a step has to go through the records in order; None where it touches no state."""
+    if isinstance(step, RegionStep):
+        carries = step.region.anchor is not None and step.kernel is not None and step.kernel.work in ("scan", "walk")
+    elif step.node.kind in (Kind.VIEW, Kind.ALONG, Kind.FOLD):
+        return None
+    elif step.node.kind is not Kind.SCAN:
+        return f"{step.name} calls a function of yours, in the order of the records"
+    else:
+        carries = True
+    return f"{step.name} carries a value from batch to batch" if carries else None
+
+
+def alignment(one_pass: Pass, steps: int | None = None) -> int:
+    """Records that batches of the root clock are cut at multiples of, so that no fold has an open block between two.
+
+    Args:
+        one_pass: which pass.
+        steps: of how many steps of that clock, from the first on; by default of all.
+    """
     found = 1
     for clock in one_pass.clocks:
         if clock.is_root:
-            kernels = [step.kernel for step in clock.steps if isinstance(step, RegionStep) and step.kernel is not None]
+            mine = (step for step in clock.steps[:steps] if isinstance(step, RegionStep))
+            kernels = [step.kernel for step in mine if step.kernel is not None]
             blocks = [kernel.block for kernel in kernels if kernel.work in ("records", "columns")]
             found = math.lcm(found, clock.granule, *blocks)
     return found

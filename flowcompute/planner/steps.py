@@ -33,3 +33,10 @@ class NodeStep:
 
 
 Step = RegionStep | NodeStep
+
+
+def scan_in(step: Step) -> int:
+    """The node whose carry a step may have; -1 where it has none."""
+    if isinstance(step, NodeStep):
+        return step.node.id
+    return -1 if step.region.anchor is None else step.region.anchor

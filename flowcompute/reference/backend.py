@@ -18,10 +18,9 @@ from flowcompute.planner.backend import Executor, Traits
 from flowcompute.planner.canonical import canonical_nan, reduce_rows
 from flowcompute.planner.contraction import PANEL
 from flowcompute.planner.elementwise import cast, elementwise
-from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.kernel import register_dtype
-from flowcompute.planner.placed import SeatBackend
 from flowcompute.planner.plan import Plan
+from flowcompute.planner.seat import SeatBackend, SeatExecutor
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.storage import view_array
 from flowcompute.spec import is_float
@@ -57,12 +56,12 @@ class NumpyBackend(SeatBackend):
         """An executor for one pass."""
         return NumpyExecutor(plan, pass_index, resident)
 
-    def part(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> StepExecutor:  # noqa: ARG002
+    def part(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> SeatExecutor:  # noqa: ARG002
         """See `SeatBackend.part`."""
         return NumpyExecutor(plan, pass_index, resident)
 
 
-class NumpyExecutor(StepExecutor):
+class NumpyExecutor(SeatExecutor):
     """Runs regions with NumPy."""
 
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:

@@ -39,7 +39,8 @@ class Driver:
         self._record = record
         self._conduct = conduct
         ends = max(len(each.sources) + len(each.sinks) for each in plan.passes)
-        moving = uploads_at_a_time(plan.depth) if plan.backend.traits.devices == 1 else plan.depth
+        alone = plan.backend.traits.devices == 1 and not any(each.ahead for each in plan.passes)
+        moving = uploads_at_a_time(plan.depth) if alone else plan.depth
         # Beside those: one computes, one tells destinations of their own memory, one takes checkpoints.
         self._workers = Workers(ends + 3 + 2 * moving)
         self._writers: OpenWriters = []

@@ -13,7 +13,9 @@ import numpy as np
 import flowcompute as fc
 from flowcompute.elements import Element
 from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu.device import Device
 from flowcompute.gpu.devices import select_device
+from flowcompute.planner.placed import PlacedBackend
 from flowcompute.planner.plan import Plan
 from flowcompute.runtime.starting import start
 from flowcompute.strategy import Strategy
@@ -28,6 +30,19 @@ def gpu_shaped(*, in_place: bool = False) -> OpenCLBackend:
     device.build_options = ("-cl-opt-disable",)
     device.traits = dataclasses.replace(device.traits, code_shape="gpu", host_memory=in_place)
     return OpenCLBackend(device)
+
+
+def twin(device: Device) -> Device:
+    """The same hardware with a context, queues and programs of its own."""
+    other = copy.copy(device)
+    other.programs, other._made = {}, {}
+    return other
+
+
+@cache
+def two_gpus() -> PlacedBackend:
+    """Two such devices that each compute a part of the graph: "gpu" and "gpu:1"."""
+    return PlacedBackend([gpu_shaped(), OpenCLBackend(twin(gpu_shaped().device))], {"gpu": 0, "gpu:1": 1})
 
 
 def plan_for_gpu(*elements: Element, memory: int = 1 << 28, **options: Any) -> Plan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from flowcompute.planner.in_flight import pinned as in_all
 from flowcompute.planner.placed import PlacedBackend
 from flowcompute.planner.steps import RegionStep
 from flowcompute.reference import NumpyBackend
-from tests.gpu.shapes import gpu_shaped
+from tests.gpu.shapes import gpu_shaped, two_gpus
 
 DATA = np.random.default_rng(3).standard_normal((700, 24), dtype=np.float32)
 SEATS = ("gpu", "cpu", "numpy")
@@ -141,10 +140,6 @@ def test_a_device_without_room_computes_in_slices(alone: list[bytes]) -> None:
     assert [np.asarray(value).tobytes() for value in run.values] == alone
     assert run.notes
     assert all(note.startswith(f"no room on {gpu_shaped().traits.name} for ") for note in run.notes)
-
-
-def two_gpus() -> PlacedBackend:
-    return PlacedBackend([gpu_shaped(), OpenCLBackend(copy.copy(gpu_shaped().device))], {"gpu": 0, "gpu:1": 1})
 
 
 def test_batches_fit_each_device() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import threading
 import weakref
@@ -25,16 +24,9 @@ from flowcompute.planner.reuse import Between
 from flowcompute.planner.sharing import alignment
 from flowcompute.runtime.starting import start
 from tests.gpu.faulty_driver import LOST, REFUSED, driver_error
-from tests.gpu.shapes import gpu_shaped
+from tests.gpu.shapes import gpu_shaped, twin
 
 DATA = np.random.default_rng(6).standard_normal((9_000, 5), dtype=np.float32)
-
-
-def twin(device: Device) -> Device:
-    """The same hardware with a context, queues and programs of its own."""
-    other = copy.copy(device)
-    other.programs, other._made = {}, {}
-    return other
 
 
 def several(count: int, shape: str) -> OpenCLBackend:

@@ -1,0 +1,221 @@
+"""One graph on several devices: they compute different batches at a time, in order, within what is planned."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import flowcompute as fc
+from flowcompute.elements import Element
+from flowcompute.errors import DeviceError, DeviceFullError
+from flowcompute.gpu.device import Device
+from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.gpu.memory import DeviceMemory
+from flowcompute.gpu.slots import Slots
+from flowcompute.planner.course import Course
+from flowcompute.planner.sharing import alignment
+from flowcompute.planner.steps import RegionStep
+from flowcompute.reference import NumpyBackend
+from flowcompute.runtime.starting import start
+from tests.gpu.faulty_driver import LOST, driver_error
+from tests.gpu.shapes import two_gpus
+from tests.gpu.test_reuse import SMALL, Watched, programs
+from tests.properties.cases import cases
+
+DATA = np.random.default_rng(6).standard_normal((9_000, 5), dtype=np.float32)
+LONG_S = 20
+
+
+def planned(*roots: Element, **options: Any) -> fc.Plan:
+    with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
+        return fc.plan(*roots, memory="256MiB", **{"strategy": fc.Strategy(batch_bytes=1 << 14), **options})
+
+
+def run_placed(*roots: Element, **options: Any) -> fc.Run:
+    with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
+        return fc.run(*roots, progress=False, **{"strategy": fc.Strategy(batch_bytes=1 << 14), **options})
+
+
+def chain(x: Element) -> list[Element]:
+    """Three parts, of which the first device computes two; results of each, folds, another clock."""
+    a = (x * 2).on("gpu")
+    b = (a + 1).on("gpu:1")
+    c = (b * a).on("gpu")
+    return [c, a, b.sum(axis=1), a.max(axis=0).on("gpu"), (c.mean()).on("gpu:1"), c[c[:, 0] > 0]]
+
+
+def expected(roots: Sequence[Element]) -> list[bytes]:
+    with mock.patch("flowcompute.flow.choose_backend", return_value=NumpyBackend()):
+        return bits(fc.run(*roots, progress=False))
+
+
+def bits(run: fc.Run) -> list[bytes]:
+    return [np.asarray(value).tobytes() for value in run.values]
+
+
+def test_a_batch_is_computed_and_on_its_way_before_the_one_before_it_goes_on() -> None:
+    """The second device waits for what the first makes of the next batch, and for the first to work beside it."""
+    second, order = two_gpus().seats[1], []
+    came, working, beside = threading.Event(), threading.Event(), threading.Event()
+    real, receive = OpenCLExecutor.run_region, Slots.receive
+
+    def received(self: Slots, seq: int, made: Any) -> None:
+        receive(self, seq, made)
+        if seq == 1 and self._crossing.received:
+            came.set()
+
+    def run_region(self: OpenCLExecutor, step: RegionStep, outputs: Any, items: int) -> None:
+        if self.device is second.device:  # type: ignore[attr-defined]
+            order.append(self.start)
+            if len(order) == 1:
+                assert came.wait(LONG_S), "the next batch was not on its way"
+            if len(order) == 2:
+                working.set()
+                assert beside.wait(LONG_S), "the first device stood still"
+        elif working.is_set():
+            beside.set()
+        real(self, step, outputs, items)
+
+    x = fc.source(DATA[:1024])
+    strategy = fc.Strategy(batch_bytes=1 << 12, depth=3)
+    with mock.patch.object(OpenCLExecutor, "run_region", run_region), mock.patch.object(Slots, "receive", received):
+        run = run_placed(((x * 2).on("gpu") + 1).on("gpu:1"), strategy=strategy)
+    assert run.value.tobytes() == (DATA[:1024] * 2 + 1).tobytes()
+    assert len(order) > 4
+    assert order == sorted(order)
+
+
+def test_what_is_taken_is_what_was_planned() -> None:
+    ahead: list[int] = []
+
+    @cases(30)
+    @given(programs(clocks=False), st.lists(st.integers(0, 1), min_size=2, max_size=9))
+    @example(chain(fc.source(np.ones((400, 8), np.float32)))[:2], [0, 0, 1])
+    def check(roots: list[Element], seats: list[int]) -> None:
+        def place(graph: Any, backend: object) -> Any:
+            return tuple(seats[node.id // 2 % len(seats)] for node in graph.nodes), ()
+
+        with mock.patch("flowcompute.planner.planner.place_nodes", place):
+            plan = planned(*roots, strategy=SMALL)
+        devices = Watched(plan)
+        with devices.watch():
+            start(plan, progress=False).wait()
+        assert sum(devices.peaks) == plan.memory.device_bytes
+        assert not devices.given_back
+        held = ("(between kernels)", "(computed)")
+        assert sum(devices.between) == sum(n for what, n in plan.memory.items if any(kind in what for kind in held))
+        ahead.append(plan.passes[0].ahead)
+
+    check()
+    assert sum(map(bool, ahead)) > len(ahead) / 8
+
+
+@pytest.mark.parametrize(("size", "depth"), [(1 << 17, None), (1 << 13, 4), (1 << 13, 1)])
+def test_no_bit_depends_on_it(size: int, depth: int | None) -> None:
+    """With batches of whole blocks of folds, and with smaller ones, which are not computed ahead."""
+    roots = chain(fc.source(DATA))
+    run = run_placed(*roots, strategy=fc.Strategy(batch_bytes=size, depth=depth))
+    one = run.plan.passes[0]
+    assert one.ahead
+    assert (one.batch_items % alignment(one, one.ahead) == 0) == (size == 1 << 17)
+    assert bits(run) == expected(roots)
+
+
+@pytest.mark.parametrize("operation", ["upload", "arrive", "run_region"])
+@pytest.mark.parametrize("often", [False, True])
+def test_where_there_is_no_room_a_batch_is_computed_anew(operation: str, often: bool) -> None:
+    owner = OpenCLExecutor if operation == "run_region" else DeviceMemory
+    real, calls = getattr(owner, operation), itertools.count(1)
+
+    def fail(*arguments: Any) -> Any:
+        number = next(calls)
+        if number == 7 or (often and number % 5 == 0):
+            raise DeviceFullError("no room", element="add", got="as told")
+        return real(*arguments)
+
+    x = fc.source(DATA)
+    roots = [(((x * 2).on("gpu") + 1).on("gpu:1") * x).on("gpu")]
+    with mock.patch.object(owner, operation, fail), pytest.warns(fc.DeviceWarning, match="no room on"):
+        run = run_placed(*roots)
+    assert bits(run) == expected(roots)
+    assert run.notes
+    assert not gpus_lend()
+
+
+def gpus_lend() -> int:
+    return sum(seat.device.pinned.lent_bytes for seat in two_gpus().seats)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("where", [0, 1])
+def test_a_lost_device_is_named_with_the_records(where: int) -> None:
+    real, lost = OpenCLExecutor._compute, two_gpus().seats[where]
+
+    def compute(self: OpenCLExecutor, step: Any, outputs: Any, items: int) -> None:
+        if self.device is lost.device and self.start == 3 * items:  # type: ignore[attr-defined]
+            with self._told(step):
+                raise driver_error(LOST, "a launch")
+        real(self, step, outputs, items)
+
+    root = ((fc.source(DATA) * 2).on("gpu") + 1).on("gpu:1")
+    with (
+        mock.patch.object(OpenCLExecutor, "_compute", compute),
+        mock.patch.object(Device, "give_up"),
+        pytest.raises(DeviceError, match="with checkpoint= goes on from the last checkpoint") as caught,
+    ):
+        run_placed(root)
+    items = planned(root).batch_items
+    assert (caught.value.element, caught.value.records) == (("multiply", "add")[where], (3 * items, 4 * items))
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("flowcompute")]
+    assert not gpus_lend()
+
+
+def test_a_frozen_job_goes_on_where_nothing_was_counted_twice(tmp_path: Path) -> None:
+    """What was computed ahead of the barrier arrives before it."""
+    seen: list[int] = []
+    begun: list[int] = []
+    real = Course.compute_ahead
+
+    def compute_ahead(self: Course, batch: Any) -> None:
+        begun.append(batch.start)
+        real(self, batch)
+
+    def freeze(run: fc.Run) -> None:
+        seen.append(1)
+        if len(seen) == 3:
+            run.freeze()
+
+    roots = chain(fc.source(np.tile(DATA, (8, 1))))
+    options: dict[str, Any] = {"checkpoint": tmp_path / "kept", "strategy": fc.Strategy(batch_bytes=1 << 17, depth=4)}
+    with mock.patch.object(Course, "compute_ahead", compute_ahead):
+        with pytest.raises(fc.RunError, match="was frozen into"):
+            run_placed(*roots, on_batch=freeze, **options)
+        before = set(begun)
+        begun.clear()
+        assert bits(run_placed(*roots, **options)) == expected(roots)
+    assert before, "some were computed ahead"
+    assert before.isdisjoint(begun), "and none of them again"
+
+
+def test_the_plan_says_where_devices_take_turns() -> None:
+    x = fc.source(DATA)
+    scanned = fc.cumulative_sum((x * 2).on("gpu"), axis=0).on("gpu")
+    plan = planned((scanned + 1).on("gpu:1"))
+    assert not plan.passes[0].ahead
+    assert "pass 1: one batch at a time on all devices: cumulative_sum carries a value from batch to batch" in str(plan)
+    assert "one batch at a time" not in str(planned(*chain(x)))
+
+
+def test_there_are_batches_for_all_that_goes_on_at_a_time() -> None:
+    two = ((fc.source(DATA) * 2).on("gpu") + 1).on("gpu:1")
+    assert planned(two, strategy=fc.Strategy()).depth == 6
+    assert planned((two * 2).on("gpu"), strategy=fc.Strategy()).depth == 9
+    assert planned((two * 2).on("gpu:1"), strategy=fc.Strategy(depth=2)).depth == 2
