@@ -15,6 +15,7 @@ from flowcompute.gpu.types import mask_type, memory_type, quiet_nan, scalar_type
 from flowcompute.gpu.user_functions import call_lines
 from flowcompute.planner import kernel as ir
 from flowcompute.planner.kernel import Argument, Kernel, Stmt, Var, register_dtype
+from flowcompute.planner.kernel_ahead import FetchAhead
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16
 
 INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
@@ -133,6 +134,9 @@ class _Renderer:
             case ir.Exchange():
                 for line in exchanged(statement, self.expressions.helpers):
                     self._line(line)
+            case FetchAhead(argument, index, written):
+                place = f"(const void *)(size_t)({argument.name} + ({index}))"
+                self._line(f"__builtin_prefetch({place}, {int(written)}, 3);")
             case ir.Copying():
                 self._line(copying(statement, self.expressions.helpers))
             case ir.HandingOn():

@@ -380,7 +380,7 @@ class Exchange:
 
 
 class Copying:
-    """A statement of copies into local memory that are waited for later; see `planner.kernel_tensor`."""
+    """A statement of copies that go on beside what follows; see `planner.kernel_tensor` and `planner.kernel_ahead`."""
 
     __slots__ = ()
 

@@ -22,11 +22,15 @@ from flowcompute.planner.kernel import (
     Var,
     register_dtype,
 )
+from flowcompute.planner.kernel_ahead import LINE_BYTES, FetchAhead
 from flowcompute.planner.lower_reduce import VectorBlocks
 from flowcompute.planner.reduction import Parts, Reduction
 from flowcompute.planner.region import Access
 from flowcompute.planner.row_shape import Place, RowShape
 from flowcompute.spec import INT64
+
+AHEAD_COLUMNS = 256
+"""Of shorter rows processors foresee several at a time."""
 
 Accumulate = Callable[["ColumnPoint"], None]
 """Adds a record's columns to the folds of the region."""
@@ -269,9 +273,27 @@ class RowWalk:
             point = ColumnPoint(self.row, self.scope.inner(self.shape.lanes), column, count, 2 * phase)
             for node in nodes:
                 point.value(node)
+            if count is None and self.shape.columns >= AHEAD_COLUMNS:
+                self._fetch_ahead(point.scope, column)
             return tuple(point.scope.statements)
 
         self.scope.add(*self.all_columns(keep))
+
+    def _fetch_ahead(self, scope: Scope, column: str) -> None:
+        """Ask for the columns of the next row: processors foresee a row by themselves, but not the step to the next."""
+        region = self.shape.region
+        read = dict.fromkeys(one for reads in region.reads.values() for one in reads if isinstance(one, Access))
+        places = [(*self.locate(access), False) for access in read if self.shape.full_key(access)]
+        for output in filter(self.shape.full_key, region.outputs):
+            argument = self.arguments.get("output", self.shape.graph.nodes[output].spec.dtype, output)
+            places.append((argument, *self._stored(output), True))
+        for argument, base, place, written in places:
+            index, stride, each = self.address(base, place, column)
+            step = place.rows[-1] if self.shape.rows > 1 else place.record
+            size = argument.dtype.itemsize
+            if stride == 1 and each is None and step:
+                for number in range(0, self.shape.lanes, LINE_BYTES // size):
+                    scope.add(FetchAhead(argument, f"{index} + {step + number}", written))
 
     def _finish(self, phase: int) -> None:
         """The sweep that stores full-level outputs and accumulates columns."""

@@ -63,6 +63,7 @@ NOTES = {
     "what its compiler optimises breaks that check as well: texts name such lanes one by one, compiled as they stand",
     "tickets": "one work-group at a time runs to its end, so that one takes every tile of a scan: "
     "order and bounds are seen, groups that wait for one another are not",
+    "fetching ahead": "oclgrind knows no prefetch instruction, which may name any address: texts leave it out",
 }
 """What cannot be seen here, and why."""
 
@@ -257,7 +258,7 @@ def planned_for(shape: str, without: str = "") -> Iterator[None]:
         return kept[-1]
 
     def text(kernel: Kernel) -> str:
-        whole = spelled_out(render(kernel))
+        whole = re.sub(r".*__builtin_prefetch\(.*\n", "", spelled_out(render(kernel)))
         return whole.replace(without, "") if without else whole
 
     with (

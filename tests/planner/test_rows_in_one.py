@@ -68,3 +68,11 @@ def test_one_kernel(name: str) -> None:
     for plan in (fc.plan(*roots, device="cpu"), plan_for_gpu(*roots)):
         assert len(plan.passes) == 1
         assert len(plan.kernels) == 1, plan
+
+
+@pytest.mark.parametrize("columns", [40, 1000])
+def test_while_a_long_row_is_computed_memory_brings_the_next(columns: int) -> None:
+    (kernel,) = fc.plan(fc.nn.softmax(fc.source(np.ones((9, columns), np.float32))), device="cpu").kernels
+    asked = [line.strip() for line in kernel.source.splitlines() if "prefetch" in line]
+    assert len(asked) == (2 if columns == 1000 else 0)
+    assert all(f"c + {columns}" in line for line in asked)
