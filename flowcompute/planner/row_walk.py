@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from flowcompute.graph.graph import Node
 from flowcompute.planner.emit import Arguments, Key, Point, Scope, loaded
@@ -204,7 +205,11 @@ class RowWalk:
         shape = self.shape
         nodes = shape.targets(phase)
         self._keep(phase)
-        results = self.results([self._reduction(node, phase) for node in nodes])
+        reductions = [self._reduction(node, phase) for node in nodes]
+        if self._is_last(phase) and all(one.commutes or one.finds for one in reductions):
+            # Those that add go through a row in jumps, where asking costs as much as it gains.
+            reductions[0] = self._asking(reductions[0])
+        results = self.results(reductions)
         for node, parts in zip(nodes, results, strict=True):
             result = shape.graph.nodes[node]
             self.scope.known[node] = self.scope.let(
@@ -273,14 +278,32 @@ class RowWalk:
             point = ColumnPoint(self.row, self.scope.inner(self.shape.lanes), column, count, 2 * phase)
             for node in nodes:
                 point.value(node)
-            if count is None and self.shape.columns >= AHEAD_COLUMNS:
+            if count is None:
                 self._fetch_ahead(point.scope, column)
             return tuple(point.scope.statements)
 
         self.scope.add(*self.all_columns(keep))
 
+    def _is_last(self, phase: int) -> bool:
+        """Whether a sweep is the last one of a CPU over the row, none of which keeps anything."""
+        depth = self.shape.depth
+        last = depth if self.shape.targets(depth) else depth - 1
+        return self.shape.cpu and not self.shape.kept and phase == last and depth > 0
+
+    def _asking(self, reduction: Reduction) -> Reduction:
+        """A reduction that asks for the next row at each of its steps."""
+
+        def operands(scope: Scope, column: str, count: str | None) -> Parts:
+            if count is None:
+                self._fetch_ahead(scope, column)
+            return reduction.operands(scope, column, count)
+
+        return replace(reduction, operands=operands)
+
     def _fetch_ahead(self, scope: Scope, column: str) -> None:
         """Ask for the columns of the next row: processors foresee a row by themselves, but not the step to the next."""
+        if self.shape.columns < AHEAD_COLUMNS:
+            return
         region = self.shape.region
         read = dict.fromkeys(one for reads in region.reads.values() for one in reads if isinstance(one, Access))
         places = [(*self.locate(access), False) for access in read if self.shape.full_key(access)]
@@ -303,6 +326,8 @@ class RowWalk:
         def store(column: str, count: str | None) -> tuple[Stmt, ...]:
             point = ColumnPoint(self.row, self.scope.inner(self.shape.lanes), column, count, 2 * phase)
             self._at(point)
+            if count is None and self._is_last(phase):
+                self._fetch_ahead(point.scope, column)
             return tuple(point.scope.statements)
 
         # Emitted before the loop is added: what the body needs of the row comes to stand before it.

@@ -71,8 +71,11 @@ def test_one_kernel(name: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 1000])
-def test_while_a_long_row_is_computed_memory_brings_the_next(columns: int) -> None:
-    (kernel,) = fc.plan(fc.nn.softmax(fc.source(np.ones((9, columns), np.float32))), device="cpu").kernels
-    asked = [line.strip() for line in kernel.source.splitlines() if "prefetch" in line]
-    assert len(asked) == (2 if columns == 1000 else 0)
-    assert all(f"c + {columns}" in line for line in asked)
+@pytest.mark.parametrize("formula", [fc.nn.softmax, fc.nn.layer_norm, lambda x: x.argmax(axis=1)])
+def test_while_a_long_row_is_computed_memory_brings_the_next(
+    formula: Callable[[Element], Element], columns: int
+) -> None:
+    (kernel,) = fc.plan(formula(fc.source(np.ones((9, columns), np.float32))), device="cpu").kernels
+    asked = [line for line in kernel.source.splitlines() if "prefetch" in line]
+    assert bool(asked) == (columns == 1000)
+    assert all(f" + {columns})" in line for line in asked)
