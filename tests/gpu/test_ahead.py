@@ -22,6 +22,7 @@ from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.gpu.memory import DeviceMemory
 from flowcompute.gpu.slots import Slots
 from flowcompute.planner.course import Course
+from flowcompute.planner.legs import passed_on
 from flowcompute.planner.sharing import alignment
 from flowcompute.planner.steps import RegionStep
 from flowcompute.reference import NumpyBackend
@@ -51,6 +52,14 @@ def chain(x: Element) -> list[Element]:
     b = (a + 1).on("gpu:1")
     c = (b * a).on("gpu")
     return [c, a, b.sum(axis=1), a.max(axis=0).on("gpu"), (c.mean()).on("gpu:1"), c[c[:, 0] > 0]]
+
+
+def stays(x: Element) -> list[Element]:
+    """What a device makes in its first part and reads in its second, and nobody else does."""
+    eye = np.eye(x.shape[-1], dtype=np.float32)
+    p = (x @ eye).on("gpu")
+    q = ((p @ eye).on("gpu") + 1).on("gpu:1")
+    return [((p @ (2 * eye)) * q).on("gpu")]
 
 
 def expected(roots: Sequence[Element]) -> list[bytes]:
@@ -117,6 +126,13 @@ def test_what_is_taken_is_what_was_planned() -> None:
 
     check()
     assert sum(map(bool, ahead)) > len(ahead) / 8
+
+
+def test_what_a_device_needs_again_stays_there() -> None:
+    roots = stays(fc.source(DATA))
+    run = run_placed(*roots)
+    assert [len(kept) for _, kept in (passed_on(run.plan.passes[0], seat) for seat in (0, 1))] == [1, 0]
+    assert bits(run) == expected(roots)
 
 
 @pytest.mark.parametrize(("size", "depth"), [(1 << 17, None), (1 << 13, 4), (1 << 13, 1)])

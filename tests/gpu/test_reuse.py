@@ -118,6 +118,7 @@ class Watched:
             there = key in own._current
             buffer = taken_in(own, key, array, fresh=fresh)
             if not there:
+                assert any(array.strides), "it is not in host memory"
                 self._holds[buffer.int_ptr] = key
             return buffer
 
