@@ -79,12 +79,14 @@ class Faults:
 
     def _lost(self, error: Exception, element: str | None, site: Site | None) -> DeviceError:
         self._device.give_up(self._context)
+        traits = self._device.traits
         return DeviceError(
-            f"device {self._device.traits.name} failed",
+            f"device {traits.name} failed",
             element=element,
             site=site,
             expected="a device that computes",
-            got=str(error),
+            # Several may have this name.
+            got="; ".join(filter(None, (str(error), traits.reason))),
             hint=ANEW,
         )
 

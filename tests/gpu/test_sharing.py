@@ -178,6 +178,44 @@ def test_a_device_that_fails_is_named_with_its_records(code: int, kind: type[Exc
     assert not gpu_shaped().device.pinned.lent_bytes
 
 
+def test_a_job_that_has_lost_one_of_its_devices_goes_on_with_the_others(tmp_path: Path) -> None:
+    first = gpu_shaped().device
+    both = [one.because(f"device='gpu:{i}' names it") for i, one in enumerate((first, twin(first)))]
+    begun: list[int] = []
+    lost: list[Device] = []
+    real = OpenCLExecutor._compute
+
+    def compute(self: OpenCLExecutor, step: Any, outputs: Any, items: int) -> None:
+        if step.region.stream:
+            begun.append(self.start)
+        if self.device in lost:
+            with self._told(step):
+                raise driver_error(LOST, "a launch")
+        real(self, step, outputs, items)
+
+    def resolve(*devices: Device, **options: Any) -> Any:
+        begun.clear()
+        x = fc.source(DATA)
+        strategy = fc.Strategy(batch_bytes=1 << 13, depth=4)
+        roots = x * 2, x.sum(axis=1)
+        return run_on(OpenCLBackend(*devices), *roots, strategy=strategy, checkpoint=tmp_path / "job", **options)
+
+    with mock.patch.object(OpenCLExecutor, "_compute", compute):
+        with pytest.raises(fc.RunError, match="was frozen into"):
+            resolve(*both, on_batch=lambda run: run.freeze())
+        frozen = max(begun)
+        lost.append(both[1])
+        with mock.patch.object(Device, "give_up"), pytest.raises(DeviceError, match="'gpu:1' names it") as caught:
+            resolve(*both)
+        assert caught.value.records is not None
+        assert caught.value.records[0] in begun
+        assert "goes on from the last checkpoint" in str(caught.value)
+        doubled, sums = resolve(both[0]).values
+        assert min(begun) > frozen
+    np.testing.assert_array_equal(doubled, DATA * 2)
+    assert sums.tobytes() == run_on(DEVICES["gpu", 1], fc.source(DATA).sum(axis=1)).value.tobytes()
+
+
 def test_where_a_device_has_no_room_the_first_one_computes_in_slices() -> None:
     real = OpenCLExecutor._compute
 
