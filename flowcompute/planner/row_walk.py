@@ -32,6 +32,8 @@ from flowcompute.spec import INT64
 
 AHEAD_COLUMNS = 256
 """Of shorter rows processors foresee several at a time."""
+AHEAD_NUMBERS = 2048
+"""How far ahead memory is asked by what goes through records without a stop."""
 
 Accumulate = Callable[["ColumnPoint"], None]
 """Adds a record's columns to the folds of the region."""
@@ -288,7 +290,7 @@ class RowWalk:
         """Whether a sweep is the last one of a CPU over the row, none of which keeps anything."""
         depth = self.shape.depth
         last = depth if self.shape.targets(depth) else depth - 1
-        return self.shape.cpu and not self.shape.kept and phase == last and depth > 0
+        return self.shape.cpu and not self.shape.kept and phase == last and (depth > 0 or self.folds is not None)
 
     def _asking(self, reduction: Reduction) -> Reduction:
         """A reduction that asks for the next row at each of its steps."""
@@ -301,10 +303,12 @@ class RowWalk:
         return replace(reduction, operands=operands)
 
     def _fetch_ahead(self, scope: Scope, column: str) -> None:
-        """Ask for the columns of the next row: processors foresee a row by themselves, but not the step to the next."""
-        if self.shape.columns < AHEAD_COLUMNS:
+        """Ask for columns of a later row: processors foresee a page by themselves, but not the step to another one."""
+        columns, region, ahead = self.shape.columns, self.shape.region, 1
+        if not self.shape.depth:
+            ahead = max(1, AHEAD_NUMBERS // columns)
+        elif columns < AHEAD_COLUMNS:
             return
-        region = self.shape.region
         read = dict.fromkeys(one for reads in region.reads.values() for one in reads if isinstance(one, Access))
         places = [(*self.locate(access), False) for access in read if self.shape.full_key(access)]
         for output in filter(self.shape.full_key, region.outputs):
@@ -316,7 +320,7 @@ class RowWalk:
             size = argument.dtype.itemsize
             if stride == 1 and each is None and step:
                 for number in range(0, self.shape.lanes, LINE_BYTES // size):
-                    scope.add(FetchAhead(argument, f"{index} + {step + number}", written))
+                    scope.add(FetchAhead(argument, f"{index} + {step * ahead + number}", written))
 
     def _finish(self, phase: int) -> None:
         """The sweep that stores full-level outputs and accumulates columns."""

@@ -54,6 +54,8 @@ void k0(
                 float16 v7 = *(const __global fc_loose_float32_16 *)(part0 + (block * 20 + i6 + c));
                 float16 v8 = (v7 + v2);
                 *(__global fc_loose_float32_16 *)(part0 + (block * 20 + i6 + c)) = v8;
+                __builtin_prefetch((const void *)(size_t)(in0 + (i1 + c + 2040)), 0, 3);
+                __builtin_prefetch((const void *)(size_t)(out0 + (i0 + c + 2040)), 1, 3);
             }
             {
                 float16 v9 = fc_load_first_4_float32_16(in0 + (i1 + 16));

@@ -79,3 +79,9 @@ def test_while_a_long_row_is_computed_memory_brings_the_next(
     asked = [line for line in kernel.source.splitlines() if "prefetch" in line]
     assert bool(asked) == (columns == 1000)
     assert all(f" + {columns})" in line for line in asked)
+
+
+def test_folds_of_columns_ask_for_records_to_come() -> None:
+    (kernel,) = fc.plan(fc.source(np.ones((9, 512), np.float32)).sum(axis=0), device="cpu").kernels
+    (asked,) = [line for line in kernel.source.splitlines() if "prefetch" in line]
+    assert f" + {4 * 512})" in asked
