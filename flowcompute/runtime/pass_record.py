@@ -88,5 +88,9 @@ class PassRecord:
         loads = {} if busiest is None else {busiest: self.compute.load_s}
         # What a source waits for lies outside of the run, and is its own affair.
         loads |= {record.name: sum(record.spent()[:2]) for record in self.sources}
-        loads |= {record.name: record.spent()[1] for record in self.transfers or ()}
+        if self.transfers is not None:
+            # What devices compute before it is its turn is computed by whoever uploads it.
+            ahead_s = self.compute.load_s - self.compute.spent()[1]
+            loads[self.taker.name] = max(0.0, self.taker.spent()[1] - ahead_s)
+            loads[self.giver.name] = self.giver.spent()[1]
         return loads | {record.name: record.spent()[1] for record in self.sinks}

@@ -105,6 +105,10 @@ async def test_the_bottleneck_is_who_is_waited_for_not_who_is_longest_in_one_ste
     compute.steps = {"a": (1, 2.0), "b": (1, 2.5)}
     assert max(one.loads, key=lambda name: one.loads[name]) == "b"
     assert one.loads["b"] == 4.5
+    # What is computed ahead is computed by whoever uploads it, and is no upload.
+    upload, download = StageRecord("upload"), StageRecord("download")
+    upload.seconds[State.BUSY], compute.seconds[State.BUSY] = 5.0, 1.0
+    assert PassRecord([source], compute, [sink], (upload, download)).loads["upload"] == 5.0 - (4.5 - 1.0)
     # A source that waits for what it iterates over is waited for itself.
     source.seconds[State.INPUT] = 2.0
     assert max(one.loads, key=lambda name: one.loads[name]) == "source"
