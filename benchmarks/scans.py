@@ -27,6 +27,7 @@ Knobs = dict[str, int]
 VARIANTS: dict[str, list[Knobs]] = {
     "column scan": [{"work_group": 1024, "tile_columns": 32}, {"work_group": 1024}, {"work_group": 256}],
     "tiled walk": [{"work_group": 64}, {"work_group": 64, "tile_columns": 64}, {"tile_columns": 16}],
+    "number scan": [{"unroll": 2}, {"unroll": 8}],
     "scan": [{"work_group": 512}, {"work_group": 128}],
 }
 """By family."""

@@ -118,7 +118,7 @@ class Expressions:
             case ir.Item(array, index, vector):
                 return self.numbers(array, index, var) if vector else f"{array}[{index}]"
             case ir.Picked(operands, lanes):
-                every = [f"{one.name}.s{lane:x}" for one in operands for lane in range(one.lanes)]
+                every = [name for one in operands for name in _lanes(one)]
                 return f"({var_type(var)})({', '.join(every[lane] for lane in lanes)})"
             case ir.Integer(text, step):
                 return self._integer(text, step, var)
@@ -344,6 +344,11 @@ class Expressions:
         unsigned = "as_" + names["U"]
         total = f"({names['U']})({unsigned}({a.name}) * {unsigned}({b.name}) + {unsigned}({c.name}))"
         return f"as_{names['T']}({total})"
+
+
+def _lanes(var: Var) -> list[str]:
+    """The numbers of a vector, or the one."""
+    return [var.name] if var.lanes == 1 else [f"{var.name}.s{lane:x}" for lane in range(var.lanes)]
 
 
 def write_text(name: str, dtype: np.dtype, index: str, value: str) -> str:

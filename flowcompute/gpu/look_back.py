@@ -19,8 +19,11 @@ from flowcompute.gpu.expressions import Expressions
 from flowcompute.gpu.types import scalar_type
 from flowcompute.gpu.user_functions import call_lines
 from flowcompute.planner.kernel import Argument, CallFunction, Combine, HandingOn, Var
-from flowcompute.planner.kernel_scan import Await, LookBack, Publish, Seen, Ticket
+from flowcompute.planner.kernel_scan import ADDS, BUSY, ENDS, Await, LookBack, LookBehind, Publish, Seen, Ticket
 from flowcompute.spec import FLOAT32, FLOAT64
+
+ASKED = 8
+"""Sums of tiles that are read before the first of them is added."""
 
 _TAKE = """static inline long fc_take(volatile __global ulong *words, long last) {
     const long ticket = atomic_inc((volatile __global uint *)words);
@@ -77,6 +80,9 @@ def handed_on(statement: HandingOn, expressions: Expressions) -> list[str]:
                 f"int {kind} = fc_seen({_slot(argument, slot)}, (uint)chunk, &{bits});",
                 f"const {scalar_type(var.dtype)} {var.name} = {_number(bits, var.dtype)};",
             ]
+        case LookBehind():
+            helpers.setdefault("fc_known", _KNOWN)
+            return _look_behind(statement, expressions)
         case LookBack():
             helpers.setdefault("fc_known", _KNOWN)
             return _look_back(statement, expressions)
@@ -90,6 +96,45 @@ def _ticket(ticket: Ticket, cpu: bool) -> list[str]:
     if cpu:
         return [f"{declared}{ticket.name} = {taken};"]
     return [f"{declared}{ticket.name} = lid == 0 ? {taken} : 0;"]
+
+
+def _look_behind(look: LookBehind, expressions: Expressions) -> list[str]:
+    """Each tile is waited for by a work-item of its own; what follows the nearest known end is added in order."""
+    dtype, name, last = look.var.dtype, look.var.name, look.window - 1
+    kind, slot = scalar_type(dtype), _slot(look.argument, f"{look.tile} - 1 - back")
+    some = [Var(f"{name}_{i}", dtype, 1) for i in range(ASKED)]
+    loads = [f"    const {kind} {other.name} = ahead[{name}_back - {i + 1}];" for i, other in enumerate(some)]
+    steps = [["    " + line for line in _then(look.op, look.var, other, expressions)] for other in some]
+    return [
+        f"if (lid >= {BUSY} && lid < {BUSY + look.window}) {{",
+        f"    const int back = lid - {BUSY};",
+        "    int known = 0;",
+        f"    if (back < {look.tile}) {{",
+        "        ulong bits;",
+        "        do {",
+        f"            const ulong2 word = *(volatile __global ulong2 *)({slot});",
+        "            known = fc_known(word.x, word.y, (uint)chunk, &bits);",
+        f"        }} while (known < (back == {last} ? {ENDS} : {ADDS}));",
+        f"        ahead[back] = {_number('bits', dtype)};",
+        f"    }} else if (back == {look.tile}) {{",
+        f"        ahead[back] = {look.state.name}[0];",
+        f"        known = {ENDS};",
+        "    }",
+        f"    if (known == {ENDS}) atomic_min(nearest, back);",
+        "}",
+        "barrier(CLK_LOCAL_MEM_FENCE);",
+        f"int {name}_back = nearest[0];",
+        f"{kind} {name} = ahead[{name}_back];",
+        # Asked for before the first is waited for.
+        f"for (; {name}_back >= {ASKED}; {name}_back -= {ASKED}) {{",
+        *loads,
+        *(line for step in steps for line in step),
+        "}",
+        f"for (; {name}_back > 0; {name}_back--) {{",
+        loads[0],
+        *steps[0],
+        "}",
+    ]
 
 
 def _look_back(look: LookBack, expressions: Expressions) -> list[str]:
@@ -139,9 +184,9 @@ def _round(look: LookBack, start: int, expressions: Expressions) -> list[str]:
 def _then(op: str | UserOp, total: Var, other: Var, expressions: Expressions) -> list[str]:
     """Let `total` be what it and then `other` come to."""
     if isinstance(op, str):
-        return [f"total = {expressions.expression(Combine(op, (total,), (other,), 0), total)};"]
-    both = Var("both", total.dtype, 1)
-    return [*call_lines(CallFunction((both,), op, (total, other)), expressions), "total = both;"]
+        return [f"{total.name} = {expressions.expression(Combine(op, (total,), (other,), 0), total)};"]
+    both = Var(f"{other.name}_too", total.dtype, 1)
+    return [*call_lines(CallFunction((both,), op, (total, other)), expressions), f"{total.name} = {both.name};"]
 
 
 def _looks(look: LookBack, start: int, columns: int) -> list[str]:

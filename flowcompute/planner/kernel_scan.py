@@ -54,6 +54,26 @@ class Seen(HandingOn):
     slot: str
 
 
+@dataclass(frozen=True, slots=True)
+class LookBehind(HandingOn):
+    """Declare what comes before tile `tile` of a stream of numbers, for every work-item of a work-group.
+
+    Work-items from `BUSY` on wait for one of `window` tiles before it each, the furthest for its
+    end, while the first ones may do other things. All meet in it. Local arrays `ahead`, of
+    `window` numbers, and `nearest`, an int32 that is `window`, serve it.
+    """
+
+    var: Var
+    argument: Argument
+    state: Argument
+    tile: str
+    window: int
+    op: str | UserOp
+
+
+BUSY = 32
+"""First work-items of a work-group, which do not wait in a `LookBehind`: those that run in step."""
+
 ADDS, ENDS = 1, 2
 """What a slot may hold: what a tile adds, or what everything up to its end comes to."""
 

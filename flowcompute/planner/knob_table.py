@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Family = Literal[
     "map", "numbers", "rows", "short rows", "team rows", "columns", "matmul", "attention",
-    "tensor attention", "scan", "wide scan", "column scan", "walk", "tiled walk", "fixed",
+    "tensor attention", "scan", "number scan", "wide scan", "column scan", "walk", "tiled walk", "fixed",
 ]  # fmt: skip
 """Kernels by the knobs they have; those that are "fixed" have none."""
 
@@ -67,6 +67,7 @@ _TABLE: Mapping[tuple[str, Family], Mapping[str, range | tuple[int, ...]]] = {
     ("gpu", "attention"): {"work_group": (128, 256), "block_rows": (16, 32, 64, 128)},
     ("gpu", "tensor attention"): {"work_group": (128, 256), "block_rows": (64, 128)},
     ("gpu", "scan"): {"work_group": (64, 128, 256, 512, 1024), "unroll": (4, 8, 16)},
+    ("gpu", "number scan"): {"unroll": (2, 4, 8)},
     ("gpu", "column scan"): {"work_group": (128, 256, 512, 1024), "tile_columns": (8, 16, 32)},
     ("gpu", "walk"): {"work_group": (32, 64, 128, 256)},
     ("gpu", "tiled walk"): {"work_group": (32, 64, 128), "tile_columns": (16, 32, 64)},

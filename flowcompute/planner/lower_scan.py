@@ -9,6 +9,7 @@ from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower_column_scan import ColumnScanLowering, column_scan_bytes, takes_columns
 from flowcompute.planner.lower_group_scan import GroupScanLowering, scan_local_bytes
+from flowcompute.planner.lower_number_scan import NumberScanLowering, number_scan_bytes, takes_numbers
 from flowcompute.planner.lower_tile_scan import TileScanLowering
 from flowcompute.planner.lower_tiled_walk import TiledWalkLowering, is_walked_in_tiles
 from flowcompute.planner.lower_walk_scan import WalkScanLowering
@@ -38,10 +39,17 @@ def why_on_host(node: Node, traits: Traits, *, by_hand: bool) -> str | None:
         return None
     if node.spec.item_numbers > WIDEST_TILE:
         return f"items of more than {WIDEST_TILE} numbers leave tiles too few records"
-    needed = column_scan_bytes(node) if takes_columns(node) else scan_local_bytes(node)
+    needed = _local_bytes(node, traits)
     if traits.code_shape == "gpu" and needed > traits.local_bytes:
         return f"its tiles take {needed} bytes of local memory, and {traits.name} has {traits.local_bytes}"
     return None
+
+
+def _local_bytes(node: Node, traits: Traits) -> int:
+    """Local memory of a GPU's work-group for a scan in tiles."""
+    if takes_columns(node):
+        return column_scan_bytes(node)
+    return number_scan_bytes(node) if takes_numbers(node, traits) else scan_local_bytes(node)
 
 
 def is_walked(node: Node) -> bool:
@@ -68,5 +76,7 @@ def lower_scan(graph: Graph, region: Region, style: KernelStyle, name: str) -> K
     if style.traits.code_shape == "gpu":
         if takes_columns(graph.nodes[region.anchor]):
             return ColumnScanLowering(graph, region, style).lower(name)
+        if takes_numbers(graph.nodes[region.anchor], style.traits):
+            return NumberScanLowering(graph, region, style).lower(name)
         return GroupScanLowering(graph, region, style).lower(name)
     return TileScanLowering(graph, region, style).lower(name)

@@ -47,12 +47,14 @@ class Numbers:
         stride: from one lane to the next, where that is the same for all.
         each: otherwise that of each lane, with `{lane}` in it.
         count: how many of them exist, where that may be fewer than lanes.
+        aligned: whether the first one's index is a multiple of the lanes.
     """
 
     at: str
     stride: int = 1
     each: str | None = None
     count: str | None = None
+    aligned: bool = False
 
     @property
     def of_lane(self) -> str:
@@ -82,7 +84,8 @@ class ScanPoint(Point):
         if len(sizes) == 1 and (numbers.each is None or not steps[0]):
             index = with_offset(times(f"({numbers.at})", steps[0]), lies.offset)
             stride = numbers.stride * steps[0]
-            return loaded(self.scope, Load(argument, index, stride, self.count if stride else None))
+            aligned = numbers.aligned and stride == 1 and lies.offset % self.scope.lanes == 0
+            return loaded(self.scope, Load(argument, index, stride, self.count if stride else None, aligned=aligned))
         each = with_offset(offset_text(f"({numbers.of_lane})", sizes, steps), lies.offset)
         return loaded(self.scope, Load(argument, each, 1, self.count, each))
 
@@ -95,7 +98,7 @@ class ScanPoint(Point):
         """Store what the region makes of these numbers."""
         numbers = self.numbers
         for output in self.region.outputs:
-            self.store(output, numbers.at, numbers.stride, numbers.count, numbers.each)
+            self.store(output, numbers.at, numbers.stride, numbers.count, numbers.each, aligned=numbers.aligned)
 
 
 def merged_axes(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[list[int], list[int]]:

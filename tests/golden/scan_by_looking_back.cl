@@ -27,36 +27,36 @@ void k0(
     const long blocks,
     const long first,
     const long phase) {
-    __local float stage[16640] __attribute__((aligned(64)));
-    __local float last[1] __attribute__((aligned(64)));
-    __local float totals[256] __attribute__((aligned(64)));
-    __local float sums[1] __attribute__((aligned(64)));
-    __local float carries[1] __attribute__((aligned(64)));
+    __local float stage[16638] __attribute__((aligned(64)));
+    __local float last[3] __attribute__((aligned(64)));
+    __local float totals[258] __attribute__((aligned(64)));
+    __local float sums[3] __attribute__((aligned(64)));
+    __local float carries[3] __attribute__((aligned(64)));
     __local long taken[1] __attribute__((aligned(64)));
     __local float ahead[256] __attribute__((aligned(64)));
-    __local int marks[3] __attribute__((aligned(64)));
+    __local int marks[7] __attribute__((aligned(64)));
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
     long drawn_first = lid == 0 ? fc_take(words0, blocks + gsize - 1) : 0;
     if (lid == 0) {
-        long v151 = (long)(drawn_first);
-        taken[0] = v151;
+        long v82 = (long)(drawn_first);
+        taken[0] = v82;
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     long t = taken[0];
     while (t < blocks) {
         int lo = (int)(t == 0 ? phase : 0);
-        int hi = (int)(min((long)16384, phase + n - t * 16384));
-        long base = (t * 16384 - phase);
+        int hi = (int)(min((long)5461, phase + n - t * 5461));
+        long base = (t * 5461 - phase) * 3;
         int q0 = (int)(lo / 64);
         int q1 = (int)((hi + 63) / 64);
-        int ended = (int)(hi == 16384 ? q1 : hi / 64);
-        if (lid < 1) {
+        int ended = (int)(hi == 5461 ? q1 : hi / 64);
+        if (lid < 3) {
             int c = (int)(lid);
             if (t == 0) {
-                float v0 = state0[2 + c];
+                float v0 = state0[6 + c];
                 last[c] = v0;
-                float v1 = state0[1 + c];
+                float v1 = state0[3 + c];
                 sums[c] = v1;
             } else {
                 float v2 = (float)(-INFINITY);
@@ -65,85 +65,64 @@ void k0(
                 sums[c] = v3;
             }
         }
-        if (hi - lo == 16384) {
-            for (long k = 0; k < 16384; k += 4096) {
-                int i6 = (int)(k + lid);
-                int i7 = (int)(k + lid + k / 64 + lid / 64);
-                int i8 = (int)(k / 64 + lid / 64);
-                long i9 = base + i6;
-                float v10 = in0[(i9 + 0)];
-                float v11 = in0[(i9 + 256)];
-                float v12 = in0[(i9 + 512)];
-                float v13 = in0[(i9 + 768)];
-                float v14 = in0[(i9 + 1024)];
-                float v15 = in0[(i9 + 1280)];
-                float v16 = in0[(i9 + 1536)];
-                float v17 = in0[(i9 + 1792)];
-                float v18 = in0[(i9 + 2048)];
-                float v19 = in0[(i9 + 2304)];
-                float v20 = in0[(i9 + 2560)];
-                float v21 = in0[(i9 + 2816)];
-                float v22 = in0[(i9 + 3072)];
-                float v23 = in0[(i9 + 3328)];
-                float v24 = in0[(i9 + 3584)];
-                float v25 = in0[(i9 + 3840)];
-                stage[i7 + 0] = v10;
-                stage[i7 + 260] = v11;
-                stage[i7 + 520] = v12;
-                stage[i7 + 780] = v13;
-                stage[i7 + 1040] = v14;
-                stage[i7 + 1300] = v15;
-                stage[i7 + 1560] = v16;
-                stage[i7 + 1820] = v17;
-                stage[i7 + 2080] = v18;
-                stage[i7 + 2340] = v19;
-                stage[i7 + 2600] = v20;
-                stage[i7 + 2860] = v21;
-                stage[i7 + 3120] = v22;
-                stage[i7 + 3380] = v23;
-                stage[i7 + 3640] = v24;
-                stage[i7 + 3900] = v25;
-            }
-        } else {
-            for (long k = 0; k < 64; k++) {
-                int p = (int)(k * 256 + lid);
-                if (p >= lo && p < hi) {
-                    int i4 = (int)(p + (p) / 64);
-                    float v5 = in0[(base + p)];
-                    stage[i4] = v5;
-                }
+        for (long k = 0; k < 64; k++) {
+            int p = (int)(k * 256 + lid);
+            if (p >= lo * 3 && p < hi * 3) {
+                int i4 = (int)(p + (p) / 64);
+                float v5 = in0[(base + p)];
+                stage[i4] = v5;
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        for (long s = lid; s < (q1 - q0) * 1; s += 256) {
-            int i26 = (int)(q0 + s);
-            float v27 = (float)(-INFINITY);
-            if (i26 == q0) {
-                float v28 = last[0];
-                v27 = v28;
+        for (long s = lid; s < (q1 - q0) * 3; s += 256) {
+            int i6 = (int)(q0 + s / 3);
+            int i7 = (int)(s % 3);
+            float v8 = (float)(-INFINITY);
+            if (i6 == q0) {
+                float v9 = last[i7];
+                v8 = v9;
             }
-            int i29 = (int)(max(i26 * 64, lo));
-            int i30 = (int)(min(i26 * 64 + 64, hi));
-            if (i30 - i29 == 64) {
-                int i31 = (int)(i26 * 65 + 0);
+            int i10 = (int)(max(i6 * 64, lo));
+            int i11 = (int)(min(i6 * 64 + 64, hi));
+            if (i11 - i10 == 64) {
+                int i12 = (int)(i6 * 195 + i7);
                 for (long j = 0; j < 64; j += 16) {
-                    float v32 = stage[i31 + j + 0];
-                    float v33 = stage[i31 + j + 1];
-                    float v34 = stage[i31 + j + 2];
-                    float v35 = stage[i31 + j + 3];
-                    float v36 = stage[i31 + j + 4];
-                    float v37 = stage[i31 + j + 5];
-                    float v38 = stage[i31 + j + 6];
-                    float v39 = stage[i31 + j + 7];
-                    float v40 = stage[i31 + j + 8];
-                    float v41 = stage[i31 + j + 9];
-                    float v42 = stage[i31 + j + 10];
-                    float v43 = stage[i31 + j + 11];
-                    float v44 = stage[i31 + j + 12];
-                    float v45 = stage[i31 + j + 13];
-                    float v46 = stage[i31 + j + 14];
-                    float v47 = stage[i31 + j + 15];
-                    float v48 = (v27 == v32 ? as_float(as_int(v27) & as_int(v32)) : ((v27 > v32) | (v27 != v27) ? v27 : v32));
+                    int i13 = (int)((j + 0) * 3);
+                    int i14 = (int)((j + 1) * 3);
+                    int i15 = (int)((j + 2) * 3);
+                    int i16 = (int)((j + 3) * 3);
+                    int i17 = (int)((j + 4) * 3);
+                    int i18 = (int)((j + 5) * 3);
+                    int i19 = (int)((j + 6) * 3);
+                    int i20 = (int)((j + 7) * 3);
+                    int i21 = (int)((j + 8) * 3);
+                    int i22 = (int)((j + 9) * 3);
+                    int i23 = (int)((j + 10) * 3);
+                    int i24 = (int)((j + 11) * 3);
+                    int i25 = (int)((j + 12) * 3);
+                    int i26 = (int)((j + 13) * 3);
+                    int i27 = (int)((j + 14) * 3);
+                    int i28 = (int)((j + 15) * 3);
+                    float v29 = stage[i12 + i13 + (i13 + i7) / 64];
+                    float v30 = stage[i12 + i14 + (i14 + i7) / 64];
+                    float v31 = stage[i12 + i15 + (i15 + i7) / 64];
+                    float v32 = stage[i12 + i16 + (i16 + i7) / 64];
+                    float v33 = stage[i12 + i17 + (i17 + i7) / 64];
+                    float v34 = stage[i12 + i18 + (i18 + i7) / 64];
+                    float v35 = stage[i12 + i19 + (i19 + i7) / 64];
+                    float v36 = stage[i12 + i20 + (i20 + i7) / 64];
+                    float v37 = stage[i12 + i21 + (i21 + i7) / 64];
+                    float v38 = stage[i12 + i22 + (i22 + i7) / 64];
+                    float v39 = stage[i12 + i23 + (i23 + i7) / 64];
+                    float v40 = stage[i12 + i24 + (i24 + i7) / 64];
+                    float v41 = stage[i12 + i25 + (i25 + i7) / 64];
+                    float v42 = stage[i12 + i26 + (i26 + i7) / 64];
+                    float v43 = stage[i12 + i27 + (i27 + i7) / 64];
+                    float v44 = stage[i12 + i28 + (i28 + i7) / 64];
+                    float v45 = (v8 == v29 ? as_float(as_int(v8) & as_int(v29)) : ((v8 > v29) | (v8 != v8) ? v8 : v29));
+                    float v46 = (v45 == v30 ? as_float(as_int(v45) & as_int(v30)) : ((v45 > v30) | (v45 != v45) ? v45 : v30));
+                    float v47 = (v46 == v31 ? as_float(as_int(v46) & as_int(v31)) : ((v46 > v31) | (v46 != v46) ? v46 : v31));
+                    float v48 = (v47 == v32 ? as_float(as_int(v47) & as_int(v32)) : ((v47 > v32) | (v47 != v47) ? v47 : v32));
                     float v49 = (v48 == v33 ? as_float(as_int(v48) & as_int(v33)) : ((v48 > v33) | (v48 != v48) ? v48 : v33));
                     float v50 = (v49 == v34 ? as_float(as_int(v49) & as_int(v34)) : ((v49 > v34) | (v49 != v49) ? v49 : v34));
                     float v51 = (v50 == v35 ? as_float(as_int(v50) & as_int(v35)) : ((v50 > v35) | (v50 != v50) ? v50 : v35));
@@ -156,77 +135,75 @@ void k0(
                     float v58 = (v57 == v42 ? as_float(as_int(v57) & as_int(v42)) : ((v57 > v42) | (v57 != v57) ? v57 : v42));
                     float v59 = (v58 == v43 ? as_float(as_int(v58) & as_int(v43)) : ((v58 > v43) | (v58 != v58) ? v58 : v43));
                     float v60 = (v59 == v44 ? as_float(as_int(v59) & as_int(v44)) : ((v59 > v44) | (v59 != v59) ? v59 : v44));
-                    float v61 = (v60 == v45 ? as_float(as_int(v60) & as_int(v45)) : ((v60 > v45) | (v60 != v60) ? v60 : v45));
-                    float v62 = (v61 == v46 ? as_float(as_int(v61) & as_int(v46)) : ((v61 > v46) | (v61 != v61) ? v61 : v46));
-                    float v63 = (v62 == v47 ? as_float(as_int(v62) & as_int(v47)) : ((v62 > v47) | (v62 != v62) ? v62 : v47));
-                    stage[i31 + j + 0] = v48;
-                    stage[i31 + j + 1] = v49;
-                    stage[i31 + j + 2] = v50;
-                    stage[i31 + j + 3] = v51;
-                    stage[i31 + j + 4] = v52;
-                    stage[i31 + j + 5] = v53;
-                    stage[i31 + j + 6] = v54;
-                    stage[i31 + j + 7] = v55;
-                    stage[i31 + j + 8] = v56;
-                    stage[i31 + j + 9] = v57;
-                    stage[i31 + j + 10] = v58;
-                    stage[i31 + j + 11] = v59;
-                    stage[i31 + j + 12] = v60;
-                    stage[i31 + j + 13] = v61;
-                    stage[i31 + j + 14] = v62;
-                    stage[i31 + j + 15] = v63;
-                    v27 = v63;
+                    stage[i12 + i13 + (i13 + i7) / 64] = v45;
+                    stage[i12 + i14 + (i14 + i7) / 64] = v46;
+                    stage[i12 + i15 + (i15 + i7) / 64] = v47;
+                    stage[i12 + i16 + (i16 + i7) / 64] = v48;
+                    stage[i12 + i17 + (i17 + i7) / 64] = v49;
+                    stage[i12 + i18 + (i18 + i7) / 64] = v50;
+                    stage[i12 + i19 + (i19 + i7) / 64] = v51;
+                    stage[i12 + i20 + (i20 + i7) / 64] = v52;
+                    stage[i12 + i21 + (i21 + i7) / 64] = v53;
+                    stage[i12 + i22 + (i22 + i7) / 64] = v54;
+                    stage[i12 + i23 + (i23 + i7) / 64] = v55;
+                    stage[i12 + i24 + (i24 + i7) / 64] = v56;
+                    stage[i12 + i25 + (i25 + i7) / 64] = v57;
+                    stage[i12 + i26 + (i26 + i7) / 64] = v58;
+                    stage[i12 + i27 + (i27 + i7) / 64] = v59;
+                    stage[i12 + i28 + (i28 + i7) / 64] = v60;
+                    v8 = v60;
                 }
             } else {
-                for (long j = i29; j < i30; j++) {
-                    int i64 = (int)(j + (j) / 64);
-                    float v65 = stage[i64];
-                    float v66 = (v27 == v65 ? as_float(as_int(v27) & as_int(v65)) : ((v27 > v65) | (v27 != v27) ? v27 : v65));
-                    v27 = v66;
-                    stage[i64] = v27;
+                for (long j = i10; j < i11; j++) {
+                    int i61 = (int)(j * 3 + i7);
+                    int i62 = (int)(i61 + (i61) / 64);
+                    float v63 = stage[i62];
+                    float v64 = (v8 == v63 ? as_float(as_int(v8) & as_int(v63)) : ((v8 > v63) | (v8 != v8) ? v8 : v63));
+                    v8 = v64;
+                    stage[i62] = v8;
                 }
             }
-            totals[i26 * 1 + 0] = v27;
+            totals[i6 * 3 + i7] = v8;
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        if (lid < 1) {
+        if (lid < 3) {
             int c = (int)(lid);
-            float v67 = sums[c];
+            float v65 = sums[c];
             #pragma unroll 8
             for (long q = q0; q < ended; q++) {
-                float v68 = totals[q * 1 + c];
-                float v69 = (v67 == v68 ? as_float(as_int(v67) & as_int(v68)) : ((v67 > v68) | (v67 != v67) ? v67 : v68));
-                totals[q * 1 + c] = v67;
-                v67 = v69;
+                float v66 = totals[q * 3 + c];
+                float v67 = (v65 == v66 ? as_float(as_int(v65) & as_int(v66)) : ((v65 > v66) | (v65 != v65) ? v65 : v66));
+                totals[q * 3 + c] = v65;
+                v65 = v67;
             }
             if (ended < q1) {
-                float v70 = totals[ended * 1 + c];
-                last[c] = v70;
-                totals[ended * 1 + c] = v67;
+                float v68 = totals[ended * 3 + c];
+                last[c] = v68;
+                totals[ended * 3 + c] = v65;
             }
-            sums[c] = v67;
+            sums[c] = v65;
             if (t > 0 && t + 1 < blocks) {
-                fc_publish(words0 + 2 + 2 * (t * 1 + c), (ulong)as_uint(v67), (ulong)chunk << 1 | 0);
+                fc_publish(words0 + 2 + 2 * (t * 3 + c), (ulong)as_uint(v65), (ulong)chunk << 1 | 0);
             }
         }
         {
             const long tile = t;
             int waiting;
             do {
-                for (int i = lid; i < 2; i += 256) marks[i] = 256;
-                if (lid == 0) marks[2] = 0;
+                for (int i = lid; i < 6; i += 256) marks[i] = 85;
+                if (lid == 0) marks[6] = 0;
                 barrier(CLK_LOCAL_MEM_FENCE);
                 const long before = max(tile, 1L) - 1;
                 ulong low[1], high[1];
                 #pragma unroll
                 for (int i = 0; i < 1; i++) {
-                    const int entry = lid + i * 256, back = entry / 1, column = entry % 1;
-                    low[i] = (words0 + 2 + 2 * ((before - min((long)back, before)) * 1 + 0 + column))[0];
-                    high[i] = (words0 + 2 + 2 * ((before - min((long)back, before)) * 1 + 0 + column))[1];
+                    const int entry = lid + i * 256, back = entry / 3, column = entry % 3;
+                    low[i] = (words0 + 2 + 2 * ((before - min((long)back, before)) * 3 + 0 + column))[0];
+                    high[i] = (words0 + 2 + 2 * ((before - min((long)back, before)) * 3 + 0 + column))[1];
                 }
                 #pragma unroll
                 for (int i = 0; i < 1; i++) {
-                    const int entry = lid + i * 256, back = entry / 1, column = entry % 1;
+                    const int entry = lid + i * 256, back = entry / 3, column = entry % 3;
                     ulong bits;
                     int known = fc_known(low[i], high[i], (uint)chunk, &bits);
                     if (back >= tile) known = 0;
@@ -235,158 +212,70 @@ void k0(
                         ahead[entry] = state0[0 + column];
                         known = 2;
                     }
-                    if (known == 2) atomic_min(&marks[column], back);
-                    if (known == 0) atomic_min(&marks[1 + column], back);
+                    if (entry < 255 && known == 2) atomic_min(&marks[column], back);
+                    if (entry < 255 && known == 0) atomic_min(&marks[3 + column], back);
                 }
                 barrier(CLK_LOCAL_MEM_FENCE);
-                for (int i = lid; i < 1; i += 256)
-                    if (marks[i] >= marks[1 + i]) marks[2] = 1;
+                for (int i = lid; i < 3; i += 256)
+                    if (marks[i] >= marks[3 + i]) marks[6] = 1;
                 barrier(CLK_LOCAL_MEM_FENCE);
-                waiting = marks[2];
+                waiting = marks[6];
                 barrier(CLK_LOCAL_MEM_FENCE);
             } while (waiting);
-            for (int i = lid; i < 1; i += 256) {
+            for (int i = lid; i < 3; i += 256) {
                 int back = marks[i];
-                float total = ahead[back * 1 + i];
+                float total = ahead[back * 3 + i];
                 while (back-- > 0) {
-                    const float other = ahead[back * 1 + i];
+                    const float other = ahead[back * 3 + i];
                     total = (total == other ? as_float(as_int(total) & as_int(other)) : ((total > other) | (total != total) ? total : other));
                 }
                 carries[0 + i] = total;
             }
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        if (lid < 1) {
+        if (lid < 3) {
             int c = (int)(lid);
-            float v71 = carries[c];
-            float v72 = sums[c];
-            float v73 = (v71 == v72 ? as_float(as_int(v71) & as_int(v72)) : ((v71 > v72) | (v71 != v71) ? v71 : v72));
+            float v69 = carries[c];
+            float v70 = sums[c];
+            float v71 = (v69 == v70 ? as_float(as_int(v69) & as_int(v70)) : ((v69 > v70) | (v69 != v69) ? v69 : v70));
             if (t + 1 < blocks) {
-                fc_publish(words0 + 2 + 2 * (t * 1 + c), (ulong)as_uint(v73), (ulong)chunk << 1 | 1);
+                fc_publish(words0 + 2 + 2 * (t * 3 + c), (ulong)as_uint(v71), (ulong)chunk << 1 | 1);
             } else {
-                float v74 = (float)(-INFINITY);
-                if (hi == 16384) {
-                    state0[0 + c] = v73;
-                    state0[1 + c] = v74;
-                    state0[2 + c] = v74;
+                float v72 = (float)(-INFINITY);
+                if (hi == 5461) {
+                    state0[0 + c] = v71;
+                    state0[3 + c] = v72;
+                    state0[6 + c] = v72;
                 } else {
-                    state0[c] = v71;
-                    state0[1 + c] = v72;
+                    state0[c] = v69;
+                    state0[3 + c] = v70;
                     if (ended < q1) {
-                        float v75 = last[c];
-                        state0[2 + c] = v75;
+                        float v73 = last[c];
+                        state0[6 + c] = v73;
                     } else {
-                        state0[2 + c] = v74;
+                        state0[6 + c] = v72;
                     }
                 }
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         long drawn = lid == 0 ? fc_take(words0, blocks + gsize - 1) : 0;
-        float v76 = carries[0];
-        if (hi - lo == 16384) {
-            for (long k = 0; k < 16384; k += 4096) {
-                int i82 = (int)(k + lid);
-                int i83 = (int)(k + lid + k / 64 + lid / 64);
-                int i84 = (int)(k / 64 + lid / 64);
-                long i85 = base + i82;
-                float v86 = stage[i83 + 0];
-                float v87 = totals[i84 + 0];
-                float v88 = (v87 == v86 ? as_float(as_int(v87) & as_int(v86)) : ((v87 > v86) | (v87 != v87) ? v87 : v86));
-                float v89 = (v76 == v88 ? as_float(as_int(v76) & as_int(v88)) : ((v76 > v88) | (v76 != v76) ? v76 : v88));
-                out0[i85 + 0] = (v89 == v89 ? v89 : (float)(as_float(0x7fc00000U)));
-                float v90 = stage[i83 + 260];
-                float v91 = totals[i84 + 4];
-                float v92 = (v91 == v90 ? as_float(as_int(v91) & as_int(v90)) : ((v91 > v90) | (v91 != v91) ? v91 : v90));
-                float v93 = (v76 == v92 ? as_float(as_int(v76) & as_int(v92)) : ((v76 > v92) | (v76 != v76) ? v76 : v92));
-                out0[i85 + 256] = (v93 == v93 ? v93 : (float)(as_float(0x7fc00000U)));
-                float v94 = stage[i83 + 520];
-                float v95 = totals[i84 + 8];
-                float v96 = (v95 == v94 ? as_float(as_int(v95) & as_int(v94)) : ((v95 > v94) | (v95 != v95) ? v95 : v94));
-                float v97 = (v76 == v96 ? as_float(as_int(v76) & as_int(v96)) : ((v76 > v96) | (v76 != v76) ? v76 : v96));
-                out0[i85 + 512] = (v97 == v97 ? v97 : (float)(as_float(0x7fc00000U)));
-                float v98 = stage[i83 + 780];
-                float v99 = totals[i84 + 12];
-                float v100 = (v99 == v98 ? as_float(as_int(v99) & as_int(v98)) : ((v99 > v98) | (v99 != v99) ? v99 : v98));
-                float v101 = (v76 == v100 ? as_float(as_int(v76) & as_int(v100)) : ((v76 > v100) | (v76 != v76) ? v76 : v100));
-                out0[i85 + 768] = (v101 == v101 ? v101 : (float)(as_float(0x7fc00000U)));
-                float v102 = stage[i83 + 1040];
-                float v103 = totals[i84 + 16];
-                float v104 = (v103 == v102 ? as_float(as_int(v103) & as_int(v102)) : ((v103 > v102) | (v103 != v103) ? v103 : v102));
-                float v105 = (v76 == v104 ? as_float(as_int(v76) & as_int(v104)) : ((v76 > v104) | (v76 != v76) ? v76 : v104));
-                out0[i85 + 1024] = (v105 == v105 ? v105 : (float)(as_float(0x7fc00000U)));
-                float v106 = stage[i83 + 1300];
-                float v107 = totals[i84 + 20];
-                float v108 = (v107 == v106 ? as_float(as_int(v107) & as_int(v106)) : ((v107 > v106) | (v107 != v107) ? v107 : v106));
-                float v109 = (v76 == v108 ? as_float(as_int(v76) & as_int(v108)) : ((v76 > v108) | (v76 != v76) ? v76 : v108));
-                out0[i85 + 1280] = (v109 == v109 ? v109 : (float)(as_float(0x7fc00000U)));
-                float v110 = stage[i83 + 1560];
-                float v111 = totals[i84 + 24];
-                float v112 = (v111 == v110 ? as_float(as_int(v111) & as_int(v110)) : ((v111 > v110) | (v111 != v111) ? v111 : v110));
-                float v113 = (v76 == v112 ? as_float(as_int(v76) & as_int(v112)) : ((v76 > v112) | (v76 != v76) ? v76 : v112));
-                out0[i85 + 1536] = (v113 == v113 ? v113 : (float)(as_float(0x7fc00000U)));
-                float v114 = stage[i83 + 1820];
-                float v115 = totals[i84 + 28];
-                float v116 = (v115 == v114 ? as_float(as_int(v115) & as_int(v114)) : ((v115 > v114) | (v115 != v115) ? v115 : v114));
-                float v117 = (v76 == v116 ? as_float(as_int(v76) & as_int(v116)) : ((v76 > v116) | (v76 != v76) ? v76 : v116));
-                out0[i85 + 1792] = (v117 == v117 ? v117 : (float)(as_float(0x7fc00000U)));
-                float v118 = stage[i83 + 2080];
-                float v119 = totals[i84 + 32];
-                float v120 = (v119 == v118 ? as_float(as_int(v119) & as_int(v118)) : ((v119 > v118) | (v119 != v119) ? v119 : v118));
-                float v121 = (v76 == v120 ? as_float(as_int(v76) & as_int(v120)) : ((v76 > v120) | (v76 != v76) ? v76 : v120));
-                out0[i85 + 2048] = (v121 == v121 ? v121 : (float)(as_float(0x7fc00000U)));
-                float v122 = stage[i83 + 2340];
-                float v123 = totals[i84 + 36];
-                float v124 = (v123 == v122 ? as_float(as_int(v123) & as_int(v122)) : ((v123 > v122) | (v123 != v123) ? v123 : v122));
-                float v125 = (v76 == v124 ? as_float(as_int(v76) & as_int(v124)) : ((v76 > v124) | (v76 != v76) ? v76 : v124));
-                out0[i85 + 2304] = (v125 == v125 ? v125 : (float)(as_float(0x7fc00000U)));
-                float v126 = stage[i83 + 2600];
-                float v127 = totals[i84 + 40];
-                float v128 = (v127 == v126 ? as_float(as_int(v127) & as_int(v126)) : ((v127 > v126) | (v127 != v127) ? v127 : v126));
-                float v129 = (v76 == v128 ? as_float(as_int(v76) & as_int(v128)) : ((v76 > v128) | (v76 != v76) ? v76 : v128));
-                out0[i85 + 2560] = (v129 == v129 ? v129 : (float)(as_float(0x7fc00000U)));
-                float v130 = stage[i83 + 2860];
-                float v131 = totals[i84 + 44];
-                float v132 = (v131 == v130 ? as_float(as_int(v131) & as_int(v130)) : ((v131 > v130) | (v131 != v131) ? v131 : v130));
-                float v133 = (v76 == v132 ? as_float(as_int(v76) & as_int(v132)) : ((v76 > v132) | (v76 != v76) ? v76 : v132));
-                out0[i85 + 2816] = (v133 == v133 ? v133 : (float)(as_float(0x7fc00000U)));
-                float v134 = stage[i83 + 3120];
-                float v135 = totals[i84 + 48];
-                float v136 = (v135 == v134 ? as_float(as_int(v135) & as_int(v134)) : ((v135 > v134) | (v135 != v135) ? v135 : v134));
-                float v137 = (v76 == v136 ? as_float(as_int(v76) & as_int(v136)) : ((v76 > v136) | (v76 != v76) ? v76 : v136));
-                out0[i85 + 3072] = (v137 == v137 ? v137 : (float)(as_float(0x7fc00000U)));
-                float v138 = stage[i83 + 3380];
-                float v139 = totals[i84 + 52];
-                float v140 = (v139 == v138 ? as_float(as_int(v139) & as_int(v138)) : ((v139 > v138) | (v139 != v139) ? v139 : v138));
-                float v141 = (v76 == v140 ? as_float(as_int(v76) & as_int(v140)) : ((v76 > v140) | (v76 != v76) ? v76 : v140));
-                out0[i85 + 3328] = (v141 == v141 ? v141 : (float)(as_float(0x7fc00000U)));
-                float v142 = stage[i83 + 3640];
-                float v143 = totals[i84 + 56];
-                float v144 = (v143 == v142 ? as_float(as_int(v143) & as_int(v142)) : ((v143 > v142) | (v143 != v143) ? v143 : v142));
-                float v145 = (v76 == v144 ? as_float(as_int(v76) & as_int(v144)) : ((v76 > v144) | (v76 != v76) ? v76 : v144));
-                out0[i85 + 3584] = (v145 == v145 ? v145 : (float)(as_float(0x7fc00000U)));
-                float v146 = stage[i83 + 3900];
-                float v147 = totals[i84 + 60];
-                float v148 = (v147 == v146 ? as_float(as_int(v147) & as_int(v146)) : ((v147 > v146) | (v147 != v147) ? v147 : v146));
-                float v149 = (v76 == v148 ? as_float(as_int(v76) & as_int(v148)) : ((v76 > v148) | (v76 != v76) ? v76 : v148));
-                out0[i85 + 3840] = (v149 == v149 ? v149 : (float)(as_float(0x7fc00000U)));
-            }
-        } else {
-            for (long k = 0; k < 64; k++) {
-                int p = (int)(k * 256 + lid);
-                if (p >= lo && p < hi) {
-                    int i77 = (int)(p + (p) / 64);
-                    float v78 = stage[i77];
-                    float v79 = totals[(p) / 64];
-                    float v80 = (v79 == v78 ? as_float(as_int(v79) & as_int(v78)) : ((v79 > v78) | (v79 != v79) ? v79 : v78));
-                    float v81 = (v76 == v80 ? as_float(as_int(v76) & as_int(v80)) : ((v76 > v80) | (v76 != v76) ? v76 : v80));
-                    out0[base + p] = (v81 == v81 ? v81 : (float)(as_float(0x7fc00000U)));
-                }
+        for (long k = 0; k < 64; k++) {
+            int p = (int)(k * 256 + lid);
+            if (p >= lo * 3 && p < hi * 3) {
+                int i74 = (int)(p + (p) / 64);
+                float v75 = stage[i74];
+                int i76 = (int)((p) % 3);
+                float v77 = totals[(p) / 192 * 3 + i76];
+                float v78 = (v77 == v75 ? as_float(as_int(v77) & as_int(v75)) : ((v77 > v75) | (v77 != v77) ? v77 : v75));
+                float v79 = carries[i76];
+                float v80 = (v79 == v78 ? as_float(as_int(v79) & as_int(v78)) : ((v79 > v78) | (v79 != v79) ? v79 : v78));
+                out0[base + p] = (v80 == v80 ? v80 : (float)(as_float(0x7fc00000U)));
             }
         }
         if (lid == 0) {
-            long v150 = (long)(drawn);
-            taken[0] = v150;
+            long v81 = (long)(drawn);
+            taken[0] = v81;
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         t = taken[0];

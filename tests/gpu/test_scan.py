@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -13,14 +14,15 @@ import flowcompute as fc
 from flowcompute.batch import Batch
 from flowcompute.elements.nn.state_space import selective_scan_of
 from flowcompute.errors import SpecError
+from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.graph.graph import build_graph
 from flowcompute.planner.backend import Traits
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.scan_order import scan_tile
 from flowcompute.strategy import Config
-from tests.golden.test_golden import GPU, OnPaper
-from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+from tests.golden.test_golden import GPU, NVIDIA, OnPaper
+from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu, run_on_gpu
 
 pytestmark = pytest.mark.compiles
 
@@ -117,6 +119,31 @@ def test_wide_items_leave_what_other_backends_go_on_from() -> None:
         (one, state), (other, same) = (run(plan, data, 0, cut, None) for plan in plans)
         assert repr(state["scans"]) == repr(same["scans"])
         assert one + run(plans[1], data, cut, 150, state)[0] == other + run(plans[0], data, cut, 150, same)[0] == whole
+
+
+def on_gpu_that_looks_back(scan: fc.Element, strategy: fc.Strategy) -> np.ndarray:
+    """A scan of numbers as on NVIDIA's GPUs; nothing else that goes by shuffles may be in it."""
+    device = copy.copy(gpu_shaped().device)
+    device.programs = {}
+    device.traits = dataclasses.replace(device.traits, shuffles=True, local_bytes=NVIDIA.local_bytes)
+    run = run_on_gpu(scan, backend=OpenCLBackend(device), strategy=strategy)
+    assert [kernel.ir.family for kernel in run.plan.kernels] == ["number scan"]
+    return np.asarray(run.value)
+
+
+@pytest.mark.parametrize("name", ["inclusive", "exclusive", "by a function"])
+def test_numbers_by_work_groups_that_look_back(name: str) -> None:
+    """Batches that begin at a vector, beside one and at a tile, or leave several tiles to several work-groups."""
+    x = fc.source(drawn("float32", (4 * 2**14 + 100,), special=name != "by a function"))
+    scan, unroll = {
+        "inclusive": (fc.cumulative_sum(x), 8),
+        "exclusive": (fc.cumulative_sum(x, exclusive=True) - x, 4),
+        "by a function": (fc.scan(further, x * 2, init=0.0, associative=True), 2),
+    }[name]
+    wanted = np.asarray(fc.resolve(scan, device="numpy", progress=False))
+    for records in (1000, 2**14 + 1, 1 << 20):
+        got = on_gpu_that_looks_back(scan, fc.Strategy(batch_bytes=4 * records, unroll=unroll))
+        assert got.tobytes() == wanted.tobytes(), f"{records} records at a time"
 
 
 @pytest.mark.parametrize("length", [1, 63, 64, 65, 2**14 - 1, 2**14 + 1])
