@@ -1,0 +1,60 @@
+"""What a tile finds before it, when the tiles before it have handed on some sums and some ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from flowcompute.gpu._cl import cl
+from flowcompute.gpu.render import render
+from flowcompute.planner.kernel import Argument, Array, Barrier, If, Integer, Kernel, Let, Put, Store, Var
+from flowcompute.planner.kernel_scan import LookBehind
+from flowcompute.spec import FLOAT64, INT32
+from tests.gpu.shapes import gpu_shaped
+
+pytestmark = pytest.mark.compiles
+
+WINDOW, GROUP, LAUNCH = 32, 64, 7
+
+
+@pytest.fixture(scope="module")
+def look_behind() -> cl.Kernel:
+    """A kernel whose work-items store what comes before tile number `first`."""
+    out, state, words = (
+        Argument(name, kind, FLOAT64, 0)
+        for name, kind in (("out0", "output"), ("state0", "state"), ("words0", "words"))
+    )
+    none, found = Var("none", INT32, 1), Var("found", FLOAT64, 1)
+    body = (
+        Array("ahead", FLOAT64, 1, WINDOW, local=True),
+        Array("nearest", INT32, 1, 1, local=True),
+        If("lid == 0", (Let(none, Integer(str(WINDOW))), Put("nearest", "0", none))),
+        Barrier(),
+        LookBehind(found, words, state, "first", WINDOW, "sum"),
+        Store(out, "lid", found),
+    )
+    text = render(Kernel("k0", "a scan", (out, state, words), body, work="scan", work_group=GROUP))
+    return cl.Kernel(cl.Program(gpu_shaped().device.context, text).build(["-cl-opt-disable"]), "k0")
+
+
+@pytest.mark.parametrize(("tile", "end"), [(0, -1), (1, 0), (5, -1), (40, 39), (40, 19), (40, 16), (40, 8)])
+def test_what_follows_the_nearest_end_is_added_in_order(look_behind: cl.Kernel, tile: int, end: int) -> None:
+    """`end`: the last tile whose end is known; -1 is the batch's beginning, which the state knows."""
+    rng = np.random.default_rng(tile)
+    sums, ends = (rng.standard_normal((2, tile + 1)) * 2.0 ** rng.integers(-40, 40, (2, tile + 1))).astype("f8")
+    expected = begun = np.float64(0.1)
+    if end >= 0:
+        expected = ends[end]
+    for i in range(end + 1, tile):
+        expected = expected + sums[i]
+    known = np.arange(tile + 1) <= end
+    bits, flags = np.where(known, ends, sums).view("u8"), known | np.uint64(LAUNCH << 1)
+    words = np.zeros(2 + 2 * tile + 2, "u8")
+    words[2::2], words[3::2] = bits << np.uint64(32) | flags, bits & np.uint64(0xFFFFFFFF << 32) | flags
+    device, flags_ = gpu_shaped().device, cl.mem_flags
+    arrays = np.empty(GROUP), np.array([begun]), words
+    buffers = [cl.Buffer(device.context, flags_.READ_WRITE | flags_.COPY_HOST_PTR, hostbuf=one) for one in arrays]
+    integers = (np.int64(value) for value in (0, LAUNCH, tile + 1, tile, 0))
+    look_behind(device.queue, (GROUP,), (GROUP,), *buffers, *integers)
+    cl.enqueue_copy(device.queue, arrays[0], buffers[0])
+    assert set(arrays[0].tolist()) == {float(expected)}
