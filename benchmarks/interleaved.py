@@ -13,7 +13,8 @@ def interleaved(
     """Seconds of each repetition of each call, after `untimed` ones of each that do not count.
 
     With `twice` each is called once more before: a GPU takes about 0.2 ms to change from a program
-    with CUDA to one with OpenCL, as long as the product of two matrices of 4096 x 4096.
+    with CUDA to one with OpenCL, as long as the product of two matrices of 4096 x 4096; and threads of
+    OpenMP wait busily for some milliseconds after a call, on cores that the next one needs.
     """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for repetition in range(-untimed, reps):

@@ -5,7 +5,8 @@
 All take turns in one process and use every core; a peer has its formula compiled, its arrays in its
 own form and, where it lets one, its result's memory before anything is timed. tinygrad runs on the
 same PoCL (`CL` is its name there). A cell is flowcompute's rate over the peer's, the median of the
-repetitions, so more than 1 says that flowcompute is faster. Answers are compared.
+repetitions, so more than 1 says that flowcompute is faster. Each computes twice and is timed the second
+time: OpenMP's threads wait busily for some milliseconds after a peer's last call. Answers are compared.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ def _row(name: str, case: Case, peers: dict[str, Any], options: argparse.Namespa
         answers = [np.asarray(one) for one in (theirs if len(roots) > 1 else (theirs,))]
         if not all(map(_alike, mine, answers)):
             wrong.append(f"{name}: {peer} gives another answer")
-    seconds = interleaved(calls, options.reps, untimed=1)
+    seconds = interleaved(calls, options.reps, untimed=1, twice=True)
     rate = case.work * array.size / statistics.median(seconds["flowcompute"]) / 1e9
     cells = [f"{_ratio(seconds, peer):.2f}" if peer in seconds else "" for peer in peers]
     return f"| {name}: {case.title} | {rate:.3g} {case.unit} | {' | '.join(cells)} |"
