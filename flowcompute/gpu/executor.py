@@ -403,8 +403,9 @@ class OpenCLExecutor(SeatExecutor):
 
     def _merge(self, kernel: Kernel, sizes: Sequence[int], groups: int) -> None:
         assert self._memory is not None
-        self._written = []
-        self._launch(kernel, [*(self._argument(one, {}, True) for one in kernel.arguments), *sizes], groups)
+        values = [self._argument(one, {}, True) for one in kernel.arguments]
+        self._written = [value for value, one in zip(values, kernel.arguments, strict=True) if one.kind == "merged"]
+        self._launch(kernel, [*values, *sizes], groups)
         self.launches += 1
         for key, array in self._blocks.merged(kernel).items():
             self._memory.fetch(key, array)

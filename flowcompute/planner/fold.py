@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -67,7 +68,7 @@ class FoldSpec:
     @property
     def numbers(self) -> int:
         """Numbers in an item."""
-        return int(np.prod(self.item, dtype=np.int64))
+        return math.prod(self.item)
 
     @property
     def block(self) -> int:
