@@ -26,7 +26,7 @@ def choose_backend(device: Devices, graph: Graph, *, isolate: bool) -> Backend:
         device: as given: one device, or several. Several of one kind share the batches, unless something is pinned;
             others compute what those before them cannot, and what is pinned to them.
         graph: of the job.
-        isolate: whether kernels run in a worker process, which there is for one device only.
+        isolate: whether kernels run in worker processes, which no devices that share batches have.
 
     Raises:
         PlanError: if there is no such device, or none that can compute the job.
@@ -39,6 +39,7 @@ def choose_backend(device: Devices, graph: Graph, *, isolate: bool) -> Backend:
     cl = [name for name in names if name != "numpy"]
     devices = select_devices(cl, doubles and names == ("auto",)) if cl else ()
     if not pins and len(cl) == len(names) and len({one.traits.kind for one in devices}) == 1:
+        _check_alone(names, isolate=isolate)
         return OpenCLBackend(*select_devices(names, doubles))
     pinned = {name: _pinned(*pin) for name, pin in pins.items()}
     seats: list[SeatBackend] = []
@@ -49,16 +50,24 @@ def choose_backend(device: Devices, graph: Graph, *, isolate: bool) -> Backend:
     seats.sort(key=lambda seat: isinstance(seat, NumpyBackend) and names != ("numpy",))
     if len(seats) == 1:
         return seats[0]
-    if isolate:
-        raise PlanError(
-            "kernels cannot be isolated",
-            element="isolate",
-            expected="one device",
-            got=f"{len(seats)} of them: {', '.join(seat.traits.name for seat in seats)}",
-            hint="leave isolate= or on() out",
-        )
     places = {name: next(i for i, other in enumerate(seats) if _is_same(seat, other)) for name, seat in pinned.items()}
     return PlacedBackend(seats, places)
+
+
+def _check_alone(names: Sequence[str], *, isolate: bool) -> None:
+    """Refuse isolated devices that share batches.
+
+    Raises:
+        PlanError: if there are several.
+    """
+    if isolate and len(names) > 1:
+        raise PlanError(
+            "kernels cannot be isolated where devices share the batches of a job",
+            element="isolate",
+            expected="one device, or parts of the graph pinned to several with on()",
+            got=f"device={list(names)!r}",
+            hint="leave isolate= out, or name one device",
+        )
 
 
 def _names(device: Devices) -> tuple[str, ...]:

@@ -71,9 +71,7 @@ class Isolation(NamedTuple):
 
 def _missing(device: Devices) -> str | None:
     """Why there can be no worker process."""
-    if not isinstance(device, str):
-        return "several devices, and there is one worker process"
-    if device == "numpy":
+    if device in ("numpy", ["numpy"], ("numpy",)):
         return 'device="numpy", which computes in this process and has no kernels'
     if not hasattr(os, "memfd_create"):
         return f"{sys.platform}, where memory without a name cannot be shared"
@@ -92,7 +90,7 @@ def open_launcher(device: Device, config: Config, shares: int = 1) -> Launcher:
         DeviceError: if the device or the worker does not start.
     """
     if config.isolate:
-        return IsolatedLauncher(device, config)
+        return IsolatedLauncher(device, config, shares)
     return LocalLauncher(device, config.memory_bytes // shares, config.device_memory_bytes)
 
 
@@ -225,12 +223,13 @@ class IsolatedLauncher(Launcher):
     Args:
         device: where kernels run.
         config: what may be allocated on the host and on the device, and how long a launch may take.
+        shares: among how many the memory on the host is divided.
 
     Raises:
         DeviceError: if the worker or the device does not start.
     """
 
-    def __init__(self, device: Device, config: Config) -> None:
+    def __init__(self, device: Device, config: Config, shares: int = 1) -> None:
         self._limit_s = config.launch_timeout_s
         self._worker = Worker(device.traits.name)
         self.memory = IsolatedMemory(self._worker)
@@ -243,7 +242,7 @@ class IsolatedLauncher(Launcher):
                     "kind": device.traits.kind,
                     "host_memory": device.traits.host_memory,
                     "options": list(device.build_options),
-                    "budget": config.memory_bytes,
+                    "budget": config.memory_bytes // shares,
                     "device_budget": config.device_memory_bytes,
                 }
             )

@@ -10,6 +10,7 @@ from flowcompute.planner.backend import Backend
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.inlets import base_item_bytes, extra_items
+from flowcompute.planner.isolation import isolated_seats
 from flowcompute.planner.legs import made_ahead, passed_on
 from flowcompute.planner.plan import Pass
 from flowcompute.planner.residency import kernels_of, read_as_they_are
@@ -83,8 +84,9 @@ def _needed(one_pass: Pass, seat: int) -> set[int]:
 def never_on_host(one_pass: Pass, config: Config, backend: Backend) -> frozenset[int]:
     """What kernels make elsewhere than in host memory (on a device of its own, or in a worker) and nobody fetches."""
     found: set[int] = set()
+    isolated = dict(isolated_seats(config, backend))
     for number, seat in enumerate(backend.seats):
-        if config.isolate or not seat.traits.host_memory:
+        if number in isolated or not seat.traits.host_memory:
             on_host = Crossing.of(one_pass, by_hand=config.by_hand, seat=number).on_host
             mine = (step for step in one_pass.steps if isinstance(step, RegionStep) and step.seat == number)
             found.update(i for step in mine for i in step.region.outputs if i not in on_host)

@@ -7,9 +7,17 @@ from collections.abc import Sequence
 from flowcompute.elements import HostFunction
 from flowcompute.elements.scan_function import KernelScan, ScanFunction
 from flowcompute.graph.graph import Graph
+from flowcompute.planner.backend import Backend, Traits
 from flowcompute.planner.plan import Pass
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.steps import NodeStep
+from flowcompute.strategy import Config
+
+
+def isolated_seats(config: Config, backend: Backend) -> list[tuple[int, Traits]]:
+    """The seats whose kernels run in a worker process, each in its own. NumPy has no kernels."""
+    seats = enumerate(seat.traits for seat in backend.seats) if config.isolate else ()
+    return [(number, traits) for number, traits in seats if traits.code_shape != "numpy"]
 
 
 def shared(what: str) -> str:

@@ -53,7 +53,7 @@ def steps_ahead(one_pass: Pass, config: Config, backend: Backend) -> int:
     """
     root = _root(one_pass)
     across = any(not seat.traits.host_memory for seat in backend.seats)
-    if root is None or config.by_hand or len(backend.seats) == 1 or not across:
+    if root is None or config.by_hand or config.isolate or len(backend.seats) == 1 or not across:
         return 0
     steps = root.steps
     in_order = next((i for i, step in enumerate(steps) if why_in_order(step) is not None), len(steps))

@@ -18,7 +18,7 @@ from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.host_edges import host_edges
 from flowcompute.planner.in_flight import deepened, pinned
 from flowcompute.planner.inlets import most_records
-from flowcompute.planner.isolation import shared
+from flowcompute.planner.isolation import isolated_seats, shared
 from flowcompute.planner.legs import batches_ahead
 from flowcompute.planner.plan import MemoryPlan, Pass
 from flowcompute.planner.reason import Reason
@@ -96,11 +96,11 @@ def plan_memory(
     )
     if (shares := staging_shares(backend)) > 0:
         fixed.append(("pinned memory for transfers", shares * pinned(staging_bytes(config.memory_bytes // shares))))
-    if config.isolate:
+    for number, each in isolated_seats(config, backend):
         # On a host device nothing passes through.
-        room = traits.memory_bytes if traits.host_memory else _device_room(config, traits)
-        seen = max((Residents(graph, one).within(room) for one in passes), key=lambda one: one.size_bytes)
-        fixed += [(shared(name), size) for name, size in seen.lines]
+        room = each.memory_bytes if each.host_memory else _device_room(config, each)
+        parts = (Residents(graph, one.on_seat(number)).within(room) for one in passes)
+        fixed += [(shared(name), size) for name, size in max(parts, key=lambda one: one.size_bytes).lines]
     fixed_bytes = sum(size for _, size in fixed)
     if fixed_bytes > config.memory_bytes:
         what, size = max(fixed, key=lambda line: line[1])
@@ -175,9 +175,9 @@ class _PassSizer:
             # A checkpoint copies what waits.
             waiting = [one for one in found if one.what.endswith("(waiting)")]
             found += [replace(one, what=f"{one.what}, copied", count=1) for one in waiting]
-        if self.config.isolate:
-            crossing = Crossing.of(self.one, by_hand=self.config.by_hand)
-            seen = device_edges(self.graph, self.one, self.folds, crossing, depth=1)
+        for seat, _ in isolated_seats(self.config, self.backend):
+            crossing = Crossing.of(self.one, by_hand=self.config.by_hand, seat=seat)
+            seen = device_edges(self.graph, self.one.on_seat(seat), self.folds, crossing, depth=1)
             found += [replace(one, what=shared(one.what)) for one in seen]
         return found
 

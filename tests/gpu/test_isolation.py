@@ -20,11 +20,15 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.isolated import IsolatedMemory
 from flowcompute.gpu.messages import receive, send
 from flowcompute.gpu.worker import Worker
+from flowcompute.planner.placed import PlacedBackend
+from flowcompute.reference import NumpyBackend
 from flowcompute.runtime.starting import start
-from tests.gpu.shapes import plan_for_gpu
+from tests.gpu.shapes import plan_for_gpu, twin
 from tests.gpu.test_faults import DATA, MEMORY, same, some_of_everything
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs memory without a name")
@@ -72,6 +76,35 @@ def test_the_same_bits_in_the_bytes_that_were_planned() -> None:
     planned = [size for what, size in run.plan.memory.items if "shared" in what]
     carried = sum(size for key, size in sizes.items() if isinstance(key, tuple) and key[0] in ("state", "words"))
     assert 0 < sum(sizes.values()) - carried <= sum(planned)
+
+
+@pytest.mark.compiles
+def test_parts_of_a_graph_have_workers_of_their_own() -> None:
+    """Two devices and NumPy; what crosses goes through the host."""
+    cpu = select_device("cpu", needs_float64=True)
+    seats = [OpenCLBackend(cpu), OpenCLBackend(twin(cpu)), NumpyBackend()]
+    backend = PlacedBackend(seats, {"a": 0, "b": 1, "numpy": 2})
+    rows = ((fc.source(DATA) * 2).on("a") + 1).on("b")
+    inside = (rows @ np.ones((DATA.shape[1], 3), DATA.dtype)).on("numpy")
+    roots = [(inside.sum(axis=1).on("numpy") * 2).on("b"), rows]
+    with mock.patch("flowcompute.flow.choose_backend", return_value=NumpyBackend()):
+        expected = fc.resolve(*roots, memory=MEMORY)
+    sizes: dict[object, int] = {}
+    room = IsolatedMemory._room
+
+    def measured(memory: IsolatedMemory, key: Any, size: int) -> Any:
+        where = id(memory), memory._reused.get(key, key)
+        sizes[where] = max(sizes.get(where, 0), size)
+        return room(memory, key, size)
+
+    with (
+        mock.patch("flowcompute.flow.choose_backend", return_value=backend),
+        mock.patch.object(IsolatedMemory, "_room", measured),
+    ):
+        run = fc.run(*roots, memory=MEMORY, progress=False, isolate=True)
+    assert [same(*pair) for pair in zip(run.values, expected, strict=True)] == [True] * len(roots)
+    assert 0 < sum(sizes.values()) <= sum(size for what, size in run.plan.memory.items if "shared" in what)
+    assert len({memory for memory, _ in sizes}) == 2
 
 
 def test_a_discrete_device_that_finds_no_room_there() -> None:

@@ -248,8 +248,10 @@ def test_devices_that_cannot_share(device: list[Any], words: str) -> None:
 
 
 def test_devices_that_share_are_not_isolated() -> None:
-    with pytest.raises(PlanError, match="several devices, and there is one worker process"):
-        fc.plan(fc.source(DATA) * 2, device=["cpu"], isolate=True)
+    first = DEVICES["cpu", 2].devices
+    chosen = mock.patch("flowcompute.backends.select_devices", return_value=first)
+    with chosen, pytest.raises(PlanError, match="cannot be isolated where devices share the batches"):
+        fc.plan(fc.source(DATA) * 2, device=["cpu", "cpu:1"], isolate=True)
 
 
 def test_devices_of_several_kinds_share_no_batches() -> None:
