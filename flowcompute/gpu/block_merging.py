@@ -12,7 +12,7 @@ from flowcompute.planner.fold import FoldSpec, Merged
 from flowcompute.planner.kernel import Kernel, register_dtype
 from flowcompute.planner.lower_merge import lower_merge
 
-MANY_NUMBERS = 1 << 20
+MANY_NUMBERS = 1 << 19
 """Numbers of blocks that the host merges before a kernel is built: in about the time that loading a built one takes."""
 
 RUN_NUMBERS = 1 << 14
