@@ -12,7 +12,7 @@ VECTOR_BYTES = 16
 MOST_QUERIES = 8
 """Of a work-item: more of their sums do not fit into its registers."""
 MOST_DEPTH = 32
-MULTIPLICATIONS = 512
+MULTIPLICATIONS = 1024
 """What one turn of a loop over a slab is to have at least, beside which its own instructions are few."""
 
 

@@ -119,7 +119,7 @@ void k0(
                 int i82 = (int)(((s + t / 64) % 2) * 1280);
                 int i83 = (int)(1280 + i82 + i6 * 20);
                 int i84 = (int)(s * 16 + i7 * 20);
-                #pragma unroll 4
+                #pragma unroll 8
                 for (long k = 0; k < 16; k += 4) {
                     float4 v85 = *(__local float4 *)(tiles + i83 + 0 + k);
                     float4 v86 = *(__local float4 *)(tiles + i83 + 320 + k);
@@ -603,7 +603,7 @@ void k0(
                 }
                 long i516 = i4 + 1;
                 if (t >= 0 && t + 64 <= i516) {
-                    #pragma unroll 64
+                    #pragma unroll 128
                     for (long k = 0; k < 32; k++) {
                         float v497 = tiles[1280 + (((s + 1) + t / 64) % 2) * 1280 + k * 16 + i6 * 1 + 0];
                         float4 v498 = *(__local float4 *)(weights + (s * 32 + k) * 68 + i7 * 8 + 0);
