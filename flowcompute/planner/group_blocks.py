@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from flowcompute.planner.canonical import BLOCK, LANES, merge_dtype
 from flowcompute.planner.emit import Scope
-from flowcompute.planner.kernel import Array, Barrier, Convert, For, If, Item, Number, Put, Splat, Var
+from flowcompute.planner.kernel import Array, Barrier, Below, Convert, For, If, Item, Number, Put, Select, Splat, Var
 from flowcompute.planner.lower_reduce import Merging
 from flowcompute.planner.reduction import Parts, Reduction
 from flowcompute.planner.teams import WARP, Team, team_size
+from flowcompute.spec import BOOL
 
 
 class GroupBlocks:
@@ -35,10 +38,18 @@ class GroupBlocks:
         self.scope.add(Barrier())
         return results
 
-    def merged_of_teams(self, results: list[Parts], blocks: int) -> list[Parts]:
-        """The results of blocks that the first work-item of each team has, merged; every work-item gets them."""
-        arrays = self._arrays(blocks)
-        self._put(self.scope, results, arrays, f"lid / {WARP}", f"lid % {WARP} == 0")
+    def merged_of_teams(self, results: list[list[Parts]], blocks: int) -> list[Parts]:
+        """The results of blocks that the first work-item of each team has, merged; every work-item gets them.
+
+        Args:
+            results: of the block that is numbered as the team, and of those that lie so many teams behind it.
+            blocks: of a row, up to two for each work-item of a team.
+        """
+        teams = self.group // WARP
+        arrays = self._arrays(teams * len(results))
+        for turn, parts in enumerate(results):
+            block = f"lid / {WARP}" + (f" + {turn * teams}" if turn else "")
+            self._put(self.scope, parts, arrays, block, f"lid % {WARP} == 0")
         self.scope.add(Barrier())
         merged = self._merged(arrays, blocks)
         self.scope.add(Barrier())
@@ -97,19 +108,33 @@ class GroupBlocks:
         ]
 
     def _merged(self, arrays: dict[tuple[str, int], str], blocks: int) -> list[Parts]:
-        """Every team merges, a block in each work-item."""
+        """Every team merges, a block in each work-item, or two neighbours."""
         scope = self.scope
         team = Team(scope, WARP, group=self.group, shuffle=self.shuffle, lanes=WARP)
-        fetched = self._fetched(scope, arrays, scope.narrow(f"min({team.place}, {blocks - 1})"))
-        wide = [tuple(self._as(var, wider=True) for var in parts) for parts in fetched]
+        if blocks <= WARP:
+            wide, count = self._widened(arrays, scope.narrow(f"min({team.place}, {blocks - 1})")), blocks
+        else:
+            left, right = (self._widened(arrays, f"min(2 * {team.place} + {i}, {blocks - 1})") for i in (0, 1))
+            there = scope.let(Below(f"{blocks} - 1 - 2 * {team.place}"), BOOL, 1, 1)
+            wide = [
+                tuple(
+                    scope.let(Select(there, new, old), old.dtype, 1, old.mask_bytes)
+                    for new, old in zip(reduction.combined(scope, one, other), one, strict=True)
+                )
+                for reduction, one, other in zip(self.reductions, left, right, strict=True)
+            ]
+            count = -(-blocks // 2)
         return [
-            tuple(self._as(var, narrow=old) for var, old in zip(parts, before, strict=True))
-            for parts, before in zip(team.merge(self.reductions, wide, blocks), fetched, strict=True)
+            tuple(self._in(var, dtype) for var, dtype in zip(parts, reduction.dtypes, strict=True))
+            for reduction, parts in zip(self.reductions, team.merge(self.reductions, wide, count), strict=True)
         ]
 
-    def _as(self, var: Var, *, wider: bool = False, narrow: Var | None = None) -> Var:
-        """In the dtype in which blocks are merged, or back in that of a block's result."""
-        dtype = merge_dtype(var.dtype) if wider else narrow.dtype if narrow is not None else var.dtype
+    def _widened(self, arrays: dict[tuple[str, int], str], block: str) -> list[Parts]:
+        """The results of a block in the dtypes in which blocks are merged."""
+        fetched = self._fetched(self.scope, arrays, block)
+        return [tuple(self._in(var, merge_dtype(var.dtype)) for var in parts) for parts in fetched]
+
+    def _in(self, var: Var, dtype: np.dtype) -> Var:
         expr = Splat(var) if dtype == var.dtype else Convert(var, var.dtype, dtype)
         return self.scope.let(expr, dtype, 1, var.mask_bytes)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flowcompute.planner.kernel import Kernel
 
 Family = Literal[
-    "map", "numbers", "rows", "short rows", "team rows", "columns", "matmul", "attention",
+    "map", "numbers", "rows", "short rows", "team rows", "long rows", "columns", "matmul", "attention",
     "tensor attention", "scan", "number scan", "wide scan", "column scan", "walk", "tiled walk", "fixed",
 ]  # fmt: skip
 """Kernels by the knobs they have; those that are "fixed" have none."""
@@ -63,6 +63,7 @@ _TABLE: Mapping[tuple[str, Family], Mapping[str, range | tuple[int, ...]]] = {
     ("gpu", "numbers"): {"work_group": _GROUPS, "fold_parts": _GPU_PARTS},
     ("gpu", "rows"): {"work_group": _GROUPS},
     ("gpu", "team rows"): {"work_group": _GROUPS},
+    ("gpu", "long rows"): {"team_blocks": (1, 2)},
     ("gpu", "matmul"): {"tile_rows": _TILES, "tile_columns": _TILES},
     ("gpu", "attention"): {"work_group": (128, 256), "block_rows": (16, 32, 64, 128)},
     ("gpu", "tensor attention"): {"work_group": (128, 256), "block_rows": (64, 128)},
@@ -137,4 +138,11 @@ def _defaults(family: Family, traits: Traits) -> dict[str, int]:
     unroll = 8 if family == "columns" else 1
     group = min(256, traits.max_work_group)
     parts = GPU_PARTS_PER_UNIT
-    return {"vector_width": 4, "unroll": unroll, "work_group": group, "items_per_work_item": 4, "fold_parts": parts}
+    return {
+        "vector_width": 4,
+        "unroll": unroll,
+        "work_group": group,
+        "items_per_work_item": 4,
+        "fold_parts": parts,
+        "team_blocks": 1,
+    }

@@ -17,6 +17,7 @@ from flowcompute.planner.knob_table import CHUNK_BYTES, KernelStyle
 from flowcompute.planner.lower_attention import AttentionLowering
 from flowcompute.planner.lower_dot_matmul import lower_dot_matmul
 from flowcompute.planner.lower_flat import FlatLowering, is_flat
+from flowcompute.planner.lower_group_rows import lower_group_rows
 from flowcompute.planner.lower_matmul import MatmulLowering
 from flowcompute.planner.lower_rows import lower_rows
 from flowcompute.planner.lower_scan import lower_scan
@@ -66,8 +67,10 @@ def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, 
         return MatmulLowering(graph, region, style).lower(name)
     if is_flat(graph, region):
         return FlatLowering(graph, region, style, folds).lower(name)
-    if traits.code_shape == "gpu" and (kernel := lower_team_rows(graph, region, style, name)) is not None:
-        return kernel
+    if traits.code_shape == "gpu":
+        for form in (lower_team_rows, lower_group_rows):
+            if (kernel := form(graph, region, style, name)) is not None:
+                return kernel
     return lower_short_rows(graph, region, style, name) or lower_rows(graph, region, style, folds, name)
 
 

@@ -1,4 +1,4 @@
-"""Rows on GPUs that stay in registers: each is walked by a team, or by a work-group with a team for each block.
+"""Rows of one block on GPUs, each walked by a team, that stay in registers.
 
 What is loaded or computed for one reduction is still there for the next and for what is stored,
 so that softmax reads its rows once.
@@ -11,15 +11,13 @@ import itertools
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.canonical import BLOCK
 from flowcompute.planner.emit import Arguments, Scope
-from flowcompute.planner.group_blocks import GroupBlocks
 from flowcompute.planner.kernel import For, If, Kernel, SetInteger, Stmt
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.reduction import Parts, Reduction
 from flowcompute.planner.region import Region
 from flowcompute.planner.row_shape import RowShape
 from flowcompute.planner.row_walk import ColumnPoint, RowPoint, RowWalk
-from flowcompute.planner.teams import WARP, Slot, Team
-from flowcompute.strategy import KernelKnobs
+from flowcompute.planner.teams import Slot, Team
 
 WRITTEN_OUT = 1500
 """Most operations that a work-item is written out for: those of all its columns."""
@@ -28,17 +26,14 @@ WRITTEN_OUT = 1500
 def lower_team_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
     """The kernel of a region of rows; None for rows too long for registers, and where records are folded."""
     shape = RowShape(graph, region, style, {}, "team rows")
-    blocks = -(-shape.columns // BLOCK)
-    if region.folds or not shape.columns or not shape.rows or blocks > (WARP if shape.shuffles else 1):
+    if region.folds or not shape.rows or not 0 < shape.columns <= BLOCK:
         return None
     arguments = Arguments()
     scope = Scope(itertools.count(), lanes=1)
-    team = Team(scope, min(shape.columns, BLOCK), group=shape.group, shuffle=shape.shuffles)
+    team = Team(scope, shape.columns, group=shape.group, shuffle=shape.shuffles)
     if -(-team.columns // team.size) * len(region.nodes) > WRITTEN_OUT:
         return None
-    if blocks > 1 and not shape.depth:
-        return None
-    walk = (GroupWalk if blocks > 1 else TeamWalk)(shape, arguments, scope, team)
+    walk = TeamWalk(shape, arguments, scope, team)
     walk.emit()
     return Kernel(
         name,
@@ -46,13 +41,13 @@ def lower_team_rows(graph: Graph, region: Region, style: KernelStyle, name: str)
         arguments.ordered(),
         (walk.rows(),),
         work="rows",
-        work_group=walk.work_group,
+        work_group=shape.group,
         units=shape.rows,
         lanes=1,
         tile=(walk.together, 1),
-        family=shape.family if blocks == 1 else "fixed",
-        knobs=shape.knobs if blocks == 1 else KernelKnobs(),
-        notes={"depth": shape.depth, "team": team.size, "blocks": blocks},
+        family=shape.family,
+        knobs=shape.knobs,
+        notes={"depth": shape.depth, "team": team.size, "blocks": 1},
     )
 
 
@@ -77,13 +72,16 @@ class TeamWalk(RowWalk):
         for phase in range(shape.depth):
             self.reduce(phase)
         storing = self.scope.inner(1)
-        for slot in self.slots:
-            inner = slot.scope.inner(1)
-            point = ColumnPoint(RowPoint(self, storing), inner, slot.column, None, 2 * shape.depth)
-            self._at(point)
-            storing.add(*inner.statements if slot.valid is None else (If(slot.valid, tuple(inner.statements)),))
+        self.store(storing, storing, self.slots)
         storing.add(*self.stores_of_row(storing, self.is_first()))
         self.scope.add(*self.of_own_row(tuple(storing.statements)))
+
+    def store(self, row: Scope, scope: Scope, slots: list[Slot]) -> None:
+        """Store everything at these columns; what they have in common of the row goes to a scope of its own."""
+        for slot in slots:
+            inner = slot.scope.inner(1)
+            self._at(ColumnPoint(RowPoint(self, row), inner, slot.column, None, 2 * self.shape.depth))
+            scope.add(*inner.statements if slot.valid is None else (If(slot.valid, tuple(inner.statements)),))
 
     def rows(self) -> For:
         """The loop over rows; teams for which there is none left repeat the last one."""
@@ -107,39 +105,3 @@ class TeamWalk(RowWalk):
         totals = self.team.start(reductions)
         self.team.accumulate(reductions, totals, self.slots)
         return self.team.finish(reductions, totals, spread=True)
-
-
-class GroupWalk(TeamWalk):
-    """Emits the sweeps over one row of several blocks, each held by a team of the work-group."""
-
-    def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, team: Team) -> None:
-        super().__init__(shape, arguments, scope, team)
-        self.blocks = -(-shape.columns // BLOCK)
-        self.work_group, self.together = WARP * self.blocks, 1
-
-    def rows(self) -> For:
-        """The loop over rows, a row in each turn."""
-        return self.loop("gid", "n", "gsize")
-
-    def columns(self) -> list[Slot]:
-        """The columns of a work-item in its team's block, of which the last may be shorter."""
-        base = self.scope.narrow(f"lid / {WARP} * {BLOCK}")
-        columns = self.shape.columns
-        limit = None if columns % BLOCK == 0 else self.scope.narrow(f"min({BLOCK}, {columns} - {base})")
-        return self.team.slots(base, limit)
-
-    def is_first(self) -> str:
-        """One of the whole work-group."""
-        return "lid == 0"
-
-    def of_own_row(self, storing: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Every work-group has a row of its own."""
-        return storing
-
-    def results(self, reductions: list[Reduction]) -> list[Parts]:
-        """Of each block by its team, merged by every team."""
-        totals = self.team.start(reductions)
-        self.team.accumulate(reductions, totals, self.slots)
-        made = self.team.finish(reductions, totals, spread=False)
-        merging = GroupBlocks(self.scope, reductions, group=self.work_group, shuffle=self.team.shuffle)
-        return merging.merged_of_teams(made, self.blocks)

@@ -59,7 +59,7 @@ class RowShape:
         self.rows = math.prod(region.domain[axis] for axis in self.row_axes)
         self.phase_of = self._phases()
         self.depth = max([0, *(phase + 1 for i, phase in self.phase_of.items() if self.kind(i) is Kind.REDUCE)])
-        self.kept = self._kept() if self.cpu and self.columns <= KEPT_NUMBERS else {}
+        self.kept = self.worth_keeping() if self.cpu and self.columns <= KEPT_NUMBERS else {}
         # Several work-items may share a record's columns when no row has to be seen whole.
         self.tiled = (
             self.cpu and bool(region.folds) and not self.depth and self.rows == 1 and self.columns > COLUMN_TILE
@@ -165,7 +165,7 @@ class RowShape:
         assert op is not None
         return op.cost
 
-    def _kept(self) -> dict[int, int]:
+    def worth_keeping(self) -> dict[int, int]:
         """Costly nodes that a later sweep needs again, with the sweep that computes them."""
         needs = [self._needs(phase) for phase in range(self.depth + 1)]
         kept: dict[int, int] = {}

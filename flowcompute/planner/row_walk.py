@@ -78,9 +78,7 @@ class ColumnPoint(Point):
 
     def load(self, access: Access) -> Var:
         """Load a vector of the row."""
-        argument, base, place = self.walk.locate(access)
-        index, stride, each = self.walk.address(base, place, self.column)
-        return loaded(self.scope, Load(argument, index, stride, self.count, each))
+        return self.walk.load(self, access)
 
     def position(self, node: Node) -> tuple[str, int, str | None]:
         """The positions of the columns."""
@@ -123,6 +121,12 @@ class RowWalk:
         lies, place = self.shape.place_of(access)
         argument = self.arguments.get("input", self.shape.graph.nodes[access.value].spec.dtype, lies.base)
         return argument, self.base(argument.name, place, lies.offset), place
+
+    def load(self, point: ColumnPoint, access: Access) -> Var:
+        """Emit the load of columns of the row."""
+        argument, base, place = self.locate(access)
+        index, stride, each = self.address(base, place, point.column)
+        return loaded(point.scope, Load(argument, index, stride, point.count, each))
 
     def generated(self, node: Node) -> tuple[str, Place, str]:
         """Of a generated stream the row's first number in the batch, its strides, and the numbers before the batch."""

@@ -78,6 +78,8 @@ class KernelKnobs:
     tile_columns: int | None = knob(Range(8, 128, powers=True), "columns of a product that are made together")
     block_rows: int | None = knob(Range(16, 128, powers=True), "queries for which a tile of keys is brought once")
 
+    team_blocks: int | None = knob(Range(1, 2), "blocks of a long row that 32 work-items hold, on GPUs")
+
     def __post_init__(self) -> None:
         check_knobs(self)
 

@@ -53,6 +53,10 @@ def softmax(x: fc.Element) -> fc.Element:
     return e / e.sum(axis=1, keepdims=True)
 
 
+def below_the_largest(x: fc.Element) -> fc.Element:
+    return x - x.max(axis=1, keepdims=True)
+
+
 def normalised(x: fc.Element) -> fc.Element:
     return x / fc.sqrt((x * x).sum(axis=1, keepdims=True))
 
@@ -100,6 +104,7 @@ GRAPHS = {
     "softmax": (lambda: [softmax(rows(40))], CPU),
     "softmax_on_a_gpu": (lambda: [softmax(rows(1024))], GPU),
     "long_row_on_a_gpu": (lambda: [rows(2500).sum(axis=1)], GPU),
+    "long_row_half_in_local_memory": (lambda: [below_the_largest(rows(20000))], NVIDIA),
     "fold_of_numbers": (lambda: [numbers().sum()], CPU),
     "fold_of_columns": (lambda: columns(rows(20)), CPU),
     "variance_on_a_gpu": (lambda: [rows(20).var(axis=0)], GPU),

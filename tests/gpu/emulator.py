@@ -131,8 +131,8 @@ class _WorkGroup:
             case ir.SetInteger(name, text, new, _):
                 made = self.integer(text)
                 self.names[name] = made if new or self.mask.all() else np.where(self.mask, made, self.names[name])
-            case ir.Array(name, _, lanes, size, _, _):
-                self.local[name] = SharedMemory(size * lanes * 4)
+            case ir.Array(name, dtype, lanes, size, _, _):
+                self.local.setdefault(name, SharedMemory(size * lanes * dtype.itemsize))
             case ir.Let(var, expr):
                 self.values[var.name] = self.value(expr, var)
             case ir.Assign(var, expr):
@@ -166,6 +166,13 @@ class _WorkGroup:
                 while len(self.groups) > pending:
                     for arriving in self.groups.pop(0):
                         arriving.put(arriving.data)
+            case ir.Exchange(variables, sources, team, distance, shuffle, _):
+                assert shuffle, "by registers"
+                inside = self.lid % team
+                ahead = np.where(inside + (distance or 0) < team, self.lid + (distance or 0), self.lid)
+                others = self.lid - inside if distance is None else ahead
+                for var, source in zip(variables, sources, strict=True):
+                    self.values[var.name] = self.values[source.name][others]
             case ir.Barrier():
                 assert self.mask.all() or not self.mask.any(), "all meet, or none"
                 for memory in self.local.values():

@@ -27,6 +27,7 @@ KNOBS = st.fixed_dictionaries(
         "tile_rows": st.sampled_from([2, 4, 8, 16, 32, 128]),
         "tile_columns": st.sampled_from([8, 16, 32, 128]),
         "block_rows": st.sampled_from([16, 32, 64, 128]),
+        "team_blocks": st.sampled_from([1, 2]),
     },
 )
 STRATEGIES = st.builds(
