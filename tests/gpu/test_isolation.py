@@ -42,7 +42,12 @@ def numbers() -> fc.Source:
 
 
 def children() -> set[str]:
-    return {pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()}
+    found: set[str] = set()
+    for file in Path("/proc/self/task").glob("*/children"):
+        # A thread that has nothing to do may end meanwhile.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found.update(file.read_text().split())
+    return found
 
 
 def open_memory() -> list[str]:
