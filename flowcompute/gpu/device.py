@@ -91,7 +91,7 @@ class Device:
     @property
     def pinned(self) -> PinnedMemory:
         """Pinned host memory of its context."""
-        return self._once("pinned", lambda: PinnedMemory(self.context, self.queue))
+        return self._once("pinned", lambda: PinnedMemory(self.context))
 
     @property
     def timing_queue(self) -> cl.CommandQueue:

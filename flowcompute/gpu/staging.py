@@ -7,13 +7,16 @@ the driver copies in one thread, a fifth as fast on the machine that this was me
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 import numpy as np
 
+from flowcompute.crew import Crew, Work
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.buffers import packed
 from flowcompute.gpu.device import Device
@@ -24,8 +27,8 @@ LEAST_BYTES = 2 << 20
 """Arrays below this go through slots (`small_staging`) or the driver: handing them to threads would take longer."""
 
 
-Copy = Callable[[int, np.ndarray], None]
-"""Copies to or from a piece of a block, given where in the block it begins."""
+_AHEAD = STAGING_BLOCKS // 2
+"""Blocks of one transfer that threads may copy at a time; the others are for the device and for its neighbours."""
 
 
 class _Block:
@@ -34,90 +37,43 @@ class _Block:
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
         self.event: cl.Event | None = None
-        self.copies = 0
-        self.copied: SimpleQueue[BaseException | None] = SimpleQueue()
-
-    def wait_for_threads(self) -> None:
-        """Wait until all pieces are copied.
-
-        Raises:
-            BaseException: what a thread raised.
-        """
-        errors = [self.copied.get() for _ in range(self.copies)]
-        self.copies = 0
-        for error in errors:
-            if error is not None:
-                raise error
+        self.copies: Work[None] = Work(0)
 
     def settle(self) -> None:
-        """Wait until threads and device are done with it.
+        """Wait until the device is done with it.
 
         Raises:
             cl.Error: if the device could not read it.
         """
         event, self.event = self.event, None
-        try:
-            self.wait_for_threads()
-        finally:
-            if event is not None:
-                event.wait()
+        if event is not None:
+            event.wait()
 
 
-class _Threads:
-    """Threads that copy pieces. A queue is all between them: futures took a fifth of the time."""
-
-    def __init__(self, count: int) -> None:
-        self._jobs: SimpleQueue[tuple[_Block, Copy, int, np.ndarray] | None] = SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._work, name="flowcompute-copy", daemon=True) for _ in range(count)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def share_out(self, block: _Block, size: int, copy: Copy) -> None:
-        """Copy so many bytes to or from a block."""
-        for start in range(0, size, PIECE_BYTES):
-            block.copies += 1
-            self._jobs.put((block, copy, start, block.array[start : min(start + PIECE_BYTES, size)]))
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            block, copy, start, piece = job
-            try:
-                copy(start, piece)
-            except BaseException as error:  # noqa: BLE001 - told to whoever waits
-                block.copied.put(error)
-            else:
-                block.copied.put(None)
-
-    def close(self) -> None:
-        """Wait for them to end."""
-        for _ in self._threads:
-            self._jobs.put(None)
-        for thread in self._threads:
-            thread.join()
+_Step = Callable[[_Block, int, int], None]
+"""Does something with a block and the bytes of a transfer, from and to, that go through it."""
 
 
 class Staging:
-    """A ring of pinned blocks and the threads that fill or empty them. One transfer at a time.
+    """A ring of pinned blocks and the threads that fill or empty them, for any number of transfers at a time.
 
-    Threads copy pieces of one block while the device reads or writes another: the device is asked
+    Threads copy pieces of some blocks while the device reads or writes another: the device is asked
     once for each block, since asking it for each piece took longer than copying them.
 
     Args:
         device: a discrete one.
         size_bytes: pinned memory; see `planner.memory.staging_bytes`. Taken with the first large transfer.
-        enqueuing: held by who enqueues uploads.
+        asking: held by who asks the device for a copy.
     """
 
-    def __init__(self, device: Device, size_bytes: int, enqueuing: threading.Lock) -> None:
+    def __init__(self, device: Device, size_bytes: int, asking: threading.Lock) -> None:
         self._device = device
-        self._enqueuing = enqueuing
+        self._asking = asking
         self._block_bytes = size_bytes // STAGING_BLOCKS // PIECE_BYTES * PIECE_BYTES
+        self._ring: SimpleQueue[_Block] = SimpleQueue()
         self._blocks: list[_Block] = []
-        self._next = 0
-        self._threads: _Threads | None = None
-        self._lock = threading.Lock()
+        self._crew = Crew("flowcompute-copy")
+        self._making = threading.Lock()
 
     def takes(self, size_bytes: int) -> bool:
         """Whether a transfer of this size goes this way."""
@@ -134,65 +90,87 @@ class Staging:
         lines = np.atleast_2d(data)
 
         def send(block: _Block, start: int, stop: int) -> None:
-            block.wait_for_threads()
-            part = block.array[: stop - start]
-            with self._enqueuing:
-                block.event = cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=False)
-                queue.flush()
-
-        with self._lock:
-            threads = self._make_ready()
-            filled: tuple[_Block, int, int] | None = None
             try:
-                for block, start, stop in self._in_turn(data.size):
-                    threads.share_out(block, stop - start, partial(_fill, lines, start))
-                    if filled is not None:
-                        send(*filled)
-                    filled = block, start, stop
-                if filled is not None:
-                    send(*filled)
-            except BaseException:
-                # Threads still read `data`, which is the caller's again.
-                for block in self._blocks:
-                    block.wait_for_threads()
-                raise
+                block.copies.wait()
+                part = block.array[: stop - start]
+                with self._asking:
+                    block.event = cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=False)
+                    queue.flush()
+            finally:
+                self._ring.put(block)
+
+        def fill(block: _Block, start: int, stop: int) -> None:
+            block.copies = self._crew.begin(
+                [partial(packed, lines, start + at, piece) for at, piece in _pieces(block, stop - start)],
+                COPYING_THREADS,
+            )
+
+        self._through_blocks(data.size, fill, send)
 
     def download(self, buffer: cl.Buffer, data: np.ndarray, queue: cl.CommandQueue) -> None:
         """Fill `data` (bytes) from the start of a buffer, in the queue's order; complete on return."""
-        with self._lock:
-            threads = self._make_ready()
+
+        def bring(block: _Block, start: int, stop: int) -> None:
+            part = block.array[: stop - start]
+            with self._asking:
+                read(queue, buffer, part, start)
+            pieces = _pieces(block, stop - start)
+            block.copies = self._crew.begin(
+                [partial(np.copyto, data[start + at : start + at + len(piece)], piece) for at, piece in pieces],
+                COPYING_THREADS,
+            )
+
+        def give(block: _Block, _start: int, _stop: int) -> None:
             try:
-                for block, start, stop in self._in_turn(len(data)):
-                    part = block.array[: stop - start]
-                    # One read at a time: NVIDIA's driver lets reads that wait in a queue hold up the other direction.
-                    cl.enqueue_copy(queue, part, buffer, src_offset=start, is_blocking=True)
-                    threads.share_out(block, stop - start, partial(_empty, data[start:stop]))
+                block.copies.wait()
             finally:
-                for block in self._blocks:
-                    block.settle()
+                self._ring.put(block)
 
-    def _in_turn(self, size: int) -> Iterator[tuple[_Block, int, int]]:
-        """Blocks for all bytes of a transfer, each once nothing is under way with it."""
-        for start in range(0, size, self._block_bytes):
-            block = self._blocks[self._next]
-            self._next = (self._next + 1) % len(self._blocks)
-            block.settle()
-            yield block, start, min(start + self._block_bytes, size)
+        self._through_blocks(len(data), bring, give)
 
-    def _make_ready(self) -> _Threads:
-        if self._threads is None:
+    def _through_blocks(self, size: int, begin: _Step, end: _Step) -> None:
+        """Take all bytes through blocks: each is begun as soon as there is one, and ended before it is waited for.
+
+        Who waits for a block holds none, so that transfers which share a ring cannot wait for each other.
+        """
+        self._make_ready()
+        begun: deque[tuple[_Block, int, int]] = deque()
+        try:
+            for start in range(0, size, self._block_bytes):
+                block = self._free(begun, end)
+                begun.append((block, start, min(start + self._block_bytes, size)))
+                block.settle()
+                begin(*begun[-1])
+            while begun:
+                end(*begun.popleft())
+        finally:
+            # Threads still read or write what is the caller's again.
+            for block, _, _ in begun:
+                block.copies.forget()
+                self._ring.put(block)
+
+    def _free(self, begun: deque[tuple[_Block, int, int]], end: _Step) -> _Block:
+        """The block that was used longest ago; the transfer's own are ended while there is none."""
+        while begun:
+            with contextlib.suppress(Empty):
+                if len(begun) <= _AHEAD:
+                    return self._ring.get_nowait()
+            end(*begun.popleft())
+        return self._ring.get()
+
+    def _make_ready(self) -> None:
+        if len(self._blocks) == STAGING_BLOCKS:
+            return
+        with self._making:
             while len(self._blocks) < STAGING_BLOCKS:
-                self._blocks.append(_Block(self._device.pinned.take(self._block_bytes)))
-            self._threads = _Threads(COPYING_THREADS)
-        return self._threads
+                block = _Block(self._device.pinned.take(self._block_bytes))
+                self._ring.put(block)
+                self._blocks.append(block)
 
     def close(self) -> None:
         """Wait for what is under way, and leave the blocks to the next run; harmless when called twice."""
-        with self._lock:
-            threads, self._threads = self._threads, None
-            blocks, self._blocks = self._blocks, []
-        if threads is not None:
-            threads.close()
+        self._crew.close()
+        blocks, self._blocks, self._ring = self._blocks, [], SimpleQueue()
         for block in blocks:
             try:
                 block.settle()
@@ -200,9 +178,17 @@ class Staging:
                 self._device.pinned.give(block.array)
 
 
-def _fill(lines: np.ndarray, start: int, at: int, piece: np.ndarray) -> None:
-    packed(lines, start + at, piece)
+def read(queue: cl.CommandQueue, buffer: cl.Buffer, array: np.ndarray, start: int = 0) -> None:
+    """Fill bytes from those of a buffer, in the queue's order; complete on return.
+
+    A blocking read would keep NVIDIA's driver to itself until the bytes are there: uploads asked for
+    meanwhile wait, and where one read follows another they get 1 to 10 of 50 GB/s.
+    """
+    event = cl.enqueue_copy(queue, array, buffer, src_offset=start, is_blocking=False)
+    queue.flush()
+    event.wait()
 
 
-def _empty(data: np.ndarray, at: int, piece: np.ndarray) -> None:
-    np.copyto(data[at : at + len(piece)], piece)
+def _pieces(block: _Block, size: int) -> list[tuple[int, np.ndarray]]:
+    """The first bytes of a block in pieces, each with where it begins."""
+    return [(at, block.array[at : min(at + PIECE_BYTES, size)]) for at in range(0, size, PIECE_BYTES)]

@@ -11,12 +11,12 @@ from flowcompute.gpu._cl import cl
 from flowcompute.gpu.buffers import as_bytes, as_lines, packed
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.small_staging import SmallStaging
-from flowcompute.gpu.staging import LEAST_BYTES, Staging
+from flowcompute.gpu.staging import LEAST_BYTES, Staging, read
 from flowcompute.planner.in_flight import pinned
 
 
 class Transfers:
-    """Uploads and downloads, one large one of each at a time.
+    """Uploads and downloads.
 
     Pinned arrays are copied by the device; large other ones go through pinned pieces, those of small batches
     through pinned slots, and other small ones through the driver.
@@ -30,10 +30,10 @@ class Transfers:
         self._device = device
         # PoCL 3.0 may crash where two threads enqueue to one queue and one of them is refused.
         self._enqueuing = threading.Lock()
-        self._up = Staging(device, staging_bytes // 2, self._enqueuing)
-        self._down = Staging(device, staging_bytes // 2, self._enqueuing)
         # NVIDIA's driver lets reads that wait in a queue take turns with what goes the other way.
         self._reading = threading.Lock()
+        self._up = Staging(device, staging_bytes // 2, self._enqueuing)
+        self._down = Staging(device, staging_bytes // 2, self._reading)
         self._small = SmallStaging(device, pinned(staging_bytes) - staging_bytes, self._enqueuing)
 
     def upload(
@@ -85,11 +85,11 @@ class Transfers:
     def download(self, buffer: cl.Buffer, array: np.ndarray, queue: cl.CommandQueue) -> None:
         """Fill a C-contiguous array from the start of a buffer, in the queue's order; complete on return."""
         assert array.flags.c_contiguous
-        with self._reading:
-            if self._down.takes(array.nbytes) and not self._device.pinned.holds(array):
-                self._down.download(buffer, as_bytes(array), queue)
-            elif array.nbytes:
-                cl.enqueue_copy(queue, as_bytes(array), buffer, is_blocking=True)
+        if self._down.takes(array.nbytes) and not self._device.pinned.holds(array):
+            self._down.download(buffer, as_bytes(array), queue)
+        elif array.nbytes:
+            with self._reading:
+                read(queue, buffer, as_bytes(array))
 
     def close(self) -> None:
         """Wait for what is under way and give the pieces back; harmless when called twice."""

@@ -40,6 +40,10 @@ from flowcompute.strategy import Config, Strategy
 IN_PLACE_BATCHES = 4
 """How many times the default batch may go by at a time where sources are read in place."""
 
+LONG_BATCHES = 64
+"""Streams of as many default batches cross a bus in batches of twice the size: handing over takes a third of the time
+of one of 64 MiB, and of so many it matters little that the first and the last overlap with nothing."""
+
 REFERENCE_ITEMS = 1 << 20
 """Records of a root clock at which the rates of the other clocks are taken."""
 
@@ -51,8 +55,8 @@ class BatchTooLargeError(PlanError):
 PIECE_BYTES = 4 << 20
 """What a thread copies to or from pinned memory at a time. Smaller pieces cost more, larger ones overlap less."""
 
-STAGING_BLOCKS = 3
-"""Blocks of pinned memory each way: threads copy one or two of them, the device reads or writes another."""
+STAGING_BLOCKS = 4
+"""Blocks of pinned memory each way: threads copy some of them, the device reads or writes another."""
 
 MOST_STAGING_BYTES = 2 * STAGING_BLOCKS * PIECE_BYTES * -(-COPYING_THREADS // 2)
 """Pinned memory of one run, at most: all threads have a piece in two blocks."""
@@ -325,6 +329,8 @@ class _PassSizer:
         """Records that the knob asks for, or the default."""
         default = DEFAULT_BATCH_BYTES[self.traits.code_shape]
         bytes_ = self.strategy.batch_bytes or default
+        if self.strategy.batch_bytes is None and not self.traits.host_memory and self._is_long(LONG_BATCHES * default):
+            bytes_ *= 2
         rates = [most / REFERENCE_ITEMS for most in self.rooms(REFERENCE_ITEMS)]
         widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
         wanted = int(bytes_ // widest)
@@ -334,6 +340,12 @@ class _PassSizer:
         many = bytes_ >= default and self.traits.host_memory
         in_place = min(IN_PLACE_BATCHES * bytes_, self.config.memory_bytes // 2) if many else bytes_
         return min(wanted, in_place // seen)
+
+    def _is_long(self, size_bytes: int) -> bool:
+        """Whether so many bytes come in."""
+        lengths = [source.spec.length for source in self.one.sources]
+        sizes = [source.spec.item_bytes for source in self.one.sources]
+        return sum(size * (length or 0) for size, length in zip(sizes, lengths, strict=True)) >= size_bytes
 
 
 def _device_room(config: Config, traits: Traits) -> int:

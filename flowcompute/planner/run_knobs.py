@@ -11,7 +11,7 @@ from flowcompute.strategy import Strategy
 
 DEFAULT_BATCH_BYTES = {"cpu": 8 << 20, "gpu": 64 << 20, "numpy": 1 << 20}
 
-COPYING_THREADS = max(2, min(16, (os.cpu_count() or 1) * 3 // 4))
+COPYING_THREADS = max(2, min(16, (os.cpu_count() or 1) // 2))
 """Threads that copy to pinned memory, or read files into it. Drivers wait for devices on the other processors."""
 
 

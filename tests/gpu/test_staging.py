@@ -12,6 +12,7 @@ import flowcompute as fc
 from flowcompute.gpu.buffers import DeviceArena
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.devices import select_device
+from flowcompute.gpu.pinned import PinnedMemory
 from flowcompute.gpu.staging import LEAST_BYTES, Staging
 from flowcompute.gpu.transfers import Transfers
 from flowcompute.planner.in_flight import pinned
@@ -117,6 +118,31 @@ def test_a_failed_copy_is_told_and_the_next_one_works(device: Device) -> None:
     arena.close()
 
 
+def test_transfers_share_a_ring_without_waiting_for_each_other(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flowcompute.gpu.staging.PIECE_BYTES", 4096)
+    asking = threading.Lock()
+    staging, arena = Staging(device, STAGING_BLOCKS * 4096, asking), DeviceArena(device)
+    rng, size = np.random.default_rng(5), 40 * 4096 + 9
+    sent = [rng.integers(0, 256, size, np.uint8) for _ in range(2 * STAGING_BLOCKS)]
+    got = [np.zeros(size, np.uint8) for _ in sent]
+    buffers = [arena.take(size) for _ in sent]
+
+    def there_and_back(i: int) -> None:
+        staging.upload(sent[i], buffers[i], device.queue)
+        staging.download(buffers[i], got[i], device.queue)
+
+    threads = [threading.Thread(target=there_and_back, args=(i,)) for i in range(len(sent))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    for one, other in zip(sent, got, strict=True):
+        np.testing.assert_array_equal(other, one)
+    staging.close()
+    arena.close()
+
+
 def test_pinned_memory_is_handed_out_again(device: Device) -> None:
     pinned = device.pinned
     first = pinned.take(5000)
@@ -131,12 +157,29 @@ def test_pinned_memory_is_handed_out_again(device: Device) -> None:
 
 
 def test_no_more_stays_pinned_than_is_said(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flowcompute.gpu.pinned.KEPT_BYTES", device.pinned.free_bytes + 1000)
-    before = device.pinned.free_bytes
-    blocks = [device.pinned.take(size) for size in (400, 500, 600)]
+    pinned = PinnedMemory(device.context)
+    monkeypatch.setattr("flowcompute.gpu.pinned.KEPT_BYTES", 1000)
+    blocks = [pinned.take(size) for size in (400, 500, 600, 5000)]
+    starts = [block.ctypes.data for block in blocks]
     for block in blocks:
-        device.pinned.give(block)
-    assert device.pinned.free_bytes == before + 900
+        pinned.give(block)
+    # The one that waited longest went, and the one that nobody could keep made no others go.
+    assert (pinned.free_bytes, pinned.lent_bytes) == (600, 0)
+    assert pinned.take(550).ctypes.data == starts[2]
+
+
+def test_blocks_are_handed_out_again_for_a_little_less(device: Device) -> None:
+    pinned = PinnedMemory(device.context)
+    blocks = [pinned.take(size) for size in (1400, 1200, 900)]
+    starts = [block.ctypes.data for block in blocks]
+    for block in blocks:
+        pinned.give(block)
+    again = pinned.take(1000)
+    assert (again.ctypes.data, len(again), pinned.free_bytes) == (starts[1], 1000, 2300)
+    assert pinned.holds(again[990:])
+    assert pinned.take(100).ctypes.data not in starts
+    pinned.give(again)
+    assert pinned.take(1200).ctypes.data == starts[1]
 
 
 def test_a_job_of_large_batches() -> None:
@@ -178,3 +221,13 @@ def test_the_device_reads_parts_of_what_is_pinned(device: Device, part: tuple[sl
     np.testing.assert_array_equal(got.ravel()[: data[part].size], data[part].ravel())
     transfers.close()
     arena.close()
+
+
+@pytest.mark.parametrize(("length", "mib"), [((1 << 30) - 1, 64), (1 << 30, 128)])
+def test_long_streams_cross_a_bus_in_larger_batches(length: int, mib: int) -> None:
+    # Memory that nobody has touched takes none.
+    x = fc.source(np.zeros(length, np.float32))
+    plans = [plan_for_gpu(x * 2 >> fc.discard(), memory=8 << 30, strategy=one) for one in (None, fc.Strategy(depth=2))]
+    assert [plan.passes[0].batch_items for plan in plans] == [mib << 18] * 2
+    asked = plan_for_gpu(x * 2 >> fc.discard(), memory=8 << 30, strategy=fc.Strategy(batch_bytes=64 << 20))
+    assert asked.passes[0].batch_items == 64 << 18

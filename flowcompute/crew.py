@@ -1,0 +1,92 @@
+"""Threads that share calls out among them: copies and reads, which leave the interpreter to others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class Work(Generic[T]):
+    """Calls that were begun together."""
+
+    def __init__(self, count: int) -> None:
+        self._left = count
+        self._ended: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+
+    def end(self, value: T | None, error: BaseException | None) -> None:
+        """Called by a thread: one of them has given `value`, or has raised."""
+        self._ended.put((value, error))
+
+    def wait(self) -> list[T]:
+        """Wait for all; gives what they gave, in any order. Once only: later calls give nothing.
+
+        Raises:
+            BaseException: the first that one of them raised, when all have ended.
+        """
+        ended = self._all()
+        for _, error in ended:
+            if error is not None:
+                raise error
+        return [cast("T", value) for value, _ in ended]
+
+    def forget(self) -> None:
+        """Wait for all, whatever becomes of them."""
+        self._all()
+
+    def _all(self) -> list[tuple[T | None, BaseException | None]]:
+        count, self._left = self._left, 0
+        return [self._ended.get() for _ in range(count)]
+
+
+class Crew:
+    """Threads that are made when they are needed. A queue is all between them: futures took a fifth of the time.
+
+    Args:
+        name: of each thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._jobs: SimpleQueue[tuple[Work[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._making = threading.Lock()
+
+    def begin(self, calls: Sequence[Callable[[], T]], threads: int) -> Work[T]:
+        """Let at least so many threads make these calls; any thread may ask."""
+        if len(self._threads) < threads:
+            self._make(threads)
+        work: Work[T] = Work(len(calls))
+        for call in calls:
+            self._jobs.put((work, call))
+        return work
+
+    def _make(self, count: int) -> None:
+        with self._making:
+            while len(self._threads) < count:
+                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                thread.start()
+                self._threads.append(thread)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            work, call = job
+            try:
+                value = call()
+            except BaseException as error:  # noqa: BLE001 - told to whoever waits
+                work.end(None, error)
+            else:
+                work.end(value, None)
+            # Until the next job comes nothing of this one is kept.
+            del job, work, call
+
+    def close(self) -> None:
+        """Wait for the threads to end; no work may be under way. Harmless when called twice."""
+        threads, self._threads = self._threads, []
+        for _ in threads:
+            self._jobs.put(None)
+        for thread in threads:
+            thread.join()

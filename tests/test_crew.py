@@ -1,0 +1,36 @@
+"""Calls that threads share."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from flowcompute.crew import Crew
+
+
+def test_calls_give_values_in_any_order_and_threads_are_kept() -> None:
+    crew, together = Crew("flowcompute-test"), threading.Barrier(3)
+    for _ in range(5):
+        assert sorted(crew.begin([lambda i=i: (together.wait(10), i)[1] for i in range(3)], 3).wait()) == [0, 1, 2]
+    assert sum(thread.name == "flowcompute-test" for thread in threading.enumerate()) == 3
+    crew.begin([], 4).wait()
+    assert sum(thread.name == "flowcompute-test" for thread in threading.enumerate()) == 4
+    crew.close()
+    crew.close()
+    assert not any(thread.name == "flowcompute-test" for thread in threading.enumerate())
+
+
+def test_an_error_is_told_when_all_have_ended() -> None:
+    crew, ended = Crew("flowcompute-test"), []
+
+    def fail() -> None:
+        raise KeyError("first")
+
+    works = [crew.begin([fail, lambda: ended.append(1)], 1) for _ in range(2)]
+    with pytest.raises(KeyError, match="first"):
+        works[0].wait()
+    works[1].forget()
+    assert ended == [1, 1]
+    assert works[0].wait() == []
+    crew.close()
