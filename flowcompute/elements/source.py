@@ -38,6 +38,15 @@ class Reader(ABC):
             SourceError: if the data cannot be read or is not what was declared.
         """
 
+    @property
+    def reads_at_a_time(self) -> int:
+        """How many calls of `read_at` may be under way, where records lie at places known beforehand; else 1."""
+        return 1
+
+    def read_at(self, position: int, out: np.ndarray) -> int:
+        """As `read` for the records from `position`, whatever was read before; only where several may be under way."""
+        raise NotImplementedError(f"{type(self).__name__} reads in order")
+
     def view(self, items: int) -> np.ndarray | None:  # noqa: ARG002 - for those that give views
         """The next records, at most `items`, without a copy; fewer only at the end of the stream.
 

@@ -98,7 +98,7 @@ class OpenCLExecutor(SeatExecutor):
             self._opened_s = time.monotonic()
             self._memory = self._launcher.memory
             self._slots = Slots(self._memory, self._crossing, self.in_flight, self._told_of)
-            self._memory.reuse(in_turns(self.plan.graph, self.one_pass.on_seat(self.seat), self._crossing))
+            self.memory.reuse(in_turns(self.plan.graph, self.one_pass.on_seat(self.seat), self._crossing))
             if self.one_pass.passing and self.seat == self.plan.backend.main:
                 self._passing = PassingOperands(self.one_pass.on_seat(self.seat), self._memory, self.array)
 
@@ -109,15 +109,33 @@ class OpenCLExecutor(SeatExecutor):
             self._kernels[key] = self._launcher.build(render(kernel), kernel.name, argument_types(kernel))
         return self._kernels[key]
 
+    @property
+    def memory(self) -> Memory:
+        """Of the device, while it is open."""
+        assert self._memory is not None
+        return self._memory
+
+    @property
+    def slots(self) -> Slots:
+        """Of batches on their way through the device, while it is open."""
+        assert self._slots is not None
+        return self._slots
+
     def room(self, size_bytes: int) -> np.ndarray | None:
         """Pinned memory, where batches are uploaded."""
-        assert self._memory is not None
-        return self._memory.room(size_bytes)
+        return self.memory.room(size_bytes)
 
     def upload(self, batch: Batch) -> int:
         """Bring the sources that kernels read to the device; where there is no room, `process` brings what it can."""
-        assert self._slots is not None
-        return 0 if self.is_sliced else self._slots.upload(batch.seq, batch.arrays)
+        return 0 if self.is_sliced else self.slots.upload(batch.seq, batch.arrays)
+
+    def uploads_at_once(self, batch: Batch) -> bool:
+        """Where the device reads all of it by itself; see `Executor.uploads_at_once`."""
+        return self.is_sliced or all(self.memory.is_pinned(batch.arrays[i]) for i in self._crossing.ahead)
+
+    def downloads_at_once(self, batch: Batch) -> bool:
+        """Where nothing is late; see `Executor.downloads_at_once`."""
+        return not self.slots.leaves(batch.seq)
 
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
         """Compute a batch; of one that was uploaded, `download` is left."""
@@ -128,15 +146,13 @@ class OpenCLExecutor(SeatExecutor):
 
     def take_up(self, batch: Batch) -> bool:
         """Go on with what was uploaded of a batch; see `SeatExecutor.take_up`."""
-        assert self._slots is not None
         if self.is_sliced:
-            self._slots.abandon(batch.seq)
-        return self._slots.take_up(batch.seq) or self.in_flight == 1
+            self.slots.abandon(batch.seq)
+        return self.slots.take_up(batch.seq) or self.in_flight == 1
 
     def let_go(self) -> None:
         """What follows belongs to no batch that was uploaded."""
-        assert self._slots is not None
-        self._slots.let_go()
+        self.slots.let_go()
 
     @property
     def late(self) -> frozenset[int]:
@@ -149,28 +165,23 @@ class OpenCLExecutor(SeatExecutor):
 
     def hand_over(self, batch: Batch) -> None:
         """See `SeatExecutor.hand_over`."""
-        assert self._slots is not None
-        self._slots.hand_over(batch.seq)
+        self.slots.hand_over(batch.seq)
 
     def receive(self, batch: Batch, made: Mapping[int, np.ndarray]) -> None:
         """See `SeatExecutor.receive`."""
-        assert self._slots is not None
-        self._slots.receive(batch.seq, made)
+        self.slots.receive(batch.seq, made)
 
     def leave(self, batch: Batch, value: int, array: np.ndarray) -> None:
         """See `SeatExecutor.leave`."""
-        assert self._slots is not None
-        self._slots.leave_of(batch.seq, value, array)
+        self.slots.leave_of(batch.seq, value, array)
 
     def abandon(self, batch: Batch) -> None:
         """See `SeatExecutor.abandon`."""
-        assert self._slots is not None
-        self._slots.abandon(batch.seq)
+        self.slots.abandon(batch.seq)
 
     def download(self, batch: Batch) -> int:
         """Fetch what destinations take."""
-        assert self._slots is not None
-        return self._slots.download(batch.seq, drop=self.is_sliced)
+        return self.slots.download(batch.seq, drop=self.is_sliced)
 
     def run_steps(
         self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
@@ -183,7 +194,7 @@ class OpenCLExecutor(SeatExecutor):
     def forget_streams(self) -> None:
         """The next slice uploads its own values."""
         if self._memory is not None:
-            self._memory.forget(self._streamed)
+            self.memory.forget(self._streamed)
 
     def begin_scan(self, step: Step, scan: Carry) -> Callable[[], None]:
         """See `StepExecutor.begin_scan`; what the scan carries is brought from the device."""
@@ -212,7 +223,7 @@ class OpenCLExecutor(SeatExecutor):
         """What an earlier call made of the folds of a flow is made anew."""
         computed = {*self.folds, *(i for step in self.one_pass.after for i in stored_by(step))}
         if self._memory is not None:
-            self._memory.forget(computed.union(("cyclic", i) for i in computed))
+            self.memory.forget(computed.union(("cyclic", i) for i in computed))
         for i in computed:
             self._padded.pop(i, None)
 
@@ -224,12 +235,11 @@ class OpenCLExecutor(SeatExecutor):
         node = self.nodes[region.anchor]
         if kernel is None or not any(argument.kind == "state" for argument in kernel.arguments):
             return make_scan(node)
-        assert self._memory is not None
         with self._told(step):
             if kernel.work == "walk":
-                return LastCarry(node, self._memory)
+                return LastCarry(node, self.memory)
             room = self.one_pass.clock_of(region.anchor).batch_items
-            return TileCarry(node, kernel.block, self._memory, room)
+            return TileCarry(node, kernel.block, self.memory, room)
 
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         """Launch a region's kernel and bring its results to the host where they are needed there."""
@@ -238,12 +248,10 @@ class OpenCLExecutor(SeatExecutor):
 
     def make_room(self) -> None:
         """Give back the buffers of streams, and of what kernels make of them; nothing of the slice in hand is late."""
-        assert self._memory is not None
-        assert self._slots is not None
         # What a root clock has made waits for its download, while others make something of it.
         if self._clock is not None and self._clock.is_root:
-            self._slots.abandon_in_hand()
-        self._memory.release(self._streamed | self._blocks.buffers() | {("base", i) for i in self._streamed})
+            self.slots.abandon_in_hand()
+        self.memory.release(self._streamed | self._blocks.buffers() | {("base", i) for i in self._streamed})
 
     def _compute(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
         kernel, region = step.kernel, step.region
@@ -251,7 +259,6 @@ class OpenCLExecutor(SeatExecutor):
             self._fold_nothing(step, items)
             return
         kernel = self._adopted.get(kernel.name, kernel)
-        assert self._memory is not None
         start = self.start if region.stream else 0
         phase = start % kernel.block if kernel.block else 0
         blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
@@ -331,25 +338,21 @@ class OpenCLExecutor(SeatExecutor):
         return self._launcher.launch(compiled, values, groups, kernel.work_group, self._written, timed=timed)
 
     def _bring(self, value: int, array: np.ndarray) -> None:
-        assert self._memory is not None
-        assert self._slots is not None
-        if self._slots.is_late(value):
-            self._slots.leave(value, array)
+        if self.slots.is_late(value):
+            self.slots.leave(value, array)
         elif value in self._crossing.on_host or value not in self._streamed:
-            self._memory.fetch(value, array)
+            self.memory.fetch(value, array)
 
     # -- arguments --------------------------------------------------------------------------------
 
     def _argument(self, argument: Argument, outputs: Mapping[int, np.ndarray], stream: bool) -> Any:
-        assert self._memory is not None
         value = argument.value
         if argument.kind == "scalar":
             return self._scalar(value)
         if argument.kind == "integer":
             return self.one_pass.panels[value].start(0)
         if argument.kind == "output":
-            assert self._slots is not None
-            return self._output(value, outputs[value], late=self._slots.holds(value))
+            return self._output(value, outputs[value], late=self.slots.holds(value))
         if argument.kind in ("partial", "merged"):
             return self._output((argument.kind, value, argument.part), self._blocks.array(argument))
         if argument.kind in ("state", "words"):
@@ -358,19 +361,18 @@ class OpenCLExecutor(SeatExecutor):
             self._written.append(buffer := carry.buffer(argument))
             return buffer
         if argument.kind == "carry":
-            return self._memory.input(("carry", value, argument.part), self._blocks.carry(argument), fresh=True)
+            return self.memory.input(("carry", value, argument.part), self._blocks.carry(argument), fresh=True)
         if argument.period:
-            return self._memory.input(("cyclic", value), self._cyclic(value), fresh=False)
+            return self.memory.input(("cyclic", value), self._cyclic(value), fresh=False)
         if self._passing is not None and value in self.one_pass.passing:
             return self._passing.buffer(value, 0)
         fresh = stream and value in self._streamed
         if value in self.bases:
-            return self._memory.input(("base", value), self.bases[value], fresh=True)
-        return self._memory.input(value, self.array(value), fresh=fresh)
+            return self.memory.input(("base", value), self.bases[value], fresh=True)
+        return self.memory.input(value, self.array(value), fresh=fresh)
 
     def _output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> Any:
-        assert self._memory is not None
-        buffer = self._memory.output(key, array, late=late)
+        buffer = self.memory.output(key, array, late=late)
         self._written.append(buffer)
         return buffer
 
@@ -393,22 +395,20 @@ class OpenCLExecutor(SeatExecutor):
 
     def _push(self, step: RegionStep, fold: int, kernel: Kernel, items: int, phase: int, blocks: int) -> None:
         """Bring the results of blocks to the host, and give them to their fold when the slice has succeeded."""
-        assert self._memory is not None
         parts = self._blocks.parts(fold, blocks)
         for key, array in parts.items():
-            self._memory.fetch(key, array)
+            self.memory.fetch(key, array)
         merged = self._blocks.merge(fold, kernel, self.start, items, self._merge)
         push = partial(self._blocks.push, self.folds[fold], fold, kernel, [*parts.values()], items, phase, merged)
         self.push_later(step.name, push)
 
     def _merge(self, kernel: Kernel, sizes: Sequence[int], groups: int) -> None:
-        assert self._memory is not None
         values = [self._argument(one, {}, True) for one in kernel.arguments]
         self._written = [value for value, one in zip(values, kernel.arguments, strict=True) if one.kind == "merged"]
         self._launch(kernel, [*values, *sizes], groups)
         self.launches += 1
         for key, array in self._blocks.merged(kernel).items():
-            self._memory.fetch(key, array)
+            self.memory.fetch(key, array)
 
     def _fold_nothing(self, step: RegionStep, items: int) -> None:
         """Items without numbers: folds only count records."""

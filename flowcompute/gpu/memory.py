@@ -79,6 +79,10 @@ class Memory(ABC):
     def drop(self, slot: int) -> None:  # noqa: B027 - as above
         """Give the buffers of a slot back to the device."""
 
+    def is_pinned(self, array: np.ndarray) -> bool:  # noqa: ARG002 - for those that pin
+        """Whether a discrete device reads an array by itself."""
+        return False
+
     def room(self, size_bytes: int) -> np.ndarray | None:
         """Host memory that is transferred fastest, until `close`; None where any is as good."""
         del size_bytes
@@ -167,7 +171,7 @@ class DeviceMemory(Memory):
         self._there: dict[int, dict[Hashable, cl.Buffer]] = {}
         self._arriving: dict[int, dict[Hashable, cl.Event]] = {}
         self._pinned: dict[tuple[int, int], np.ndarray] = {}
-        self._pinning, self._downloading = threading.Lock(), threading.Lock()
+        self._pinning = threading.Lock()
         self._slot = 0
         self._coming: dict[Hashable, tuple[np.ndarray, Future[None]]] = {}
         self._prefetcher: ThreadPoolExecutor | None = None
@@ -207,6 +211,10 @@ class DeviceMemory(Memory):
         event = self._arriving.get(slot, {}).pop(key, None)
         if event is not None:
             event.wait()
+
+    def is_pinned(self, array: np.ndarray) -> bool:
+        """Whether it lies in pinned memory, as a whole or in lines that lie apart."""
+        return self._device.pinned.holds(array)
 
     def pin(self, array: np.ndarray) -> None:
         """Where it lies."""
@@ -273,14 +281,13 @@ class DeviceMemory(Memory):
     def download(self, key: Hashable, array: np.ndarray, slot: int) -> None:
         """Copy from the device on a queue of its own; tried again where the driver had no room to do it."""
         buffer = self._slots[slot][self._reused.get(key, key)]
-        with self._downloading:
-            try:
-                self._transfers.download(buffer, array, self._device.download_queue)
-            except cl.Error as error:
-                if error.code not in ROOM:
-                    raise
-                self._arena.release_waiting()
-                self._transfers.download(buffer, array, self._device.download_queue)
+        try:
+            self._transfers.download(buffer, array, self._device.download_queue)
+        except cl.Error as error:
+            if error.code not in ROOM:
+                raise
+            self._arena.release_waiting()
+            self._transfers.download(buffer, array, self._device.download_queue)
 
     def drop(self, slot: int) -> None:
         """Give the buffers of a slot back to the device."""

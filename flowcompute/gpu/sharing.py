@@ -61,8 +61,7 @@ class _Share(OpenCLExecutor):
             return size, self._compute_ahead(mine)
 
     def _compute_ahead(self, batch: Batch) -> _Computed | None:
-        assert self._slots is not None
-        if not self._slots.take_up(batch.seq):
+        if not self.slots.take_up(batch.seq):
             return None
         specs = {i: self.nodes[i].spec for i in self._crossing.late}
         # Only their sizes are of use: results are fetched when the destinations' memory is known.
@@ -76,19 +75,18 @@ class _Share(OpenCLExecutor):
             values = self.run_steps(clock, batch.start, batch.items, dict(batch.arrays), outputs)
         except DeviceFullError as error:
             self.make_room()
-            self._slots.abandon(batch.seq)
+            self.slots.abandon(batch.seq)
             self.full = error
             return None
         finally:
-            self._slots.let_go()
+            self.slots.let_go()
         pushes, self._pushes = self._pushes, []
         return _Computed(batch, values, pushes, self.launches - before)
 
     def leave_result(self, one: _Computed, value: int, array: np.ndarray) -> None:
         """Bring a result of a batch into an array, whose memory may change until it is downloaded, or at once."""
         if value in self._crossing.late:
-            assert self._slots is not None
-            self._slots.leave_of(one.batch.seq, value, array)
+            self.slots.leave_of(one.batch.seq, value, array)
         else:
             np.copyto(array, one.values[value])
 

@@ -121,6 +121,10 @@ class Slots:
             self._leaving = None
             self._memory.drop(self._seq % self._count)
 
+    def leaves(self, seq: int) -> bool:
+        """Whether something of a batch is still to be downloaded."""
+        return bool(self._taken.get(seq))
+
     def download(self, seq: int, *, drop: bool) -> int:
         """Fetch what is still to leave; gives the bytes.
 

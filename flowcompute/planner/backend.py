@@ -139,6 +139,14 @@ class Executor(ABC):
         """Bring what `process` has left to bring into its outputs; gives the bytes."""
         raise NotImplementedError
 
+    def uploads_at_once(self, batch: Batch) -> bool:  # noqa: ARG002 - for those that can
+        """Whether `upload` of a batch only asks for it, which takes less than handing it to a thread."""
+        return False
+
+    def downloads_at_once(self, batch: Batch) -> bool:  # noqa: ARG002 - as above
+        """Whether `download` of a batch that was processed has nothing to wait for."""
+        return False
+
     @abstractmethod
     def wants(self) -> int | None:
         """The root clock whose next batch (or end) is to be given, `DRAIN`, or None when all is computed."""

@@ -38,7 +38,8 @@ class Driver:
         self._plan = plan
         self._record = record
         self._conduct = conduct
-        ends = max(len(each.sources) + len(each.sinks) for each in plan.passes)
+        # A source may have two reads under way.
+        ends = max(2 * len(each.sources) + len(each.sinks) for each in plan.passes)
         alone = plan.backend.traits.devices == 1 and not any(each.ahead for each in plan.passes)
         moving = uploads_at_a_time(plan.depth) if alone else plan.depth
         # Beside those: one computes, one tells destinations of their own memory, one takes checkpoints.

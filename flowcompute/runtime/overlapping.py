@@ -181,14 +181,22 @@ class OverlappedTask(ComputeTask):
 
     async def _upload(self, one: _Coming) -> None:
         self._uploads.enter(State.BUSY, "uploading", one.records)
-        sizes = await self._workers.call(self._each, self._executor.upload, one.batches)
+        sizes = await self._move(self._executor.upload, self._executor.uploads_at_once, one.batches)
         for batch, size in zip(one.batches, sizes, strict=True):
             self._uploads.passed(batch.items, size, size)
         one.there.set()
         self._up.release()
 
+    async def _move(
+        self, move: Callable[[Batch], int], is_at_once: Callable[[Batch], bool], batches: Sequence[Batch]
+    ) -> list[int]:
+        """Move batches; in a thread, where that takes any time."""
+        if all(map(is_at_once, batches)):
+            return self._each(move, batches)
+        return await self._workers.call(self._each, move, batches)
+
     def _each(self, move: Callable[[Batch], int], batches: Sequence[Batch]) -> list[int]:
-        """Move batches, in the thread; gives the bytes of each."""
+        """Move batches; gives the bytes of each."""
         sizes = []
         for batch in batches:
             with attributed(self._record.label, None, (batch.start, batch.stop)):
@@ -256,7 +264,7 @@ class OverlappedTask(ComputeTask):
 
     async def _download(self, one: _Going) -> None:
         self._downloads.enter(State.BUSY, "downloading", (one.batches[0].start, one.batches[-1].stop))
-        sizes = await self._workers.call(self._each, self._executor.download, one.batches)
+        sizes = await self._move(self._executor.download, self._executor.downloads_at_once, one.batches)
         for batch, size in zip(one.batches, sizes, strict=True):
             self._downloads.passed(batch.items, size, size)
         self._downloads.enter(State.INPUT, self._record.name)

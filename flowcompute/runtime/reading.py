@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+from collections import deque
 
 import numpy as np
 import trio
@@ -10,12 +12,21 @@ import trio
 from flowcompute.elements.source import AsyncReader, Reader
 from flowcompute.errors import SourceError
 from flowcompute.planner.plan import SourceStage
-from flowcompute.runtime.buffers import Pool
+from flowcompute.runtime.buffers import Lease, Pool
 from flowcompute.runtime.channel import Channel, Parcel
 from flowcompute.runtime.cuts import Cuts
 from flowcompute.runtime.failure import attributed
 from flowcompute.runtime.stage_record import StageRecord, State
 from flowcompute.runtime.workers import Workers
+
+
+class _Coming:
+    """Records that are being read into a buffer; `there` once they have been, or could not be."""
+
+    def __init__(self, start: int, stop: int, lease: Lease) -> None:
+        self.parcel = Parcel(start, stop, lease.array[: stop - start], lease)
+        self.error: Exception | None = None
+        self.there = trio.Event()
 
 
 class SourceTask:
@@ -61,7 +72,10 @@ class SourceTask:
     async def run(self) -> None:
         """Read to the end of the stream, or until no more is wanted, then say so."""
         with contextlib.suppress(trio.BrokenResourceError):
-            await self._read_all()
+            if self._stage.spec.length is None or self._reader.reads_at_a_time == 1:
+                await self._read_all()
+            else:
+                await self._read_ahead(self._stage.spec.length)
         self._channel.finish()
         self._record.enter(State.DONE)
 
@@ -88,10 +102,7 @@ class SourceTask:
             if array is not None:
                 return Parcel(start, start + len(array), array, None) if len(array) else None
             self._gives_views = False
-        lease = self._pool.acquire_nowait()
-        if lease is None:
-            self._record.enter(State.CREDIT, "compute")
-            lease = await self._pool.acquire()
+        lease = await self._credit()
         try:
             items = await self._read(lease.array[: stop - start], start, stop)
         except BaseException:
@@ -101,6 +112,13 @@ class SourceTask:
             lease.release()
             return None
         return Parcel(start, start + items, lease.array[:items], lease)
+
+    async def _credit(self) -> Lease:
+        lease = self._pool.acquire_nowait()
+        if lease is None:
+            self._record.enter(State.CREDIT, "compute")
+            lease = await self._pool.acquire()
+        return lease
 
     async def _view(self, start: int, stop: int) -> np.ndarray | None:
         self._record.enter(State.BUSY, "reading", (start, stop))
@@ -116,6 +134,57 @@ class SourceTask:
                 return await self._reader.read_async(out)
             self._record.enter(State.BUSY, "reading", (start, stop))
             return await self._workers.call(self._reader.read, out)
+
+    # -- several reads at a time ----------------------------------------------------------------
+
+    async def _read_ahead(self, end: int) -> None:
+        """As `_read_all`, for a stream of known length: a batch is read while the one before it still is."""
+        coming: deque[_Coming] = deque()
+        begun, to_send = trio.open_memory_channel[_Coming](math.inf)
+        try:
+            async with trio.open_nursery() as reads:
+                reads.start_soon(self._begin_reads, end, coming, begun, reads)
+                async for one in to_send:
+                    await one.there.wait()
+                    if one.error is not None:
+                        raise one.error
+                    coming.popleft()
+                    try:
+                        await self._send(one.parcel)
+                    except trio.BrokenResourceError:
+                        # Nobody wants more; within a nursery the error would become a group.
+                        reads.cancel_scope.cancel()
+        finally:
+            for one in coming:
+                one.parcel.release()
+
+    async def _begin_reads(
+        self, end: int, coming: deque[_Coming], begun: trio.MemorySendChannel[_Coming], reads: trio.Nursery
+    ) -> None:
+        free, start = trio.Semaphore(self._reader.reads_at_a_time), self._start
+        with begun:
+            while start < end:
+                stop = min(self._cuts.stop(start), end)
+                await free.acquire()
+                one = _Coming(start, stop, await self._credit())
+                coming.append(one)
+                begun.send_nowait(one)
+                reads.start_soon(self._bring, one, end, free)
+                start = stop
+
+    async def _bring(self, one: _Coming, end: int, free: trio.Semaphore) -> None:
+        """Read a batch. An error is told when it is its turn, after what was read before it."""
+        start, stop = one.parcel.start, one.parcel.stop
+        self._record.enter(State.BUSY, "reading", (start, stop))
+        try:
+            with attributed(self._stage.name, self._stage.element.site, (start, stop)):
+                items = await self._workers.call(self._reader.read_at, start, one.parcel.array)
+            if items < stop - start:
+                raise self._too_short(start + items, end)
+        except Exception as error:  # noqa: BLE001 - raised by the task that sends
+            one.error = error
+        free.release()
+        one.there.set()
 
     async def _send(self, parcel: Parcel) -> None:
         items, size_bytes = parcel.stop - parcel.start, parcel.array.nbytes

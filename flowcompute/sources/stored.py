@@ -9,12 +9,13 @@ import mmap
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar, NoReturn
 
 import numpy as np
 
+from flowcompute.crew import Crew
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import Reader, Source
 from flowcompute.errors import Site, SourceError, SpecError
@@ -24,7 +25,6 @@ from flowcompute.spec import BOOL
 
 _SETTLED_S = 2.0  # a file changed within this time may still be growing
 _OTHERS_WRITE = 0o022
-_MOST_READERS = 64
 _LEAST_PART_BYTES = 1 << 18  # handing less to another thread costs more than reading it
 
 
@@ -113,7 +113,7 @@ class StoredReader(Reader):
         self._length = source.layout.length
         self._mapping: mmap.mmap | None = None
         self._bytes: np.ndarray | None = None
-        self._pool: ThreadPoolExecutor | None = None
+        self._crew = Crew("flowcompute-reader")
         self._handle = -1
         check_position(position, self._length, element=self.element, site=source.site)
         with self._errors("open"):
@@ -130,35 +130,41 @@ class StoredReader(Reader):
 
     def read(self, out: np.ndarray) -> int:
         """Fill `out` with the next records; see `Reader.read`."""
-        items = min(len(out), self._length - self.position)
-        records = (self.position, self.position + items)
+        items = self.read_at(self.position, out)
+        self.position += items
+        return items
+
+    @property
+    def reads_at_a_time(self) -> int:
+        """Two where threads share a read: while the last of them end one, the first begin the next."""
+        return 2 if self.threads > 1 and not self._layout.is_columns else 1
+
+    def read_at(self, position: int, out: np.ndarray) -> int:
+        """Fill `out` with the records from `position`; see `Reader.read_at`."""
+        items = min(len(out), self._length - position)
+        records = (position, position + items)
         with self._errors("read", records):
-            complete = self._read(out[:items])
+            complete = self._read(position, out[:items])
         # The status is taken after the data, so that a change before or while they were read is seen.
         self.check()
         if not complete:
             self._fail("the file ends before its records do", records)
-        self._check_bools(out[:items])
-        self.position += items
+        self._check_bools(position, out[:items])
         return items
 
-    def _read(self, out: np.ndarray) -> bool:
+    def _read(self, begin: int, out: np.ndarray) -> bool:
         """Fill `out`, each of the threads a run of records; False when the file ends before that."""
-        layout, begin = self._layout, self.position
+        layout = self._layout
         parts = 1 if layout.is_columns else min(self.threads, len(out), max(1, out.nbytes // _LEAST_PART_BYTES))
         if parts <= 1:
             return layout.read(self._files, self._handle, begin, out)
-        if self._pool is None:
-            # As many as are ever asked for: threads are made when they are needed, and their number may change.
-            self._pool = ThreadPoolExecutor(_MOST_READERS, thread_name_prefix="flowcompute-reader")
         ends = [len(out) * part // parts for part in range(parts + 1)]
         reads = [
-            self._pool.submit(layout.read, self._files, self._handle, begin + start, out[start:stop])
+            partial(layout.read, self._files, self._handle, begin + start, out[start:stop])
             for start, stop in itertools.pairwise(ends)
         ]
         # All are waited for, since they write into what the caller owns.
-        wait(reads)
-        return all(read.result() for read in reads)
+        return all(self._crew.begin(reads, self.reads_at_a_time * parts).wait())
 
     def view(self, items: int) -> np.ndarray | None:
         """The next records in the mapped file; see `Reader.view`."""
@@ -170,7 +176,7 @@ class StoredReader(Reader):
         begin = layout.offset + self.position * layout.item_bytes
         data = self._bytes[begin : begin + items * layout.item_bytes]
         array = data.view(layout.dtype).reshape(items, *layout.item_shape)
-        self._check_bools(array)
+        self._check_bools(self.position, array)
         self.position += items
         return array
 
@@ -189,8 +195,7 @@ class StoredReader(Reader):
             # While a view is held elsewhere the mapping cannot be taken away: it goes with the last of them.
             with contextlib.suppress(BufferError):
                 mapping.close()
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._crew.close()
         handle, self._handle = self._handle, -1
         if handle >= 0:
             with self._errors("close"):
@@ -206,10 +211,10 @@ class StoredReader(Reader):
             self._mapping = self._files.map_read(self._handle, size)
         self._bytes = np.frombuffer(self._mapping, np.uint8)
 
-    def _check_bools(self, array: np.ndarray) -> None:
+    def _check_bools(self, position: int, array: np.ndarray) -> None:
         bad = first_bad_bool(array)
         if bad is not None:
-            record = self.position + bad[0]
+            record = position + bad[0]
             self._fail(
                 "the file holds a byte that is no bool",
                 (record, record + 1),
