@@ -134,15 +134,13 @@ def _defaults(family: Family, traits: Traits) -> dict[str, int]:
     if traits.code_shape == "cpu":
         items = CHUNK_BYTES // 4
         return {"vector_width": traits.lanes, "unroll": 1, "items_per_work_item": items, "fold_parts": PARTS_PER_UNIT}
-    # Columns of GPUs: so many records are loaded at once.
-    unroll = 8 if family == "columns" else 1
-    group = min(256, traits.max_work_group)
-    parts = GPU_PARTS_PER_UNIT
+    # Columns of GPUs: so many records are loaded at once. Maps: on an H200 two turns are 1 to 3 % faster than one.
+    unroll, group, items = {"columns": (8, 256, 4), "map": (2, 512, 16)}.get(family, (1, 256, 4))
     return {
         "vector_width": 4,
         "unroll": unroll,
-        "work_group": group,
-        "items_per_work_item": 4,
-        "fold_parts": parts,
+        "work_group": min(group, traits.max_work_group),
+        "items_per_work_item": items,
+        "fold_parts": GPU_PARTS_PER_UNIT,
         "team_blocks": 1,
     }

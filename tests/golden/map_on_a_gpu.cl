@@ -2,7 +2,6 @@
 
 static inline float4 fc_sigmoid_float4(float4 a) {
     float4 e = exp(-fabs(a)), d = (float4)(1) + e, r = native_recip(d);
-    r = fma(r, fma(-d, r, (float4)(1)), r);
     return (a < (float4)(0) ? e : (float4)(1)) * r;
 }
 
@@ -29,6 +28,7 @@ void k0(
     const long phase) {
     const long gid = get_group_id(0), gsize = get_num_groups(0);
     const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);
+    #pragma unroll 2
     for (long i = wid * 4; i < n; i += wsize * 4) {
         if (i + 4 <= n) {
             float4 v0 = (float4)(0x1.0000000000000p+1f);
