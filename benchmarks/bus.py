@@ -41,9 +41,11 @@ class Ours:
 
     def streams(self, data: np.ndarray, path: Path, out: Path) -> Jobs:
         """W1 from and to memory and files, and a fold of a file."""
-        x, y = fc.source(data), fc.open(path)
+        x, y, pinned = fc.source(data), fc.open(path), fc.pinned(data.copy())
+        there_and_back = chain(fc.source(pinned)) >> fc.to_array(out=fc.pinned(np.empty_like(data)))
         return {
             "memory to memory": (data.nbytes, lambda: chain(x).resolve(**self.options)),
+            "memory to memory, both pinned": (data.nbytes, lambda: there_and_back.resolve(**self.options)),
             "memory to nowhere": (data.nbytes, lambda: (chain(x) >> fc.discard()).resolve(**self.options)),
             "file to a sum": (data.nbytes, lambda: chain(y).sum().resolve(**self.options)),
             "file to file": (data.nbytes, lambda: (chain(y) >> fc.save(out)).resolve(**self.options)),

@@ -59,6 +59,7 @@ from flowcompute.elements.logic import (
     where,
 )
 from flowcompute.elements.pad import pad
+from flowcompute.elements.pinning import pinned
 from flowcompute.elements.reduce import all, any, argmax, argmin, max, mean, min, prod, std, sum, var
 from flowcompute.elements.scan import (
     cumulative_max,
@@ -266,6 +267,7 @@ __all__ = [
     "opencl",
     "pad",
     "permute_dims",
+    "pinned",
     "plan",
     "positive",
     "pow",

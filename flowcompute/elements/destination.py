@@ -101,6 +101,9 @@ class Destination(Element):
     in_memory: bool = False
     """Whether the result stays in host memory (and so counts against the budget)."""
 
+    lent: bool = False
+    """Whether that memory is the caller's, so that it does not count."""
+
     promise: Promise = "exactly once"
     """What holds for a job that is killed and resumed."""
 

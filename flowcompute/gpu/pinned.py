@@ -58,6 +58,7 @@ class PinnedMemory:
         self._lent: dict[int, tuple[_Block, int]] = {}
         self._starts: list[int] = []
         self._in_place: dict[tuple[int, int], tuple[cl.Buffer, int]] = {}
+        self._lasting: dict[tuple[int, int], cl.Buffer | None] = {}
         self.lent_bytes = 0
         self.free_bytes = 0
 
@@ -125,7 +126,7 @@ class PinnedMemory:
                 self._in_place[_place(array)] = buffer, count - 1
 
     def holds(self, array: np.ndarray) -> bool:
-        """Whether an array lies in a block that is lent out, or in what was pinned in place."""
+        """Whether an array lies in a block that is lent out, or in what was pinned in place or asked to be."""
         if array.flags.c_contiguous:
             first = array.__array_interface__["data"][0]
             last = first + array.nbytes
@@ -136,7 +137,26 @@ class PinnedMemory:
             before = bisect_right(self._starts, first)
             if before and last <= self._starts[before - 1] + self._lent[self._starts[before - 1]][1]:
                 return True
-            return any(start <= first and last <= start + size for start, size in self._in_place)
+            if any(start <= first and last <= start + size for start, size in self._in_place):
+                return True
+        owner = owner_of(first, last)
+        return owner is not None and self._pin_for_life(owner)
+
+    def _pin_for_life(self, owner: np.ndarray) -> bool:
+        """Pin an array until it is gone; False where the driver does not."""
+        place = _place(owner)
+        with self._lock:
+            if place not in self._lasting:
+                # A buffer keeps the array alive that it is made of: this one only knows where it lies.
+                memory = (ctypes.c_char * owner.nbytes).from_address(place[0])
+                flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+                try:
+                    self._lasting[place] = cl.Buffer(self._context, flags, hostbuf=memory)
+                except cl.Error:
+                    self._lasting[place] = None
+                # Arrays may end anywhere, also where the lock is held.
+                weakref.finalize(owner, self._lasting.pop, place, None).atexit = False
+            return self._lasting[place] is not None
 
     def _pinned(self, size_bytes: int) -> _Block:
         # Ordinary memory that is pinned afterwards: NVIDIA's driver takes 2.6 times as long to make some of its own.

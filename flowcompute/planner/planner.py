@@ -6,7 +6,9 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from flowcompute.elements import Destination, Source
+import numpy as np
+
+from flowcompute.elements import Constant, Destination, Source
 from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.files import shown
@@ -29,9 +31,11 @@ from flowcompute.planner.sharing import why_alone
 from flowcompute.planner.stepping import RESIDENT, StepMaker
 from flowcompute.planner.steps import NodeStep, RegionStep, Step
 from flowcompute.scratch import Scratch
+from flowcompute.sinks.memory import MemorySink
 from flowcompute.sinks.numbers import NumbersSink
 from flowcompute.sinks.spool import SpoolSink
 from flowcompute.sinks.stored import StoredSink
+from flowcompute.sources.memory import MemorySource
 from flowcompute.sources.spool import SpoolSource
 from flowcompute.strategy import Config, Strategy
 
@@ -66,6 +70,7 @@ def make_plan(
     _check_cuts(graph)
     check_dead_letters(graph)
     _check_targets(graph)
+    _check_outs(graph)
     readings = find_readings(graph, levels)
     reasons: list[Reason] = []
     maker = StepMaker(graph, folds, backend, config, strategy, reasons, seats)
@@ -171,6 +176,25 @@ def _check_targets(graph: Graph) -> None:
                     expected="a file of its own for each result",
                     got=shown(sink.path),
                 )
+
+
+def _check_outs(graph: Graph) -> None:
+    """Refuse a result in memory that the job reads from, or that another result has."""
+    taken = [(node, node.element.array) for node in graph.nodes if isinstance(node.element, MemorySource)]
+    taken += [(node, node.element.value) for node in graph.nodes if isinstance(node.element, Constant)]
+    for node in graph.nodes:
+        sink = node.element.inner if isinstance(node.element, NumbersSink) else node.element
+        if isinstance(sink, MemorySink) and sink.out is not None:
+            for other, array in taken:
+                if np.may_share_memory(sink.out, array):
+                    raise PlanError(
+                        f"out= lies in memory of {other.name}",
+                        element=node.name,
+                        site=sink.site,
+                        expected="memory that the job has no other use for",
+                        hint="give it an array of its own: out=np.empty_like(...)",
+                    )
+            taken.append((node, sink.out))
 
 
 def _scratches(graph: Graph, readings: list[Reading]) -> dict[int, Scratch]:

@@ -8,33 +8,68 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.destination import Destination, Writer
+from flowcompute.elements.element import Element
 from flowcompute.elements.keeping import Place, SideFile, State
-from flowcompute.errors import CheckpointError, RunError, Site
+from flowcompute.errors import CheckpointError, RunError, Site, SpecError
 from flowcompute.sinks.unbound import UNBOUND
 from flowcompute.spec import Spec
 
 
-def to_array(*, name: str | None = None) -> MemorySink:
+def to_array(*, out: np.ndarray | None = None, name: str | None = None) -> MemorySink:
     """The result as a NumPy array, or as a NumPy scalar where it has no axes.
 
     Args:
+        out: an array to fill with the result, which then is the root's value: C-contiguous, of the result's dtype
+            and shape, apart from what the job reads. It does not count against `memory=`. While a job runs, and
+            after one that failed, it holds some of the result.
         name: what plans and errors call it.
+
+    Raises:
+        SpecError: if `out` cannot take the result, or how long that is cannot be known; when composed.
     """
-    return MemorySink(name=name)
+    return MemorySink(out, name=name)
 
 
 class MemorySink(Destination):
     """The result in memory; see `to_array`."""
 
     in_memory = True
+    out: np.ndarray | None
 
-    def __init__(self, *, name: str | None = None) -> None:
+    def __init__(self, out: np.ndarray | None = None, *, name: str | None = None) -> None:
         super().__init__(UNBOUND, name=name)
+        self.freeze_fields(out=out, lent=out is not None)
 
     @property
     def label(self) -> str:
         """The function that made it."""
         return "to_array"
+
+    def accept(self, spec: Spec, element: Element) -> None:
+        """Refuse what `out` cannot take."""
+        if self.out is None:
+            return
+        if spec.stream is not None and spec.length is None:
+            got = f"{element.name}, whose length nobody knows before it runs"
+            raise self._misfit("a result of known length", got, "leave out= away: the result is a new array")
+        shape = spec.shape if spec.stream is None else (spec.length, *spec.shape)
+        expected = f"a C-contiguous {spec.dtype.name} array of shape {shape} that can be written to"
+        if not isinstance(self.out, np.ndarray):
+            raise self._misfit(expected, type(self.out).__name__)
+        if (self.out.dtype, self.out.shape) != (spec.dtype, shape):
+            raise self._misfit(expected, f"{self.out.dtype} of shape {self.out.shape}")
+        if not (self.out.flags.c_contiguous and self.out.flags.writeable and self.out.flags.aligned):
+            raise self._misfit(expected, "one that is not C-contiguous, writeable and aligned")
+
+    def _misfit(self, expected: str, got: str, hint: str | None = None) -> SpecError:
+        return SpecError(
+            "out= cannot take the result",
+            element=self.name or self.label,
+            site=self.site,
+            expected=expected,
+            got=got,
+            hint=hint,
+        )
 
     def open(self, spec: Spec) -> MemoryWriter:
         """Start writing: one allocation where the length is known.
@@ -42,7 +77,7 @@ class MemorySink(Destination):
         Raises:
             RunError: if there is not so much memory.
         """
-        return MemoryWriter(spec, self.name or self.label, self.site)
+        return MemoryWriter(spec, self.name or self.label, self.site, self.out)
 
     def reopen(self, spec: Spec, place: Place, state: State) -> MemoryWriter:
         """Go on with what the checkpoint holds.
@@ -69,7 +104,7 @@ class MemoryWriter(Writer):
             length is not known beforehand.
     """
 
-    def __init__(self, spec: Spec, element: str, site: Site | None) -> None:
+    def __init__(self, spec: Spec, element: str, site: Site | None, out: np.ndarray | None = None) -> None:
         self.element = element
         self.limit_bytes: int | None = None
         self._spec = spec
@@ -77,7 +112,9 @@ class MemoryWriter(Writer):
         self._pieces: list[np.ndarray] = []
         self._written = 0
         self._persisted = 0
-        self._result: np.ndarray | None = None
+        self._out = self._result = out
+        if out is not None:
+            return
         if spec.stream is None or spec.length is not None:
             self._result = self._allocate(spec.shape if spec.length is None else (spec.length, *spec.shape))
 
@@ -111,7 +148,7 @@ class MemoryWriter(Writer):
         """The array, or the scalar."""
         result = self._join() if self._result is None else self._result
         self.abort()
-        return result[()] if result.ndim == 0 else result
+        return result[()] if result.ndim == 0 and self._out is None else result
 
     def abort(self) -> None:
         """Drop what was written."""
