@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+import os
 import threading
+import weakref
 from bisect import bisect_right, insort
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.pinning import owner_of
 from flowcompute.errors import RunError
 from flowcompute.gpu._cl import cl
 
-KEPT_BYTES = 768 << 20
+KEPT_BYTES = max(512 << 20, min(2 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 32))
 """What stays pinned for the next run, at most: pinning takes some ten times as long as filling.
 
-A stream from file to file has three batches of 64 MiB at either end, and what transfers go through.
+A stream from file to file has three batches of 64 or 128 MiB at either end, and what transfers go through.
 """
 
 _ROOMIER = 1.5

@@ -329,7 +329,7 @@ class _PassSizer:
         """Records that the knob asks for, or the default."""
         default = DEFAULT_BATCH_BYTES[self.traits.code_shape]
         bytes_ = self.strategy.batch_bytes or default
-        if self.strategy.batch_bytes is None and not self.traits.host_memory and self._is_long(LONG_BATCHES * default):
+        if self.strategy.batch_bytes is None and self._goes_in_larger_batches(LONG_BATCHES * default):
             bytes_ *= 2
         rates = [most / REFERENCE_ITEMS for most in self.rooms(REFERENCE_ITEMS)]
         widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
@@ -341,11 +341,13 @@ class _PassSizer:
         in_place = min(IN_PLACE_BATCHES * bytes_, self.config.memory_bytes // 2) if many else bytes_
         return min(wanted, in_place // seen)
 
-    def _is_long(self, size_bytes: int) -> bool:
-        """Whether so many bytes come in."""
+    def _goes_in_larger_batches(self, least_bytes: int) -> bool:
+        """Whether it is a long stream to a device across a bus; several of them end together if batches are small."""
+        if self.traits.host_memory or self.traits.devices > 1:
+            return False
         lengths = [source.spec.length for source in self.one.sources]
         sizes = [source.spec.item_bytes for source in self.one.sources]
-        return sum(size * (length or 0) for size, length in zip(sizes, lengths, strict=True)) >= size_bytes
+        return sum(size * (length or 0) for size, length in zip(sizes, lengths, strict=True)) >= least_bytes
 
 
 def _device_room(config: Config, traits: Traits) -> int:
@@ -387,7 +389,7 @@ def _results(one_pass: Pass, config: Config) -> list[tuple[str, int]]:
     """
     lines = []
     for sink in one_pass.sinks:
-        if not sink.element.in_memory or (sink.spec.is_stream and sink.spec.length is None):
+        if not sink.element.in_memory or sink.element.lent or (sink.spec.is_stream and sink.spec.length is None):
             continue
         size = sink.spec.item_bytes * (sink.spec.length if sink.spec.length is not None else 1)
         lines.append((sink.name, size))
