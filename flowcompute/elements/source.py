@@ -14,7 +14,7 @@ from flowcompute.elements.tally import Tally
 class Reader(ABC):
     """An opened Source: the only place where reading has state.
 
-    Methods may block and are called from worker threads, one call at a time.
+    Methods may block and are called from worker threads, one call at a time but for `read_at`.
     `position` is the index of the next record.
     """
 

@@ -13,7 +13,7 @@ from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower import lower
 from flowcompute.planner.memory import plan_memory
 from flowcompute.planner.reason import Reason
-from flowcompute.planner.run_knobs import with_defaults
+from flowcompute.planner.run_knobs import default_batch_bytes, with_defaults
 from flowcompute.planner.steps import RegionStep
 from flowcompute.sources.stored import StoredSource
 from flowcompute.strategy import KERNEL_KNOBS, KernelKnobs, Strategy
@@ -63,7 +63,7 @@ def complete_strategy(plan: Plan) -> Strategy:
     """All knobs that a plan has, as they are: a plan made with it is the same plan."""
     settled = with_defaults(plan.strategy, plan.backend.traits)
     return Strategy(
-        batch_bytes=settled.batch_bytes,
+        batch_bytes=settled.batch_bytes or default_batch_bytes(plan.backend.traits, plan.passes),
         depth=plan.depth,
         reader_threads=settled.reader_threads,
         input=settled.input,

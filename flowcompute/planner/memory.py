@@ -30,7 +30,7 @@ from flowcompute.planner.residency import (
     Residents,
     device_budget,
 )
-from flowcompute.planner.run_knobs import COPYING_THREADS, DEFAULT_BATCH_BYTES, with_defaults
+from flowcompute.planner.run_knobs import COPYING_THREADS, default_batch_bytes, with_defaults
 from flowcompute.planner.seat_memory import Beside, devices_beside
 from flowcompute.planner.sharing import alignment, why_dependent
 from flowcompute.planner.steps import RegionStep
@@ -39,10 +39,6 @@ from flowcompute.strategy import Config, Strategy
 
 IN_PLACE_BATCHES = 4
 """How many times the default batch may go by at a time where sources are read in place."""
-
-LONG_BATCHES = 64
-"""Streams of as many default batches cross a bus in batches of twice the size: handing over takes a third of the time
-of one of 64 MiB, and of so many it matters little that the first and the last overlap with nothing."""
 
 REFERENCE_ITEMS = 1 << 20
 """Records of a root clock at which the rates of the other clocks are taken."""
@@ -116,7 +112,8 @@ def plan_memory(
             hint="raise memory=",
         )
     reasons += _read_into_buffers(passes, strategy, traits)
-    sizers = [_PassSizer(graph, one, folds, config, strategy, backend) for one in passes]
+    default_bytes = default_batch_bytes(traits, passes)
+    sizers = [_PassSizer(graph, one, folds, config, strategy, backend, default_bytes) for one in passes]
     room = config.memory_bytes - fixed_bytes
     wished = depth = with_defaults(strategy, traits).depth or 1
     if strategy.depth is None:
@@ -160,9 +157,11 @@ class _PassSizer:
         config: Config,
         strategy: Strategy,
         backend: Backend,
+        default_bytes: int,
     ) -> None:
         self.graph = graph
         self.one = one_pass
+        self.default_bytes = default_bytes
         self.backend = backend
         self.mine = one_pass.on_seat(backend.main)
         self.folds = folds
@@ -327,27 +326,16 @@ class _PassSizer:
 
     def _wanted(self, edges: list[Edge]) -> int:
         """Records that the knob asks for, or the default."""
-        default = DEFAULT_BATCH_BYTES[self.traits.code_shape]
-        bytes_ = self.strategy.batch_bytes or default
-        if self.strategy.batch_bytes is None and self._goes_in_larger_batches(LONG_BATCHES * default):
-            bytes_ *= 2
+        bytes_ = self.strategy.batch_bytes or self.default_bytes
         rates = [most / REFERENCE_ITEMS for most in self.rooms(REFERENCE_ITEMS)]
         widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
         wanted = int(bytes_ // widest)
         # What is read in place takes no buffers, so more of it may go by at a time, unless batches are to be small
         # or cross a bus, where what follows them goes on meanwhile.
         seen = max(sum(source.spec.item_bytes for source in self.one.sources), 1)
-        many = bytes_ >= default and self.traits.host_memory
+        many = bytes_ >= self.default_bytes and self.traits.host_memory
         in_place = min(IN_PLACE_BATCHES * bytes_, self.config.memory_bytes // 2) if many else bytes_
         return min(wanted, in_place // seen)
-
-    def _goes_in_larger_batches(self, least_bytes: int) -> bool:
-        """Whether it is a long stream to a device across a bus; several of them end together if batches are small."""
-        if self.traits.host_memory or self.traits.devices > 1:
-            return False
-        lengths = [source.spec.length for source in self.one.sources]
-        sizes = [source.spec.item_bytes for source in self.one.sources]
-        return sum(size * (length or 0) for size, length in zip(sizes, lengths, strict=True)) >= least_bytes
 
 
 def _device_room(config: Config, traits: Traits) -> int:

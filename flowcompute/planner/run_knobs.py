@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from flowcompute.planner.backend import Traits
+from flowcompute.planner.plan import Pass
 from flowcompute.strategy import Strategy
 
 DEFAULT_BATCH_BYTES = {"cpu": 8 << 20, "gpu": 64 << 20, "numpy": 1 << 20}
+
+LONG_BATCHES = 64
+"""Streams of as many default batches cross a bus in batches of twice the size: handing over takes a third of the time
+of one of 64 MiB, and of so many it matters little that the first and the last overlap with nothing."""
 
 COPYING_THREADS = max(2, min(16, (os.cpu_count() or 1) // 2))
 """Threads that copy to pinned memory, or read files into it. Drivers wait for devices on the other processors."""
 
 
+def default_batch_bytes(traits: Traits, passes: Sequence[Pass]) -> int:
+    """Bytes of a batch where nobody has said how many.
+
+    Larger where a stream to one device across a bus is long; several of them end together if batches are small.
+    """
+    default = DEFAULT_BATCH_BYTES[traits.code_shape]
+    if traits.host_memory or traits.devices > 1:
+        return default
+    lengths = (sum(source.spec.item_bytes * (source.spec.length or 0) for source in one.sources) for one in passes)
+    return 2 * default if max(lengths, default=0) >= LONG_BATCHES * default else default
+
+
 def with_defaults(strategy: Strategy, traits: Traits) -> Strategy:
-    """A strategy with all knobs of the run set.
+    """A strategy with all knobs of the run set, but for the size of batches.
 
     A device with memory of its own reads pinned memory by itself, so files are read into it rather than mapped
     and copied, and three batches are on their way: one uploaded, one computed, one downloaded. Several devices
@@ -27,7 +45,6 @@ def with_defaults(strategy: Strategy, traits: Traits) -> Strategy:
     how: Literal["mapped", "read"] = "read" if discrete or traits.code_shape == "gpu" else "mapped"
     return replace(
         strategy,
-        batch_bytes=strategy.batch_bytes or DEFAULT_BATCH_BYTES[traits.code_shape],
         depth=strategy.depth or (3 if discrete else 2) * traits.devices,
         input=strategy.input or how,
         reader_threads=strategy.reader_threads or (COPYING_THREADS if discrete else 1),

@@ -22,7 +22,7 @@ from flowcompute.planner.chosen import batch_sizes, complete_strategy
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.rooflines import limits_of, rooflines
-from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES
+from flowcompute.planner.run_knobs import default_batch_bytes
 from flowcompute.planner.stored import job_key, keep
 from flowcompute.runtime.budget import Budget, Clock, Tune
 from flowcompute.runtime.kernel_trials import KERNELS_SHARE, KernelTrials, TunedBackend, differing, said
@@ -127,7 +127,7 @@ class Tuner:
 
     @property
     def _batches(self) -> tuple[int, ...]:
-        bytes_ = DEFAULT_BATCH_BYTES[self._plan.backend.traits.code_shape]
+        bytes_ = default_batch_bytes(self._plan.backend.traits, self._plan.passes)
         return tuple(int(bytes_ * factor) for factor in _BATCHES)
 
     def _other_batches(self) -> tuple[int, ...]:

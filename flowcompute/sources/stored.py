@@ -137,7 +137,8 @@ class StoredReader(Reader):
     @property
     def reads_at_a_time(self) -> int:
         """Two where threads share a read: while the last of them end one, the first begin the next."""
-        return 2 if self.threads > 1 and not self._layout.is_columns else 1
+        together = self._bytes is None and self.threads > 1 and not self._layout.is_columns
+        return 2 if together else 1
 
     def read_at(self, position: int, out: np.ndarray) -> int:
         """Fill `out` with the records from `position`; see `Reader.read_at`."""

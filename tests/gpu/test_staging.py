@@ -15,6 +15,7 @@ from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.pinned import PinnedMemory
 from flowcompute.gpu.staging import LEAST_BYTES, Staging
 from flowcompute.gpu.transfers import Transfers
+from flowcompute.planner.chosen import complete_strategy
 from flowcompute.planner.in_flight import pinned
 from flowcompute.planner.memory import MOST_STAGING_BYTES, PIECE_BYTES, STAGING_BLOCKS, staging_bytes
 from tests.gpu.faulty_driver import FaultyDriver
@@ -229,5 +230,8 @@ def test_long_streams_cross_a_bus_in_larger_batches(length: int, mib: int) -> No
     x = fc.source(np.zeros(length, np.float32))
     plans = [plan_for_gpu(x * 2 >> fc.discard(), memory=8 << 30, strategy=one) for one in (None, fc.Strategy(depth=2))]
     assert [plan.passes[0].batch_items for plan in plans] == [mib << 18] * 2
+    # What is kept for the next run makes the same plan.
+    again = plan_for_gpu(x * 2 >> fc.discard(), memory=8 << 30, strategy=complete_strategy(plans[0]))
+    assert again.passes[0].batch_items == mib << 18
     asked = plan_for_gpu(x * 2 >> fc.discard(), memory=8 << 30, strategy=fc.Strategy(batch_bytes=64 << 20))
     assert asked.passes[0].batch_items == 64 << 18

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from unittest import mock
@@ -66,6 +67,14 @@ def test_errors_come_in_the_order_of_the_records(path: Path) -> None:
 def test_a_reader_is_left_when_nobody_wants_more(path: Path) -> None:
     first = fc.open(path)[:2000].resolve(device="numpy", progress=False, strategy=BATCH)
     np.testing.assert_array_equal(first, DATA[:2000])
+
+
+def test_a_mapped_file_is_seen_where_it_lies_whatever_threads_might_read_it(path: Path) -> None:
+    strategy = fc.Strategy(batch_bytes=4096, input="mapped", reader_threads=4)
+    os.utime(path, (0, 0))  # files that were just changed are not mapped
+    with mock.patch.object(StoredReader, "read_at", side_effect=AssertionError("copied")):
+        result = (fc.open(path) * 2).resolve(device="numpy", progress=False, strategy=strategy)
+    np.testing.assert_array_equal(result, DATA * 2)
 
 
 def test_a_file_that_became_shorter_is_told(path: Path) -> None:
