@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 
 import numpy as np
@@ -10,30 +9,8 @@ import numpy as np
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 
-
-class _Asked:
-    """Arrays by the places where they lie; those that are gone are forgotten."""
-
-    def __init__(self) -> None:
-        self._places: dict[int, tuple[int, weakref.ref[np.ndarray]]] = {}
-        self._lock = threading.Lock()
-
-    def add(self, array: np.ndarray) -> None:
-        start = array.ctypes.data
-        with self._lock:
-            gone = [place for place, (_, owner) in self._places.items() if owner() is None]
-            for place in gone:
-                del self._places[place]
-            self._places[start] = start + array.nbytes, weakref.ref(array)
-
-    def owner(self, first: int, last: int) -> np.ndarray | None:
-        for start, (stop, owner) in tuple(self._places.items()):
-            if start <= first and last <= stop and (array := owner()) is not None:
-                return array
-        return None
-
-
-_ASKED = _Asked()
+_ASKED: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
+"""By where their memory begins, as long as they live."""
 
 
 def pinned(array: np.ndarray) -> np.ndarray:
@@ -62,10 +39,18 @@ def pinned(array: np.ndarray) -> np.ndarray:
             hint="pin the array that it is a view of, or a copy: fc.pinned(np.array(x))",
         )
     if array.nbytes:
-        _ASKED.add(array)
+        _ASKED[_start(array)] = array
     return array
 
 
 def owner_of(first: int, last: int) -> np.ndarray | None:
     """The array that was asked to be pinned and holds these bytes, from one address up to another."""
-    return _ASKED.owner(first, last)
+    # The list is made at once: other threads may add to it meanwhile.
+    arrays = (reference() for reference in _ASKED.valuerefs())
+    lie_there = (one for one in arrays if one is not None and _start(one) <= first and last <= _start(one) + one.nbytes)
+    return next(lie_there, None)
+
+
+def _start(array: np.ndarray) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

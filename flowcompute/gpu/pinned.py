@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import os
 import threading
 import weakref
 from bisect import bisect_right, insort
@@ -16,8 +15,9 @@ import numpy as np
 from flowcompute.elements.pinning import owner_of
 from flowcompute.errors import RunError
 from flowcompute.gpu._cl import cl
+from flowcompute.strategy.config import default_memory_bytes
 
-KEPT_BYTES = max(512 << 20, min(2 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 32))
+KEPT_BYTES = max(512 << 20, min(2 << 30, default_memory_bytes() // 16))
 """What stays pinned for the next run, at most: pinning takes some ten times as long as filling.
 
 A stream from file to file has three batches of 64 or 128 MiB at either end, and what transfers go through.
@@ -153,9 +153,8 @@ class PinnedMemory:
             if place not in self._lasting:
                 # A buffer keeps the array alive that it is made of: this one only knows where it lies.
                 memory = (ctypes.c_char * owner.nbytes).from_address(place[0])
-                flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
                 try:
-                    self._lasting[place] = cl.Buffer(self._context, flags, hostbuf=memory)
+                    self._lasting[place] = self._buffer_in(memory)
                 except cl.Error:
                     self._lasting[place] = None
                 # Arrays may end anywhere, also where the lock is held.
@@ -164,18 +163,21 @@ class PinnedMemory:
 
     def _pinned(self, size_bytes: int) -> _Block:
         # Ordinary memory that is pinned afterwards: NVIDIA's driver takes 2.6 times as long to make some of its own.
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         raw = np.empty(size_bytes + mmap.PAGESIZE, np.uint8)
         skip = -raw.ctypes.data % mmap.PAGESIZE
         array = raw[skip : skip + size_bytes]
         try:
-            return _Block(array, cl.Buffer(self._context, flags, hostbuf=array))
+            return _Block(array, self._buffer_in(array))
         except cl.Error as error:
             raise RunError(
                 f"the driver pins no {size_bytes} bytes of host memory more: {error}",
                 got=f"{self.lent_bytes} bytes pinned and in use",
                 hint="take smaller batches: strategy=fc.Strategy(batch_bytes=...), or fewer at a time: depth=",
             ) from error
+
+    def _buffer_in(self, memory: Any) -> cl.Buffer:
+        """A buffer that keeps memory pinned where it lies."""
+        return cl.Buffer(self._context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=memory)
 
 
 def _place(array: np.ndarray) -> tuple[int, int]:

@@ -113,7 +113,7 @@ class Staging:
         def bring(block: _Block, start: int, stop: int) -> None:
             part = block.array[: stop - start]
             with self._asking:
-                read(queue, buffer, part, start)
+                read_buffer(queue, buffer, part, start)
             pieces = _pieces(block, stop - start)
             block.copies = self._crew.begin(
                 [partial(np.copyto, data[start + at : start + at + len(piece)], piece) for at, piece in pieces],
@@ -178,7 +178,7 @@ class Staging:
                 self._device.pinned.give(block.array)
 
 
-def read(queue: cl.CommandQueue, buffer: cl.Buffer, array: np.ndarray, start: int = 0) -> None:
+def read_buffer(queue: cl.CommandQueue, buffer: cl.Buffer, array: np.ndarray, start: int = 0) -> None:
     """Fill bytes from those of a buffer, in the queue's order; complete on return.
 
     A blocking read would keep NVIDIA's driver to itself until the bytes are there: uploads asked for

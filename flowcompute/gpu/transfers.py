@@ -11,7 +11,7 @@ from flowcompute.gpu._cl import cl
 from flowcompute.gpu.buffers import as_bytes, as_lines, packed
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.small_staging import SmallStaging
-from flowcompute.gpu.staging import LEAST_BYTES, Staging, read
+from flowcompute.gpu.staging import LEAST_BYTES, Staging, read_buffer
 from flowcompute.planner.in_flight import pinned
 
 
@@ -89,7 +89,7 @@ class Transfers:
             self._down.download(buffer, as_bytes(array), queue)
         elif array.nbytes:
             with self._reading:
-                read(queue, buffer, as_bytes(array))
+                read_buffer(queue, buffer, as_bytes(array))
 
     def close(self) -> None:
         """Wait for what is under way and give the pieces back; harmless when called twice."""

@@ -183,7 +183,7 @@ def _check_outs(graph: Graph) -> None:
     taken = [(node, node.element.array) for node in graph.nodes if isinstance(node.element, MemorySource)]
     taken += [(node, node.element.value) for node in graph.nodes if isinstance(node.element, Constant)]
     for node in graph.nodes:
-        sink = node.element.inner if isinstance(node.element, NumbersSink) else node.element
+        sink = node.element
         if isinstance(sink, MemorySink) and sink.out is not None:
             for other, array in taken:
                 if np.may_share_memory(sink.out, array):
