@@ -14,7 +14,7 @@ from flowcompute.gpu.devices import select_devices
 from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.gpu.isolated import open_launcher
 from flowcompute.gpu.limits import host_bytes, measure_limits
-from flowcompute.gpu.render import argument_types, render
+from flowcompute.gpu.render import argument_types, program_of, render
 from flowcompute.gpu.sharing import SharedExecutor
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.kernel import Kernel
@@ -58,7 +58,7 @@ class OpenCLBackend(SeatBackend):
         for device in self.devices:
             with contextlib.closing(open_launcher(device, plan.config)) as launcher, launcher.told():
                 for kernel in kernels:
-                    launcher.build(render(kernel), kernel.name, argument_types(kernel))
+                    launcher.build(*program_of(kernel), argument_types(kernel))
 
     def measure(self, room_bytes: int) -> Limits | None:
         """What the device can do at most; see `Backend.measure`."""

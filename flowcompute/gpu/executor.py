@@ -23,7 +23,7 @@ from flowcompute.gpu.isolated import open_launcher
 from flowcompute.gpu.launcher import Launcher
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.passing import PassingOperands
-from flowcompute.gpu.render import argument_types, render
+from flowcompute.gpu.render import argument_types, program_of
 from flowcompute.gpu.slots import Slots
 from flowcompute.planner.backend import KernelTuner
 from flowcompute.planner.clockwork import Made
@@ -106,7 +106,7 @@ class OpenCLExecutor(SeatExecutor):
         key = (kernel.name, kernel.knobs)
         if key not in self._kernels:
             assert self._launcher is not None
-            self._kernels[key] = self._launcher.build(render(kernel), kernel.name, argument_types(kernel))
+            self._kernels[key] = self._launcher.build(*program_of(kernel), argument_types(kernel))
         return self._kernels[key]
 
     @property

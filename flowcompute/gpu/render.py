@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +27,16 @@ fold, index of the batch's first record, and its offset in its block."""
 def render(kernel: Kernel) -> str:
     """The OpenCL C of one kernel, complete with what it needs."""
     return _Renderer(kernel).text()
+
+
+def program_of(kernel: Kernel) -> tuple[str, str]:
+    """What is compiled of a kernel: its text, and the kernel's name there.
+
+    The name says what kind of kernel it is rather than which of its plan, so that equal ones, as the layers of a
+    network have, are compiled once.
+    """
+    name = f"fused_{kernel.work}"
+    return render(replace(kernel, name=name)), name
 
 
 def argument_types(kernel: Kernel) -> list[np.dtype | None]:

@@ -72,6 +72,20 @@ def test_equal_text_is_built_once_in_a_process(device: Device) -> None:
     assert result(device, first) == [0, 2, 4, 6]
 
 
+def test_equal_kernels_of_a_graph_are_built_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = []
+    compiled = programs._compiled
+    monkeypatch.setattr(programs, "_compiled", lambda *args: texts.append(args[3]) or compiled(*args))
+    layers = [np.full((24, 24), number, np.float32) for number in (1, 2, 3, 4)]
+    y: fc.Element = fc.source(np.eye(24, dtype=np.float32))
+    for layer in layers:
+        y = y @ layer
+    plan = fc.plan(y)
+    assert len(plan.kernels) == len(layers)
+    np.testing.assert_array_equal(y.resolve(progress=False), np.linalg.multi_dot(layers))
+    assert len(texts) == len(set(texts)) == 1
+
+
 def test_a_process_keeps_so_many_programs(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "_KEPT_IN_PROCESS", 2)
     a, b = build(device, TEXT % 1), build(device, TEXT % 2)

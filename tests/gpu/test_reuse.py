@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.elements import Element
 from flowcompute.gpu import buffers
+from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.gpu.launcher import LocalLauncher
 from flowcompute.gpu.memory import DeviceMemory
 from flowcompute.planner import reuse
@@ -147,7 +148,7 @@ class Watched:
             forget(own)
 
         with (
-            mock.patch.object(LocalLauncher, "build", lambda _, text, name, types: name),
+            mock.patch.object(OpenCLExecutor, "_compiled", lambda _, kernel: kernel.name),
             mock.patch.object(LocalLauncher, "launch", self._launch),
             mock.patch.object(buffers, "size_class", lambda size: max(size, 1)),
             mock.patch.multiple(
