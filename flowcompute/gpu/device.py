@@ -22,6 +22,9 @@ _TENSOR_CORES = (8, 0)
 _LOCAL_BYTES = {(9, 0): 227 << 10}
 """What a work-group can have by compute capability where the driver says 48 KiB, and more was seen to work."""
 
+_NARROW_LANES = 4
+"""Numbers of 64 bits in a vector of 256."""
+
 
 class Device:
     """One OpenCL device; context and queue are made when first asked for.
@@ -149,10 +152,30 @@ def forked() -> RunError:
     )
 
 
+def passes_wide_vectors_wrong(target: str) -> bool:
+    """Whether PoCL's built-in functions find nonsense in vectors of 512 bits on this processor, or crash.
+
+    PoCL takes the built-ins for AVX-512 where the processor has it, and compiles kernels for what its LLVM takes the
+    processor for. LLVM before 16 takes AMD's Zen 4, which has AVX-512, for Zen 3, which has not: caller and callee
+    then pass such vectors in different registers.
+
+    Args:
+        target: for which PoCL compiles, as "pthread-x86_64-unknown-linux-gnu-znver3".
+    """
+    if re.search(r"-znver[123]$", target) is None:
+        return False
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            return re.search(r"^flags\b.*\bavx512f\b", file.read(), re.MULTILINE) is not None
+    except OSError:
+        return False
+
+
 def _traits(handle: Any, platform: str, cpu: bool) -> Traits:
     name = " ".join(handle.name.split())
     # PoCL names the processor's model, but not the instruction set that it compiles for.
     target = re.search(r"HSTR: (\S+)", handle.version)
+    narrow = target is not None and passes_wide_vectors_wrong(target[1])
     kind = [platform, handle.driver_version.strip(), name, *([target[1]] if target else [])]
     memory = int(handle.global_mem_size)
     if cpu and hasattr(os, "sysconf"):
@@ -173,6 +196,7 @@ def _traits(handle: Any, platform: str, cpu: bool) -> Traits:
         local_bytes=_LOCAL_BYTES.get(capability, int(handle.local_mem_size)),
         units=int(handle.max_compute_units),
         max_work_group=int(handle.max_work_group_size),
+        lanes=_NARROW_LANES if narrow else Traits.lanes,
         shuffles=ptx,
         tensor_cores=capability >= _TENSOR_CORES,
         correct_division=bool(handle.single_fp_config & rounding),

@@ -38,7 +38,7 @@ class Traits:
         local_bytes: local memory of a work-group.
         units: compute units.
         max_work_group: the largest work-group.
-        lanes: numbers in a vector of explicit vector code, on CPUs: 8 or 16. No bit depends on it.
+        lanes: numbers in a vector of explicit vector code, on CPUs, at most: 4, 8 or 16. No bit depends on it.
         shuffles: whether 32 neighbouring work-items can read each other's registers.
         tensor_cores: whether 32 neighbouring work-items can multiply matrices of half formats together, by PTX.
         correct_division: whether it can round fp32 division and square root correctly.

@@ -114,6 +114,8 @@ def choices(family: Family, traits: Traits) -> dict[str, range | tuple[int, ...]
     knobs = dict(_TABLE.get((traits.code_shape, family), {}))
     if "work_group" in knobs:
         knobs["work_group"] = tuple(size for size in knobs["work_group"] if size <= traits.max_work_group)
+    if "vector_width" in knobs:
+        knobs["vector_width"] = tuple(width for width in knobs["vector_width"] if width <= traits.lanes)
     return knobs
 
 
