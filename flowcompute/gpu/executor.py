@@ -14,6 +14,7 @@ from flowcompute.batch import Batch
 from flowcompute.elements import Constant
 from flowcompute.elements.op import Kind
 from flowcompute.errors import Site
+from flowcompute.gpu.built import BuiltKernels
 from flowcompute.gpu.carries import DeviceCarry, LastCarry, TileCarry, begin_nothing
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.division import division
@@ -23,7 +24,6 @@ from flowcompute.gpu.isolated import open_launcher
 from flowcompute.gpu.launcher import Launcher
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.passing import PassingOperands
-from flowcompute.gpu.render import argument_types, program_of
 from flowcompute.gpu.slots import Slots
 from flowcompute.planner.backend import KernelTuner
 from flowcompute.planner.clockwork import Made
@@ -61,7 +61,7 @@ class OpenCLExecutor(SeatExecutor):
     ) -> None:
         super().__init__(plan, pass_index, resident)
         self.device, self.seat = device, seat
-        self._kernels: dict[tuple[str, KernelKnobs], Any] = {}
+        self._kernels = BuiltKernels()
         self._adopted: dict[str, Kernel] = {}
         self._memory: Memory | None = None
         self._launcher: Launcher | None = None
@@ -103,11 +103,8 @@ class OpenCLExecutor(SeatExecutor):
                 self._passing = PassingOperands(self.one_pass.on_seat(self.seat), self._memory, self.array)
 
     def _compiled(self, kernel: Kernel) -> Any:
-        key = (kernel.name, kernel.knobs)
-        if key not in self._kernels:
-            assert self._launcher is not None
-            self._kernels[key] = self._launcher.build(*program_of(kernel), argument_types(kernel))
-        return self._kernels[key]
+        assert self._launcher is not None
+        return self._kernels.get(kernel, self._launcher)
 
     @property
     def memory(self) -> Memory:

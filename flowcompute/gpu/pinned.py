@@ -111,6 +111,9 @@ class PinnedMemory:
         # The memory of mapped files is pinned by no driver, and some do not say so.
         if not array.nbytes or _is_mapped(array):
             return False
+        if self._lasts(*_bounds(array)):
+            # Pinned twice, it would be let go when the first of them is.
+            return False
         flags = cl.mem_flags.READ_ONLY | cl.mem_flags.USE_HOST_PTR
         place = _place(array)
         with self._lock:
@@ -131,11 +134,7 @@ class PinnedMemory:
 
     def holds(self, array: np.ndarray) -> bool:
         """Whether an array lies in a block that is lent out, or in what was pinned in place or asked to be."""
-        if array.flags.c_contiguous:
-            first = array.__array_interface__["data"][0]
-            last = first + array.nbytes
-        else:
-            first, last = np.lib.array_utils.byte_bounds(array)
+        first, last = _bounds(array)
         with self._lock:
             # Asked for every array of every batch: of blocks, which lie apart, only one can hold it.
             before = bisect_right(self._starts, first)
@@ -143,6 +142,10 @@ class PinnedMemory:
                 return True
             if any(start <= first and last <= start + size for start, size in self._in_place):
                 return True
+        return self._lasts(first, last)
+
+    def _lasts(self, first: int, last: int) -> bool:
+        """Whether bytes lie in an array that was asked to be pinned, and is from now on."""
         owner = owner_of(first, last)
         return owner is not None and self._pin_for_life(owner)
 
@@ -178,6 +181,14 @@ class PinnedMemory:
     def _buffer_in(self, memory: Any) -> cl.Buffer:
         """A buffer that keeps memory pinned where it lies."""
         return cl.Buffer(self._context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=memory)
+
+
+def _bounds(array: np.ndarray) -> tuple[int, int]:
+    """The first byte of an array, and the one behind its last."""
+    if array.flags.c_contiguous:
+        first: int = array.__array_interface__["data"][0]
+        return first, first + array.nbytes
+    return np.lib.array_utils.byte_bounds(array)
 
 
 def _place(array: np.ndarray) -> tuple[int, int]:

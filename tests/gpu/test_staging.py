@@ -209,6 +209,18 @@ def test_arrays_are_pinned_where_they_lie(device: Device, tmp_path: Path) -> Non
     assert not pinned.holds(data)
 
 
+def test_what_is_pinned_for_life_is_not_pinned_again(device: Device) -> None:
+    data = fc.pinned(np.arange(5000, dtype=np.float32))
+    pinned = device.pinned
+    assert not pinned.pin(data)
+    assert not pinned.pin(data[100:200])
+    assert pinned.holds(data)
+    assert not pinned._in_place
+    assert len(pinned._lasting) == 1
+    del data
+    assert not pinned._lasting
+
+
 @pytest.mark.parametrize("part", [np.s_[:], np.s_[7:31], np.s_[:, 90:], np.s_[3:4, 5:9], np.s_[:0]])
 def test_the_device_reads_parts_of_what_is_pinned(device: Device, part: tuple[slice, ...]) -> None:
     data = np.random.default_rng(1).standard_normal((50, 100), dtype=np.float32)
