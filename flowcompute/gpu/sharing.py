@@ -140,13 +140,26 @@ class SharedExecutor(OpenCLExecutor):
 
     def upload(self, batch: Batch) -> int:
         """Let a device that is free upload and compute a batch, unless it begins or ends inside a block of a fold."""
-        inside = [at for at in (batch.start, batch.stop) if at % self._alignment and at != self.one_pass.length]
-        if self.is_sliced or inside:
+        if self._is_left(batch):
             return 0
         share, slot = self._free.get()
         size, computed = share.take(batch, slot)
         self._taken[batch.seq] = (share, slot, computed)
         return size
+
+    def _is_left(self, batch: Batch) -> bool:
+        """Whether a batch is left to `process`."""
+        return self.is_sliced or any(
+            at % self._alignment and at != self.one_pass.length for at in (batch.start, batch.stop)
+        )
+
+    def uploads_at_once(self, batch: Batch) -> bool:
+        """Devices compute in `upload`, each in the thread that has its batch, wherever that lies."""
+        return self._is_left(batch)
+
+    def downloads_at_once(self, batch: Batch) -> bool:
+        """Nothing is late of a batch that no device has taken."""
+        return batch.seq not in self._taken
 
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
         """Go on with what a device has computed, or compute it here."""

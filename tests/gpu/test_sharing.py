@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -103,8 +104,9 @@ def test_any_number_of_devices_gives_the_bits_of_one(shape: str, count: int, nam
     assert not gpu_shaped().device.pinned.lent_bytes
 
 
-def test_whoever_is_free_takes_the_next_batch() -> None:
-    """While one device is held, the others do the rest; results are in order."""
+@pytest.mark.parametrize("made", [fc.source, lambda data: fc.source(fc.pinned(data.copy()))])
+def test_whoever_is_free_takes_the_next_batch(made: Callable[[np.ndarray], fc.Element]) -> None:
+    """While one device is held, the others do the rest, also of what is read without a copy; results are in order."""
     takers: list[_Share] = []
     others_done = threading.Event()
     real = _Share.take
@@ -118,8 +120,9 @@ def test_whoever_is_free_takes_the_next_batch() -> None:
             others_done.set()
         return real(self, batch, slot)
 
+    x = made(DATA)
     with mock.patch.object(_Share, "take", take):
-        run = run_on(DEVICES["gpu", 2], fc.source(DATA) * 2, strategy=fc.Strategy(batch_bytes=1 << 13, depth=4))
+        run = run_on(DEVICES["gpu", 2], x * 2, strategy=fc.Strategy(batch_bytes=1 << 13, depth=4))
     np.testing.assert_array_equal(run.value, DATA * 2)
     assert len(set(takers)) == 2
 
