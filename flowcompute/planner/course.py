@@ -207,6 +207,9 @@ class Course(StepExecutor):
         self.work_for(self._owner)
         seats = seats_of(clock.steps)
         with self._parts.held(seats):
+            for seat in seats:
+                # Of batches that were computed ahead folds have not been given what kernels made for them.
+                self._parts[seat].keep_blocks()
             try:
                 return self.run_steps(clock, start, items, arrays, outputs)
             finally:

@@ -165,6 +165,33 @@ def test_where_there_is_no_room_a_batch_is_computed_anew(operation: str, often: 
     assert not gpus_lend()
 
 
+def test_what_is_computed_alone_leaves_what_folds_are_to_be_given_of_later_batches() -> None:
+    """The first batch finds no room ahead, the second one does, before the first is computed anew."""
+    ahead, real, alone = threading.Event(), Course._run_leg, Course.compute_alone
+
+    def run_leg(self: Course, leg: Any, batch: Any, outputs: Any) -> None:
+        if not batch.seq:
+            raise DeviceFullError("no room", element="multiply", got="as told")
+        real(self, leg, batch, outputs)
+        ahead.set()
+
+    def compute_alone(self: Course, *arguments: Any) -> Any:
+        assert ahead.wait(LONG_S), "no batch was computed ahead"
+        return alone(self, *arguments)
+
+    doubled = (fc.source(DATA) * 2).on("gpu")
+    folds = [doubled.max(axis=0), doubled.sum(), doubled.sum(axis=0)]
+    roots = [(doubled + 1).on("gpu:1"), *(fold.on("gpu") for fold in folds)]
+    strategy = fc.Strategy(batch_bytes=1 << 17, depth=3)
+    undisturbed = bits(run_placed(*roots, strategy=strategy))
+    with (
+        mock.patch.object(Course, "_run_leg", run_leg),
+        mock.patch.object(Course, "compute_alone", compute_alone),
+        pytest.warns(fc.DeviceWarning, match="no room on"),
+    ):
+        assert bits(run_placed(*roots, strategy=strategy)) == undisturbed
+
+
 def gpus_lend() -> int:
     return sum(seat.device.pinned.lent_bytes for seat in two_gpus().seats)  # type: ignore[attr-defined]
 
