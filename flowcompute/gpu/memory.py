@@ -6,6 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 
 import numpy as np
 
@@ -162,6 +163,8 @@ class DeviceMemory(Memory):
 
     def __init__(self, device: Device, budget_bytes: int, device_bytes: int | None = None) -> None:
         self._device = device
+        # A device that is lost has others from then on, which know nothing of what was asked of these.
+        self._on_host, self._uploads = device.pinned, device.upload_queue
         self._arena = DeviceArena(device, device_bytes)
         self._transfers = Transfers(device, staging_bytes(budget_bytes))
         self._buffers: dict[Hashable, cl.Buffer] = {}
@@ -201,7 +204,7 @@ class DeviceMemory(Memory):
     def upload(self, key: Hashable, array: np.ndarray, slot: int) -> None:
         """Copy a value to the device on a queue of its own, while the next one is made ready."""
         buffer = self._buffer(key, array, slot)
-        event = self._transfers.upload(array, buffer, self._device.upload_queue, lasting=True)
+        event = self._transfers.upload(array, buffer, self._uploads, lasting=True)
         if event is not None:
             self._arriving.setdefault(slot, {})[key] = event
         self._there[slot][key] = buffer
@@ -214,13 +217,13 @@ class DeviceMemory(Memory):
 
     def is_pinned(self, array: np.ndarray) -> bool:
         """Whether it lies in pinned memory, as a whole or in lines that lie apart."""
-        return self._device.pinned.holds(array)
+        return self._on_host.holds(array)
 
     def pin(self, array: np.ndarray) -> None:
         """Where it lies."""
         place = array.ctypes.data, array.nbytes
         with self._pinning:
-            if place not in self._pinned and self._device.pinned.pin(array):
+            if place not in self._pinned and self._on_host.pin(array):
                 self._pinned[place] = array
 
     def prefetch(self, key: Hashable, array: np.ndarray, pinned: np.ndarray | None = None) -> None:
@@ -230,7 +233,7 @@ class DeviceMemory(Memory):
         buffer = self._buffer(key, array)
 
         def upload() -> None:
-            event = self._transfers.upload(array, buffer, self._device.upload_queue, lasting=True)
+            event = self._transfers.upload(array, buffer, self._uploads, lasting=True)
             if pinned is not None:
                 self.pin(pinned)
             if event is not None:
@@ -294,14 +297,14 @@ class DeviceMemory(Memory):
         self._there.pop(slot, None)
         if self._arriving.pop(slot, None):
             # Buffers are not given to anybody else while copies write to them.
-            self._device.upload_queue.finish()
+            self._uploads.finish()
         for buffer in self._slots.pop(slot, {}).values():
             self._arena.give(buffer)
         self._arena.release_waiting()
 
     def room(self, size_bytes: int) -> np.ndarray | None:
         """Pinned memory."""
-        self._rooms.append(room := self._device.pinned.take(size_bytes))
+        self._rooms.append(room := self._on_host.take(size_bytes))
         return room
 
     def forget(self, keys: set[Hashable]) -> None:
@@ -318,21 +321,31 @@ class DeviceMemory(Memory):
 
     def close(self) -> None:
         """Release the buffers."""
+        with ExitStack() as all_of_it:
+            # From the last to the first, also where one fails.
+            all_of_it.callback(self._give_back_rooms)
+            for buffers in (self._buffers, self._slots, self._current, self._there):
+                all_of_it.callback(buffers.clear)
+            all_of_it.callback(self._arena.close)
+            all_of_it.callback(self._unpin)
+            all_of_it.callback(self._transfers.close)
+            all_of_it.callback(self._end_uploads)
+
+    def _end_uploads(self) -> None:
+        """Wait for what nobody has come for."""
         if self._prefetcher is not None:
-            # What nobody came for is of no interest, also where it failed.
+            # It is of no interest, also where it failed.
             self._prefetcher.shutdown(wait=True)
         self._prefetcher = None
         self._coming.clear()
         if any(self._arriving.values()):
-            self._device.upload_queue.finish()
+            self._uploads.finish()
         self._arriving.clear()
-        self._transfers.close()
+
+    def _unpin(self) -> None:
         while self._pinned:
-            self._device.pinned.unpin(self._pinned.popitem()[1])
-        self._arena.close()
-        self._buffers.clear()
-        self._slots.clear()
-        self._current.clear()
-        self._there.clear()
+            self._on_host.unpin(self._pinned.popitem()[1])
+
+    def _give_back_rooms(self) -> None:
         while self._rooms:
-            self._device.pinned.give(self._rooms.pop())
+            self._on_host.give(self._rooms.pop())

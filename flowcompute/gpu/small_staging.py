@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from contextlib import ExitStack
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class SmallStaging:
     """
 
     def __init__(self, device: Device, size_bytes: int, enqueuing: threading.Lock) -> None:
-        self._device = device
+        self._pinned = device.pinned
         self._count = size_bytes // LEAST_BYTES
         self._ring: queue.SimpleQueue[_Slot] = queue.SimpleQueue()
         self._slots: list[_Slot] = []
@@ -75,15 +76,14 @@ class SmallStaging:
             return
         with self._making:
             while len(self._slots) < self._count:
-                slot = _Slot(self._device.pinned.take(LEAST_BYTES))
+                slot = _Slot(self._pinned.take(LEAST_BYTES))
                 self._ring.put(slot)
                 self._slots.append(slot)
 
     def close(self) -> None:
         """Wait for what is under way and give the slots back; harmless when called twice."""
         slots, self._slots, self._ring = self._slots, [], queue.SimpleQueue()
-        for slot in slots:
-            try:
-                slot.wait()
-            finally:
-                self._device.pinned.give(slot.array)
+        with ExitStack() as all_of_it:
+            for slot in slots:
+                all_of_it.callback(self._pinned.give, slot.array)
+                all_of_it.callback(slot.wait)

@@ -67,7 +67,8 @@ class Staging:
     """
 
     def __init__(self, device: Device, size_bytes: int, asking: threading.Lock) -> None:
-        self._device = device
+        # A device that is lost has another one from then on; what was taken here is given back here.
+        self._pinned = device.pinned
         self._asking = asking
         self._block_bytes = size_bytes // STAGING_BLOCKS // PIECE_BYTES * PIECE_BYTES
         self._ring: SimpleQueue[_Block] = SimpleQueue()
@@ -163,7 +164,7 @@ class Staging:
             return
         with self._making:
             while len(self._blocks) < STAGING_BLOCKS:
-                block = _Block(self._device.pinned.take(self._block_bytes))
+                block = _Block(self._pinned.take(self._block_bytes))
                 self._ring.put(block)
                 self._blocks.append(block)
 
@@ -171,11 +172,10 @@ class Staging:
         """Wait for what is under way, and leave the blocks to the next run; harmless when called twice."""
         self._crew.close()
         blocks, self._blocks, self._ring = self._blocks, [], SimpleQueue()
-        for block in blocks:
-            try:
-                block.settle()
-            finally:
-                self._device.pinned.give(block.array)
+        with contextlib.ExitStack() as all_of_it:
+            for block in blocks:
+                all_of_it.callback(self._pinned.give, block.array)
+                all_of_it.callback(block.settle)
 
 
 def read_buffer(queue: cl.CommandQueue, buffer: cl.Buffer, array: np.ndarray, start: int = 0) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ class Transfers:
     """
 
     def __init__(self, device: Device, staging_bytes: int) -> None:
-        self._device = device
+        self._pinned = device.pinned
         # PoCL 3.0 may crash where two threads enqueue to one queue and one of them is refused.
         self._enqueuing = threading.Lock()
         # NVIDIA's driver lets reads that wait in a queue take turns with what goes the other way.
@@ -52,7 +53,7 @@ class Transfers:
         if not array.nbytes:
             return None
         lines = as_lines(array)
-        if self._device.pinned.holds(lines):
+        if self._pinned.holds(lines):
             with self._enqueuing:
                 event = _copy(queue, buffer, lines)
         elif self._up.takes(array.nbytes):
@@ -85,7 +86,7 @@ class Transfers:
     def download(self, buffer: cl.Buffer, array: np.ndarray, queue: cl.CommandQueue) -> None:
         """Fill a C-contiguous array from the start of a buffer, in the queue's order; complete on return."""
         assert array.flags.c_contiguous
-        if self._down.takes(array.nbytes) and not self._device.pinned.holds(array):
+        if self._down.takes(array.nbytes) and not self._pinned.holds(array):
             self._down.download(buffer, as_bytes(array), queue)
         elif array.nbytes:
             with self._reading:
@@ -93,9 +94,9 @@ class Transfers:
 
     def close(self) -> None:
         """Wait for what is under way and give the pieces back; harmless when called twice."""
-        self._up.close()
-        self._down.close()
-        self._small.close()
+        with ExitStack() as all_of_it:
+            for one in (self._small, self._down, self._up):
+                all_of_it.callback(one.close)
 
 
 def _copy(queue: cl.CommandQueue, buffer: cl.Buffer, lines: np.ndarray) -> cl.Event:

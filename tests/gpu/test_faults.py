@@ -185,6 +185,28 @@ def test_the_next_run_starts_the_device_anew(tmp_path: Path) -> None:
         assert np.array_equal(resolve_on_gpu(doubled)[0], DATA * 2)
 
 
+def test_a_run_that_loses_its_device_gives_back_what_it_has_of_it(tmp_path: Path) -> None:
+    """Pinned memory and threads, though the device has other memory by then."""
+    path = tmp_path / "x.npy"
+    np.save(path, np.ones(1 << 22, np.float32))
+    device, real = gpu_shaped().device, OpenCLExecutor._compute
+    pinned = device.pinned
+
+    def compute(self: OpenCLExecutor, step: Any, *rest: Any) -> None:
+        if self.start:
+            with self._told(step):
+                raise driver_error(LOST, "a launch")
+        real(self, step, *rest)
+
+    with mock.patch.object(OpenCLExecutor, "_compute", compute), pytest.raises(fc.DeviceError) as caught:
+        resolve_on_gpu(fc.open(path) * 2, strategy=fc.Strategy(batch_bytes=4 << 20))
+    path.unlink()
+    assert "Key" not in "".join(getattr(caught.value, "__notes__", ()))
+    assert device.pinned is not pinned
+    assert not pinned.lent_bytes
+    assert_nothing_is_left(tmp_path)
+
+
 def test_a_poisoned_context_that_claims_to_be_full_is_lost(tmp_path: Path) -> None:
     """As NVIDIA's after a kernel that went astray."""
     with FaultyDriver() as sound:
