@@ -29,7 +29,7 @@ from flowcompute.planner.backend import KernelTuner
 from flowcompute.planner.clockwork import Made
 from flowcompute.planner.crossing import Crossing, in_turns, stored_by
 from flowcompute.planner.fold import Fold
-from flowcompute.planner.in_flight import uploads_at_a_time
+from flowcompute.planner.in_flight import batches_of_each, uploads_at_a_time
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
 from flowcompute.planner.memory import staging_shares
 from flowcompute.planner.plan import Clock, Plan
@@ -73,7 +73,8 @@ class OpenCLExecutor(SeatExecutor):
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
         self._crossing = Crossing.of(self.one_pass, by_hand=plan.config.by_hand, seat=seat)
         if self._crossing.overlap and not device.traits.host_memory and not plan.config.isolate:
-            self.in_flight, self.lanes = plan.depth, uploads_at_a_time(plan.depth)
+            self.in_flight = batches_of_each(plan.depth, plan.backend.traits)
+            self.lanes = uploads_at_a_time(self.in_flight)
         self._slots: Slots | None = None
         self._opened_s = 0.0
         self._passing: PassingOperands | None = None

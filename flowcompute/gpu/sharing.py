@@ -16,6 +16,7 @@ from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.planner.backend import close_all
 from flowcompute.planner.clockwork import Made
 from flowcompute.planner.executor import Pushes
+from flowcompute.planner.in_flight import batches_of_each
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.sharing import alignment
 
@@ -110,7 +111,7 @@ class SharedExecutor(OpenCLExecutor):
 
     def __init__(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], devices: Sequence[Device]) -> None:
         super().__init__(plan, pass_index, resident, devices[0])
-        each = -(-plan.depth // len(devices))
+        each = batches_of_each(plan.depth, plan.backend.traits)
         self.lanes = self.in_flight = plan.depth
         self._shares = [_Share(plan, pass_index, resident, device, each) for device in devices]
         # At least as many as are in flight: whoever asks finds one.

@@ -33,6 +33,11 @@ def pinned(staging_bytes: int) -> int:
     return staging_bytes + min(SLOTS_BYTES, staging_bytes // 2)
 
 
+def batches_of_each(depth: int, traits: Traits) -> int:
+    """Batches in flight on one device, where all have so many together; no more where it computes them alone."""
+    return -(-depth // traits.devices)
+
+
 def uploads_at_a_time(depth: int) -> int:
     """Trips that are uploaded at a time to a device."""
     return min(_UPLOADS, depth)

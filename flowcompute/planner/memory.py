@@ -16,7 +16,7 @@ from flowcompute.planner.crossing import Crossing, device_edges
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.host_edges import host_edges
-from flowcompute.planner.in_flight import deepened, pinned
+from flowcompute.planner.in_flight import batches_of_each, deepened, pinned
 from flowcompute.planner.inlets import most_records
 from flowcompute.planner.isolation import isolated_seats, shared
 from flowcompute.planner.legs import batches_ahead
@@ -270,7 +270,7 @@ class _PassSizer:
         if self.traits.host_memory:
             return []
         crossing = Crossing.of(self.one, by_hand=self.config.by_hand, seat=self.backend.main)
-        return device_edges(self.graph, self.mine, self.folds, crossing, -(-depth // self.traits.devices))
+        return device_edges(self.graph, self.mine, self.folds, crossing, batches_of_each(depth, self.traits))
 
     def _fits_device(self, on_device: list[Edge], items: int) -> bool:
         """Whether batches of so many records fit, with every operand that can passing through."""

@@ -20,6 +20,7 @@ from flowcompute.gpu.device import Device
 from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.gpu.launcher import LocalLauncher
+from flowcompute.gpu.memory import DeviceMemory
 from flowcompute.gpu.sharing import _Share
 from flowcompute.planner.reuse import Between
 from flowcompute.planner.sharing import alignment
@@ -125,6 +126,26 @@ def test_whoever_is_free_takes_the_next_batch(made: Callable[[np.ndarray], fc.El
         run = run_on(DEVICES["gpu", 2], x * 2, strategy=fc.Strategy(batch_bytes=1 << 13, depth=4))
     np.testing.assert_array_equal(run.value, DATA * 2)
     assert len(set(takers)) == 2
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_each_device_holds_what_is_planned(shared: bool) -> None:
+    """Also the one that computes alone: it has no more batches in flight than where all share them."""
+    memories: list[DeviceMemory] = []
+    made = DeviceMemory.__init__
+
+    def watch(self: DeviceMemory, *arguments: Any) -> None:
+        made(self, *arguments)
+        memories.append(self)
+
+    x, limit = fc.source(np.tile(DATA, (10, 1))), 1 << 18
+    root = x * 2 if shared else fc.cumulative_sum(x, axis=0) * 2
+    with mock.patch.object(DeviceMemory, "__init__", watch):
+        run = run_on(DEVICES["gpu", 3], root, device_memory=limit, strategy=fc.Strategy(batch_bytes=1 << 18))
+    assert run.plan.batch_items < len(DATA) == x.spec.length // 10  # type: ignore[operator]
+    assert [memory._arena.peak_bytes > 0 for memory in memories] == ([False, True, True, True] if shared else [True])
+    assert not run.notes
+    assert np.asarray(run.value).tobytes() == run_on(DEVICES["gpu", 1], root).value.tobytes()
 
 
 def test_batches_are_cut_where_no_fold_has_an_open_block() -> None:
