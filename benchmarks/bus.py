@@ -6,6 +6,7 @@ import argparse
 import statistics
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,13 @@ from flowcompute.gpu.devices import select_device
 Jobs = dict[str, tuple[int, Callable[[], Any]]]
 """By name the bytes that go to the device, and what brings them there."""
 
-LAYERS, WIDTH, RECORDS = 16, 8192, 1024
-"""Of the network whose weights pass through the device."""
+PARTS = ("streams", "products", "layers", "weights", "small", "peers", "limits")
+"""Of the table: what is run in turns."""
+
+SMALL = "memory to nowhere, batches of 1 MiB"
+
+WIDTH, BATCH, WEIGHTS_BYTES = 8192, 64, 32 << 30
+"""Of the network whose weights pass through the device: numbers of a record, records a batch, bytes that pass."""
 
 
 def chain(x: fc.Element) -> fc.Element:
@@ -51,13 +57,19 @@ class Ours:
             "file to file": (data.nbytes, lambda: (chain(y) >> fc.save(out)).resolve(**self.options)),
         }
 
-    def products(self) -> Jobs:
-        """A long half matrix times a resident one; its time beside the transfers is the GPU's."""
-        rows = int(self.gib * (1 << 30)) // (2 * 4096)
-        x = np.ones((rows, 4096), np.float16)
+    def products(self, gib: float) -> Jobs:
+        """A long half matrix times a resident one: its transfers take longer than the device needs."""
         w = np.ones((4096, 4096), np.float16)
-        product = fc.source(x) @ w
-        return {"half matrix times 4096 x 4096": (x.nbytes, lambda: (product >> fc.discard()).resolve(**self.options))}
+        jobs: Jobs = {}
+        for kind in ("", ", pinned"):
+            x = np.ones((int(gib * (1 << 30)) // (2 * 4096), 4096), np.float16)
+            product = fc.source(fc.pinned(x) if kind else x) @ w
+            for end, name in ((product >> fc.discard(), "nowhere"), (product.max(), "a maximum")):
+                jobs[f"half matrix times 4096 x 4096{kind} to {name}"] = (
+                    x.nbytes,
+                    partial(end.resolve, **self.options),
+                )
+        return jobs
 
     def layers(self) -> Jobs:
         """Work for the device rather than for the bus: eight layers, of which one number comes back."""
@@ -68,27 +80,36 @@ class Ours:
             y = fc.tanh(y @ w)
         return {"eight layers of 4096 to a sum": (x.nbytes, lambda: y.sum().resolve(**self.options))}
 
-    def weights(self, device_memory: str) -> Jobs:
+    def weights(self, gib: float, device_memory: str) -> Jobs:
         """A network whose weights do not fit the device's budget together: they cross the bus with each batch.
 
         The bytes are those of the weights for each batch, whose records hardly count.
         """
-        layers = [np.full((WIDTH, WIDTH), 1 / WIDTH, np.float16) for _ in range(LAYERS)]
-        y: fc.Element = fc.source(np.ones((RECORDS, WIDTH), np.float16))
+        count = int(gib * (1 << 30)) // (2 * WIDTH * WIDTH)
+        layers = [fc.pinned(np.full((WIDTH, WIDTH), 1 / WIDTH, np.float16)) for _ in range(count)]
+        y: fc.Element = fc.source(
+            np.ones((BATCH * max(1, WEIGHTS_BYTES // sum(one.nbytes for one in layers)), WIDTH), np.float16)
+        )
         for layer in layers:
             y = y @ layer
-        strategy = fc.Strategy(batch_bytes=64 * WIDTH * 2)
-        options = {**self.options, "device_memory": device_memory, "strategy": strategy}
-        batches = -(-RECORDS // fc.plan(y, **{k: v for k, v in options.items() if k != "progress"}).batch_items)
+        strategy = fc.Strategy(batch_bytes=BATCH * WIDTH * 2, joined_batches=1)
+        options = {**self.options, "memory": "64GiB", "device_memory": device_memory, "strategy": strategy}
+        plan = fc.plan(y, **{k: v for k, v in options.items() if k != "progress"})
+        batches = -(-(y.spec.length or 0) // plan.batch_items)
         size = batches * sum(layer.nbytes for layer in layers)
-        return {f"weights through {device_memory}, {batches} times": (size, lambda: y.resolve(**options))}
+        return {
+            f"weights of {gib:g} GiB through {device_memory}, {batches} times": (size, lambda: y.resolve(**options))
+        }
 
 
 def batch_cost(data: np.ndarray, device: str | list[str]) -> Jobs:
-    """The same bytes in batches of 1 MiB."""
-    x = fc.source(data)
-    options: dict[str, Any] = {"device": device, "progress": False, "strategy": fc.Strategy(batch_bytes=1 << 20)}
-    return {"memory to nowhere, batches of 1 MiB": (data.nbytes, lambda: (chain(x) >> fc.discard()).resolve(**options))}
+    """The same bytes in batches of 1 MiB: joined on their way, as they are by default, and one by one."""
+    job = chain(fc.source(data)) >> fc.discard()
+    jobs: Jobs = {}
+    for name, joined in ((SMALL, None), (f"{SMALL}, one by one", 1)):
+        strategy = fc.Strategy(batch_bytes=1 << 20, joined_batches=joined)
+        jobs[name] = (data.nbytes, partial(job.resolve, device=device, progress=False, strategy=strategy))
+    return jobs
 
 
 def check(device: str | list[str], data: np.ndarray) -> None:
@@ -106,26 +127,33 @@ def main() -> None:
     parser.add_argument("--gib", type=float, default=4, help="size of the input, GiB")
     parser.add_argument("--reps", type=int, default=5, help="repetitions")
     parser.add_argument("--batch-mib", type=int, help="batches of ours, MiB")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, help="which jobs (default: all)")
+    parser.add_argument("--rows-gib", type=float, help="size of the half matrix, GiB (default: as the input)")
+    parser.add_argument("--weights-gib", type=float, default=2, help="size of a network's weights, GiB")
     parser.add_argument("--device-memory", default="1GiB", help="what the network's weights pass through")
     parser.add_argument("--folder", default="/dev/shm", help="where the files lie")
     parser.add_argument("--only", default="", help="jobs whose name has this text")
-    parser.add_argument("--without-peers", action="store_true", help="ours and the limits alone")
     options = parser.parse_args()
     names = options.device or ["gpu"]
     device = names[0] if len(names) == 1 else names
+    parts = options.parts or PARTS
     data = np.random.default_rng(0).random(int(options.gib * (1 << 28)), dtype=np.float32)
     check(device, data)
+    ours = Ours(device, options.gib, options.batch_mib and options.batch_mib << 20)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path, out = Path(folder, "x.npy"), Path(folder, "y.npy")
         np.save(path, data)
-        ours = Ours(device, options.gib, options.batch_mib and options.batch_mib << 20)
-        jobs: Jobs = ours.streams(data, path, out) | ours.products() | ours.layers()
-        jobs |= ours.weights(options.device_memory)
-        jobs |= batch_cost(data, device)
-        if not options.without_peers:
-            jobs |= {name: (data.nbytes, call) for name, call in peers(data).items()}
-        jobs |= limits(select_device(names[0], needs_float64=False), path, out)
-        report({name: job for name, job in jobs.items() if options.only in name}, options.reps)
+        makers: dict[str, Callable[[], Jobs]] = {
+            "streams": lambda: ours.streams(data, path, out),
+            "products": lambda: ours.products(options.rows_gib or options.gib),
+            "layers": ours.layers,
+            "weights": lambda: ours.weights(options.weights_gib, options.device_memory),
+            "small": lambda: batch_cost(data, device),
+            "peers": lambda: {name: (data.nbytes, call) for name, call in peers(data).items()},
+            "limits": lambda: limits(select_device(names[0], needs_float64=False), path, out),
+        }
+        jobs = {name: job for part in parts for name, job in makers[part]().items() if options.only in name}
+        report(jobs, options.reps)
 
 
 def report(jobs: Jobs, reps: int) -> None:
@@ -135,11 +163,10 @@ def report(jobs: Jobs, reps: int) -> None:
     for name, each in seconds.items():
         rates = [jobs[name][0] / one / 1e9 for one in each]
         print(f"| {name} | {statistics.median(rates):.3g} | {min(rates):.3g} to {max(rates):.3g} |", flush=True)
-    small, whole = (seconds.get(f"memory to nowhere{tail}") for tail in (", batches of 1 MiB", ""))
-    if small and whole:
-        batches = jobs["memory to nowhere"][0] >> 20
-        cost = (statistics.median(small) - statistics.median(whole)) / batches
-        say(f"a batch of 1 MiB costs {cost * 1e6:.0f} microseconds more than its share of large ones")
+    whole = seconds.get("memory to nowhere")
+    for name in (one for one in seconds if whole and one.startswith(SMALL)):
+        cost = (statistics.median(seconds[name]) - statistics.median(whole or [])) / (jobs[name][0] >> 20)
+        say(f"{name}: {cost * 1e6:.0f} microseconds a batch more than its share of large ones")
 
 
 if __name__ == "__main__":

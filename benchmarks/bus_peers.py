@@ -1,8 +1,9 @@
-"""The same jobs as others write them: PyTorch naively and carefully, CuPy."""
+"""The same jobs as others write them: PyTorch naively and carefully, CuPy, Dask with CuPy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -74,4 +75,21 @@ def cupy_loop(data: np.ndarray) -> dict[str, Callable[[], np.ndarray]]:
     def loop() -> np.ndarray:
         return np.concatenate([cupy.asnumpy(compute(cupy.asarray(data[part]))) for part in chunks(data)])
 
-    return {"CuPy": loop}
+    return {"CuPy": loop} | dask_graph(data, compute)
+
+
+def dask_graph(data: np.ndarray, compute: Callable[[Any], Any]) -> dict[str, Callable[[], np.ndarray]]:
+    """What a user of Dask writes whose chunks go through CuPy, in threads."""
+    try:
+        import cupy  # noqa: PLC0415 - as above
+        import dask.array as da  # noqa: PLC0415
+    except ImportError:
+        return {}
+
+    def there_and_back(part: np.ndarray) -> np.ndarray:
+        made: np.ndarray = cupy.asnumpy(compute(cupy.asarray(part)))
+        return made
+
+    chunked = da.from_array(data, chunks=CHUNK_BYTES // data.itemsize)
+    graph = chunked.map_blocks(there_and_back, dtype=data.dtype, meta=data[:0])
+    return {"Dask with CuPy": lambda: graph.compute(scheduler="threads")}

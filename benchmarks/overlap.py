@@ -31,7 +31,7 @@ from tests.gpu.shapes import gpu_shaped, two_gpus
 UPLOAD_S, DOWNLOAD_S, KERNEL_S = 0.002, 0.0013, 0.002
 
 USERS = ("flowcompute.gpu.executor", "flowcompute.runtime.driver")
-"""Who asks how many trips are uploaded at a time."""
+"""Who asks how many batches are uploaded at a time."""
 
 
 def waiting(seconds: float) -> Callable[..., None]:
@@ -46,25 +46,26 @@ def waiting(seconds: float) -> Callable[..., None]:
 
 
 def one_device(options: argparse.Namespace) -> dict[str, Callable[[], object]]:
-    """Runs on one device, with so many trips uploaded at a time."""
+    """Runs on one device, with so many batches uploaded at a time."""
     job = (fc.source(np.zeros(options.batches * 1024, np.float32)) * 2) >> fc.discard()
     with mock.patch("flowcompute.flow.choose_backend", return_value=gpu_shaped()):
-        plan = fc.plan(job, memory=1 << 28, strategy=fc.Strategy(batch_bytes=4096, depth=options.depth))
+        strategy = fc.Strategy(batch_bytes=4096, depth=options.depth, joined_batches=1)
+        plan = fc.plan(job, memory=1 << 28, strategy=strategy)
 
-    def run(trips: int) -> None:
+    def run(uploads: int) -> None:
         with (
-            mock.patch(f"{USERS[0]}.uploads_at_a_time", return_value=trips),
-            mock.patch(f"{USERS[1]}.uploads_at_a_time", return_value=trips),
+            mock.patch(f"{USERS[0]}.uploads_at_a_time", return_value=uploads),
+            mock.patch(f"{USERS[1]}.uploads_at_a_time", return_value=uploads),
         ):
             start(plan, progress=False).wait()
 
-    return {f"{trips} trips at a time": lambda trips=trips: run(trips) for trips in (1, 2, 3)}
+    return {f"{count} uploads at a time": lambda count=count: run(count) for count in (1, 2, 3)}
 
 
 def two_devices(options: argparse.Namespace) -> dict[str, Callable[[], object]]:
     """Runs on two devices that take turns, and on two that compute different batches."""
     job = ((fc.source(np.zeros(options.batches * 1024, np.float32)) * 2).on("gpu") + 1).on("gpu:1") >> fc.discard()
-    strategy = fc.Strategy(batch_bytes=4096, depth=options.depth)
+    strategy = fc.Strategy(batch_bytes=4096, depth=options.depth, joined_batches=1)
     with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
         ahead = fc.plan(job, memory=1 << 28, strategy=strategy)
         with mock.patch("flowcompute.planner.planner.steps_ahead", return_value=0):

@@ -13,7 +13,7 @@ from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower import lower
 from flowcompute.planner.memory import plan_memory
 from flowcompute.planner.reason import Reason
-from flowcompute.planner.run_knobs import default_batch_bytes, with_defaults
+from flowcompute.planner.run_knobs import default_batch_bytes, joined_batches, with_defaults
 from flowcompute.planner.steps import RegionStep
 from flowcompute.sources.stored import StoredSource
 from flowcompute.strategy import KERNEL_KNOBS, KernelKnobs, Strategy
@@ -29,6 +29,8 @@ def not_applied(
     mapped = with_defaults(strategy, traits).input == "mapped"
     if (strategy.reader_threads or 1) > 1 and not any(is_read_in_parts(source, mapped) for source in sources):
         yield Reason("knob", "reader_threads", "accepted, not applied: no file is read into buffers in its own order")
+    if (strategy.joined_batches or 1) > 1 and traits.host_memory:
+        yield Reason("knob", "joined_batches", "accepted, not applied: no device is across a bus")
     names = {kernel.name for kernel in kernels}
     for knob in KERNEL_KNOBS:
         wanted = getattr(strategy, knob)
@@ -65,6 +67,7 @@ def complete_strategy(plan: Plan) -> Strategy:
     return Strategy(
         batch_bytes=settled.batch_bytes or default_batch_bytes(plan.backend.traits, plan.passes),
         depth=plan.depth,
+        joined_batches=joined_batches(plan.strategy, plan.backend.traits, by_hand=plan.config.by_hand),
         reader_threads=settled.reader_threads,
         input=settled.input,
         kernels={kernel.name: kernel.knobs for one in plan.passes for kernel in one.kernels},
@@ -73,7 +76,8 @@ def complete_strategy(plan: Plan) -> Strategy:
 
 def batch_sizes(plan: Plan, batch_bytes: int) -> list[int]:
     """Records in a batch of each pass of a plan if it were made with other batches."""
-    strategy = replace(plan.strategy, batch_bytes=batch_bytes)
+    joined = complete_strategy(plan).joined_batches
+    strategy = replace(plan.strategy, batch_bytes=batch_bytes, joined_batches=joined)
     made = plan_memory(plan.graph, plan.passes, plan.folds, plan.host_folds, plan.config, strategy, plan.backend, [])
     return [one.batch_items for one in made[1]]
 

@@ -35,7 +35,7 @@ def explain_strategy(plan: Plan) -> str:
 
 
 def _origin_of_run(plan: Plan) -> str:
-    names = ("batch_bytes", "depth", "input", "reader_threads")
+    names = ("batch_bytes", "depth", "joined_batches", "input", "reader_threads")
     set_ = [f"{name}={value}" for name in names if (value := getattr(plan.strategy, name)) is not None]
     pinned = [name for name in names if getattr(plan.pinned, name) is not None]
     told = ", ".join(f"{text} (yours)" if text.split("=")[0] in pinned else text for text in set_)

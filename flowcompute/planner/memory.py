@@ -16,7 +16,7 @@ from flowcompute.planner.crossing import Crossing, device_edges
 from flowcompute.planner.edge import Edge
 from flowcompute.planner.fold import FoldSpec
 from flowcompute.planner.host_edges import host_edges
-from flowcompute.planner.in_flight import batches_of_each, deepened, pinned
+from flowcompute.planner.in_flight import batches_of_each, pinned
 from flowcompute.planner.inlets import most_records
 from flowcompute.planner.isolation import isolated_seats, shared
 from flowcompute.planner.legs import batches_ahead
@@ -30,7 +30,7 @@ from flowcompute.planner.residency import (
     Residents,
     device_budget,
 )
-from flowcompute.planner.run_knobs import COPYING_THREADS, default_batch_bytes, with_defaults
+from flowcompute.planner.run_knobs import COPYING_THREADS, default_batch_bytes, joined_batches, with_defaults
 from flowcompute.planner.seat_memory import Beside, devices_beside
 from flowcompute.planner.sharing import alignment, why_dependent
 from flowcompute.planner.steps import RegionStep
@@ -124,12 +124,13 @@ def plan_memory(
         if depth < wished:
             why = f"{depth}: {wished} batches on each edge do not fit the memory budget"
             reasons.append(Reason("knob", "depth", why))
-    depth, sized = deepened(strategy, traits, depth, lambda n: [one.choose(n, room, fixed_bytes) for one in sizers])
+    sized = [one.choose(depth, room, fixed_bytes) for one in sizers]
     largest = max(sized, key=lambda one: one.size_bytes)
     items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)
     device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
     reasons += [reason for one in sized for reason in _passing_through(graph, one)]
+    reasons += _joined(sized)
     memory = MemoryPlan(config.memory_bytes, host_bytes, items, device)
     return memory, tuple(one.planned for one in sized), depth
 
@@ -166,9 +167,10 @@ class _PassSizer:
         self.mine = one_pass.on_seat(backend.main)
         self.folds = folds
         self.config = config
-        self.strategy = strategy
         self.traits = backend.traits
         self.mapped = with_defaults(strategy, backend.traits).input == "mapped"
+        self.batch_bytes = strategy.batch_bytes or default_bytes
+        self.joined = joined_batches(strategy, backend.traits, by_hand=config.by_hand)
 
     def edges(self, depth: int) -> list[Edge]:
         """Everything that grows with the batch."""
@@ -233,7 +235,7 @@ class _PassSizer:
         beside = devices_beside(self.graph, self.one, self.folds, self.config, self.backend, depth)
         for device in beside:
             device.check(self.rooms(1))
-        low, high = 1, max(1, self._wanted(edges))
+        low, high = 1, max(1, self._wanted(edges, self.joined * self.batch_bytes))
         while low < high:
             middle = (low + high + 1) // 2
             fits = sum(size for _, size in self.lines(edges, middle)) <= room
@@ -252,8 +254,11 @@ class _PassSizer:
             aligned = alignment(self.one, None if shared else self.one.ahead)
             granule = aligned if aligned <= items else granule
         items = max(granule, items // granule * granule)
-        rooms = self.rooms(items)
-        clocks = tuple(replace(clock, batch_items=rooms[clock.id]) for clock in self.one.clocks)
+        cut = max(granule, min(items, self._wanted(edges, self.batch_bytes)) // granule * granule)
+        rooms, cuts = self.rooms(items), self.rooms(cut)
+        clocks = tuple(
+            replace(clock, batch_items=rooms[clock.id], cut_items=cuts[clock.id]) for clock in self.one.clocks
+        )
         streams = tuple(edge.line(rooms) for edge in on_device)
         sized = replace(self.one, clocks=clocks)
         if self.traits.host_memory:
@@ -324,9 +329,8 @@ class _PassSizer:
             hint=f"raise device_memory=, or choose another device with device={cannot if whole else ''}",
         )
 
-    def _wanted(self, edges: list[Edge]) -> int:
-        """Records that the knob asks for, or the default."""
-        bytes_ = self.strategy.batch_bytes or self.default_bytes
+    def _wanted(self, edges: list[Edge], bytes_: int) -> int:
+        """Records of a batch of so many bytes."""
         rates = [most / REFERENCE_ITEMS for most in self.rooms(REFERENCE_ITEMS)]
         widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
         wanted = int(bytes_ // widest)
@@ -356,6 +360,15 @@ def _passing_through(graph: Graph, sized: _SizedPass) -> Iterator[Reason]:
             how = f", in {panels.count - panels.kept} panels of {panels.size} {panels.what}{beside}"
         why = f"{sized.crossing[value]} bytes are uploaded anew for {batches}{how}: not all operands fit the device"
         yield Reason("device", graph.nodes[value].name, why)
+
+
+def _joined(sized: Sequence[_SizedPass]) -> Iterator[Reason]:
+    """Where several batches are computed as one."""
+    for number, one in enumerate(sized, 1):
+        for clock in one.planned.clocks:
+            if clock.is_root and clock.cut_items < clock.batch_items:
+                why = f"batches of {clock.cut_items} records are computed as one of up to {clock.batch_items}"
+                yield Reason("knob", "joined_batches", f"pass {number}: {why} where they are there")
 
 
 def _read_into_buffers(passes: tuple[Pass, ...], strategy: Strategy, traits: Traits) -> Iterator[Reason]:

@@ -105,8 +105,7 @@ class ComputeTask:
                 if batch is None:
                     await self._pass_on(await self._ended(wanted))
                     continue
-                [emission] = await self._compute([batch], [parcels])
-                await self._pass_on(emission)
+                await self._pass_on(await self._compute(batch, [parcels]))
                 self._starts[wanted] = batch.stop
                 self._done(batch)
             finally:
@@ -124,13 +123,11 @@ class ComputeTask:
     async def _drained(self) -> Emission:
         """Let derived clocks compute with what waits."""
         derived = {clock.id for clock in self._clocks if not clock.is_root}
-        [emission] = await self._make([Turn(derived, self._executor.drain)])
-        return emission
+        return await self._make(Turn(derived, self._executor.drain))
 
     async def _ended(self, root: int) -> Emission:
         """Tell the executor that a root clock has no more records."""
-        [emission] = await self._make([Turn(self._reached[root] - {root}, partial(self._executor.end, root))])
-        return emission
+        return await self._make(Turn(self._reached[root] - {root}, partial(self._executor.end, root)))
 
     async def _pass_on(self, emission: Emission) -> None:
         try:
@@ -177,37 +174,31 @@ class ComputeTask:
         arrays = {stage.value: parcel.array for stage, parcel in zip(clock.sources, parcels, strict=True)}
         return Batch(seq, start, ends[0], arrays, root)
 
-    async def _compute(
-        self, batches: Sequence[Batch], parcels: Sequence[Sequence[Parcel]], *, settled: bool = True
-    ) -> list[Emission]:
-        """Compute neighbouring batches of a root clock; the parcels of their sources stay the caller's."""
-        clock = self._clocks[batches[0].clock]
+    async def _compute(self, batch: Batch, parcels: Sequence[Sequence[Parcel]], *, settled: bool = True) -> Emission:
+        """Compute a batch of a root clock; the parcels of its sources, one after the other, stay the caller's."""
+        clock = self._clocks[batch.clock]
         if clock.id in self._choose:
-            await self._choose_places(clock, batches[0])
-        reached, process = self._reached[clock.id], self._executor.process
-        emissions = await self._make([Turn(reached, partial(process, one), one) for one in batches], settled=settled)
+            await self._choose_places(clock, batch)
+        turn = Turn(self._reached[clock.id], partial(self._executor.process, batch), batch)
+        emission = await self._make(turn, settled=settled)
         if self._forwarded:
             sources = [stage.value for stage in clock.sources]
             for output in self._outputs:
                 if output.value in self._forwarded and output.clock is clock:
                     position = sources.index(output.value)
-                    for emission, each in zip(emissions, parcels, strict=True):
+                    for each in parcels:
                         emission.parcels += [(sink.channel, each[position].share()) for sink in output.sinks]
-        return emissions
+        return emission
 
-    async def _make(self, turns: Sequence[Turn], *, settled: bool = True) -> list[Emission]:
-        """Compute in one thread call; `settled`: and tell destinations of their own memory."""
+    async def _make(self, turn: Turn, *, settled: bool = True) -> Emission:
+        """Compute in a thread; `settled`: and tell destinations of their own memory."""
         try:
-            for turn in turns:
-                await self._lend(turn)
-            first, last = turns[0].records, turns[-1].records
-            records = None if first is None or last is None else (first[0], last[1])
-            self._record.enter(State.BUSY, "computing", records)
-            await self._workers.call(self._work, turns, settled)
-            return [turn.collect() for turn in turns]
+            await self._lend(turn)
+            self._record.enter(State.BUSY, "computing", turn.records)
+            await self._workers.call(self._work, turn, settled)
+            return turn.collect()
         finally:
-            for turn in turns:
-                turn.release()
+            turn.release()
 
     async def _lend(self, turn: Turn) -> None:
         """Take the memory that a turn may fill."""
@@ -253,16 +244,14 @@ class ComputeTask:
             lease = await output.pool.acquire()
         return lease
 
-    def _work(self, turns: Sequence[Turn], settled: bool) -> None:
-        """Everything that is done for batches in the thread."""
-        for turn in turns:
-            self._take(turn, settled)
-            if turn is turns[-1] or self._after_batch is not None:
-                self._record.observe(self._executor)
-            if turn.batch is not None and self._after_batch is not None:
-                self._record.detail = "running on_batch after"
-                with attributed("on_batch", None, turn.records):
-                    self._after_batch()
+    def _work(self, turn: Turn, settled: bool) -> None:
+        """Everything that is done for a batch in the thread."""
+        self._take(turn, settled)
+        self._record.observe(self._executor)
+        if turn.batch is not None and self._after_batch is not None:
+            self._record.detail = "running on_batch after"
+            with attributed("on_batch", None, turn.records):
+                self._after_batch()
 
     def _take(self, turn: Turn, settled: bool) -> None:
         """Compute a batch."""

@@ -138,7 +138,7 @@ class LiveTrials:
     def items_of(self, index: int, candidate: Candidate, most: int) -> int:
         """Records in a batch of a pass."""
         sizes = self._sizes.get(self._knob("batch_bytes", candidate))
-        return most if sizes is None else sizes[index]
+        return most if sizes is None else min(most, sizes[index])
 
     def threads_of(self, candidate: Candidate) -> int:
         """Threads that read a batch together."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import trio
 
 from flowcompute.batch import Batch
@@ -18,25 +20,32 @@ from flowcompute.runtime.pass_record import PassRecord
 from flowcompute.runtime.stage_record import State
 from flowcompute.runtime.turn import Emission
 
-TRIPS = 6
-"""Small batches in flight go together as so many trips: some are uploaded, one is computed, one downloaded."""
-
-TRIP_BYTES = 16 << 20
-"""Batches go together up to so many bytes: handing over as much costs little beside moving it."""
-
 
 class _Coming:
-    """Neighbouring batches on their way to be computed, and what their sources lie in; `there` once uploaded."""
+    """A batch on its way to be computed, and what its sources lie in; `there` once it has been uploaded.
 
-    def __init__(self) -> None:
-        self.batches: list[Batch] = []
-        self.parcels: list[list[Parcel]] = []
+    Attributes:
+        batch: all records.
+        parcels: of each batch that was joined, by source.
+    """
+
+    def __init__(self, batch: Batch, parcels: list[Parcel]) -> None:
+        self.batch = batch
+        self.parcels = [parcels]
         self.there = trio.Event()
 
-    @property
-    def records(self) -> tuple[int, int]:
-        """Those of all batches."""
-        return self.batches[0].start, self.batches[-1].stop
+    def join(self, other: _Coming) -> bool:
+        """Add the batch that follows, if it also follows in memory; `other` has nothing then."""
+        joined: dict[int, np.ndarray] = {}
+        for value, array in self.batch.arrays.items():
+            both = _joined(array, other.batch.arrays[value])
+            if both is None:
+                return False
+            joined[value] = both
+        self.batch = replace(self.batch, stop=other.batch.stop, arrays=joined)
+        self.parcels += other.parcels
+        other.parcels = []
+        return True
 
     def release(self) -> None:
         """Give the sources' buffers back."""
@@ -45,35 +54,38 @@ class _Coming:
                 parcels.pop().release()
 
 
+def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray | None:
+    """Two arrays as one, if the second begins where the first one ends; both are C-contiguous."""
+    same = first.base is not None and first.base is second.base
+    if not same or first.ctypes.data + first.nbytes != second.ctypes.data:
+        return None
+    shape = (len(first) + len(second), *first.shape[1:])
+    return np.lib.stride_tricks.as_strided(first, shape, writeable=False)
+
+
 class _Going:
     """What has been computed on its way to destinations; `there` once it has been downloaded.
 
     Of an end of a stream there is no batch, but what it has let others compute.
     """
 
-    def __init__(self, batches: Sequence[Batch], emissions: Sequence[Emission]) -> None:
-        self.batches = batches
-        self.emissions = emissions
+    def __init__(self, batch: Batch | None, emission: Emission) -> None:
+        self.batch = batch
+        self.emission = emission
         self.there = trio.Event()
-
-    def settle(self) -> None:
-        """Tell destinations what lies in their own memory; may block."""
-        for emission in self.emissions:
-            emission.settle()
 
     def release(self) -> None:
         """Drop what nobody takes any more."""
-        for emission in self.emissions:
-            emission.release()
+        self.emission.release()
 
 
 class OverlappedTask(ComputeTask):
     """A compute task of four tasks in a row, for executors with several batches in flight.
 
     Up to `Executor.in_flight` batches are on their way at a time. They are begun, computed and sent in record
-    order. Small ones that are there make trips together, as handing one to a thread and back takes longer than
-    computing it; up to `Executor.lanes` trips are uploaded at a time, and as many downloaded. Before a checkpoint,
-    and before the end, all batches arrive.
+    order; up to `Executor.lanes` are uploaded at a time, and as many downloaded. Small ones of a stream that comes
+    little by little are joined where they are there, as handing one to a thread and back takes longer than computing
+    it. Before a checkpoint, and before the end, all batches arrive.
 
     Args:
         executor, record, options: as `ComputeTask`.
@@ -84,25 +96,12 @@ class OverlappedTask(ComputeTask):
         self._uploads = record.taker
         self._downloads = record.giver
         self._root = next(clock.id for clock in self._clocks if clock.is_root)
-        self._record_bytes = self._bytes_of_record()
         self._count = executor.in_flight
         self._slots = trio.Semaphore(self._count)
         self._up = trio.Semaphore(executor.lanes)
         self._down = trio.Semaphore(executor.lanes)
         self._enough = trio.CancelScope()
-
-    def _bytes_of_record(self) -> int:
-        """What a record takes of sources or of destinations, whichever is more."""
-        clock = self._clocks[self._root]
-        made = (output.sinks[0].stage.spec.item_bytes for output in self._outputs if output.clock is clock)
-        return max(sum(stage.spec.item_bytes for stage in clock.sources), sum(made), 1)
-
-    @property
-    def _together(self) -> int:
-        """Batches that make a trip together at most."""
-        if self._throttle_s:
-            return 1
-        return max(1, min(self._count // TRIPS, TRIP_BYTES // (self._record_bytes * self._cuts[self._root].items)))
+        self._next: _Coming | None = None
 
     async def _run_batches(self) -> None:
         # The slots bound what lies in all three.
@@ -119,6 +118,8 @@ class OverlappedTask(ComputeTask):
             # Tasks close what they send on only: what lies in a channel that nobody receives from is lost.
             for channel in (to_compute, to_send):
                 _empty(channel)
+            if self._next is not None:
+                self._next.release()
 
     # -- before ---------------------------------------------------------------------------------
 
@@ -127,27 +128,31 @@ class OverlappedTask(ComputeTask):
             async with trio.open_nursery() as uploads:
                 seq = 0
                 while (one := await self._begin(seq, coming)) is not None:
-                    seq += len(one.batches)
+                    seq += 1
                     await self._up.acquire()
                     uploads.start_soon(self._upload, one)
         self._uploads.enter(State.DONE)
 
     async def _begin(self, seq: int, coming: trio.MemorySendChannel[_Coming]) -> _Coming | None:
-        """Let the next batches come, those that are there and may go together; None after the last."""
+        """Let the next batch come, joined with those behind it that are there; None after the last."""
         if self._keeper is not None and self._keeper.is_due():
             await self._arrived()
             await self._cut(self._keeper)
             for _ in range(self._count):
                 self._slots.release()
         await self._slots.acquire()
-        one, most = _Coming(), self._together
+        one = await self._take_in(seq)
+        if one is None:
+            return None
         try:
-            if not await self._take_in(one, seq):
-                return None
-            for _ in range(min(most - 1, self._waiting(), self._slots.value)):
-                self._slots.acquire_nowait()
-                if not await self._take_in(one, seq + len(one.batches)):
-                    self._slots.release()
+            while True:
+                self._starts[self._root] = one.batch.stop
+                following = await self._take_in(seq) if self._may_join(one.batch) else None
+                if following is None:
+                    break
+                if not one.join(following):
+                    # It begins where the sources go on, should they be asked to before it is taken.
+                    self._next = following
                     break
             coming.send_nowait(one)
         except BaseException:
@@ -155,23 +160,29 @@ class OverlappedTask(ComputeTask):
             raise
         return one
 
-    async def _take_in(self, one: _Coming, seq: int) -> bool:
-        """Add the next batch; False after the last."""
-        one.parcels.append([])
-        batch = await self._receive(self._root, seq, one.parcels[-1])
-        if batch is None:
-            return False
-        one.batches.append(batch)
-        self._starts[self._root] = batch.stop
-        return True
+    async def _take_in(self, seq: int) -> _Coming | None:
+        """The next of what the sources give; None after the last."""
+        one, self._next = self._next, None
+        if one is not None:
+            one.batch = replace(one.batch, seq=seq)
+            return one
+        parcels: list[Parcel] = []
+        batch = None
+        try:
+            batch = await self._receive(self._root, seq, parcels)
+        finally:
+            while batch is None and parcels:
+                parcels.pop().release()
+        return None if batch is None else _Coming(batch, parcels)
 
-    def _waiting(self) -> int:
-        """Batches that need not be waited for."""
-        clock = self._clocks[self._root]
-        if not clock.sources:
-            left = (clock.length or 0) - self._starts[self._root]
-            return -(-left // self._cuts[self._root].items)
-        return min(self._sources[stage.value].queued for stage in clock.sources)
+    def _may_join(self, batch: Batch) -> bool:
+        """Whether what comes next can be computed with a batch, and need not be waited for."""
+        clock, most = self._clocks[self._root], self._cuts[self._root].most_items
+        if self._next is not None or self._after_batch is not None or self._throttle_s:
+            return False
+        if not clock.sources or batch.items + most > clock.batch_items:
+            return False
+        return all(self._sources[stage.value].queued for stage in clock.sources)
 
     async def _arrived(self) -> None:
         """Take all slots, once every batch is with its destinations."""
@@ -180,28 +191,17 @@ class OverlappedTask(ComputeTask):
             await self._slots.acquire()
 
     async def _upload(self, one: _Coming) -> None:
-        self._uploads.enter(State.BUSY, "uploading", one.records)
-        sizes = await self._move(self._executor.upload, self._executor.uploads_at_once, one.batches)
-        for batch, size in zip(one.batches, sizes, strict=True):
-            self._uploads.passed(batch.items, size, size)
+        batch = one.batch
+        self._uploads.enter(State.BUSY, "uploading", (batch.start, batch.stop))
+        size = await self._move(self._executor.upload, self._executor.uploads_at_once, batch)
+        self._uploads.passed(batch.items, size, size)
         one.there.set()
         self._up.release()
 
-    async def _move(
-        self, move: Callable[[Batch], int], is_at_once: Callable[[Batch], bool], batches: Sequence[Batch]
-    ) -> list[int]:
-        """Move batches; in a thread, where that takes any time."""
-        if all(map(is_at_once, batches)):
-            return self._each(move, batches)
-        return await self._workers.call(self._each, move, batches)
-
-    def _each(self, move: Callable[[Batch], int], batches: Sequence[Batch]) -> list[int]:
-        """Move batches; gives the bytes of each."""
-        sizes = []
-        for batch in batches:
-            with attributed(self._record.label, None, (batch.start, batch.stop)):
-                sizes.append(move(batch))
-        return sizes
+    async def _move(self, move: Callable[[Batch], int], is_at_once: Callable[[Batch], bool], batch: Batch) -> int:
+        """Move a batch, in a thread where that takes any time; gives the bytes."""
+        with attributed(self._record.label, None, (batch.start, batch.stop)):
+            return move(batch) if is_at_once(batch) else await self._workers.call(move, batch)
 
     # -- between --------------------------------------------------------------------------------
 
@@ -211,16 +211,16 @@ class OverlappedTask(ComputeTask):
         with computed:
             while (wanted := self._executor.wants()) is not None:
                 if wanted == DRAIN:
-                    await self._give(computed, [], [await self._drained()])
+                    await self._give(computed, None, await self._drained())
                 elif not await self._compute_next(coming, computed):
-                    await self._give(computed, [], [await self._ended(self._root)])
+                    await self._give(computed, None, await self._ended(self._root))
             # Whatever is under way to here is of no use any more.
             self._enough.cancel()
 
     async def _compute_next(
         self, coming: trio.MemoryReceiveChannel[_Coming], computed: trio.MemorySendChannel[_Going]
     ) -> bool:
-        """Compute the next batches; False after the last."""
+        """Compute the next batch; False after the last."""
         self._record.enter(State.INPUT, self._uploads.name)
         try:
             one = await coming.receive()
@@ -228,19 +228,16 @@ class OverlappedTask(ComputeTask):
             return False
         try:
             await one.there.wait()
-            emissions = await self._compute(one.batches, one.parcels, settled=False)
+            emission = await self._compute(one.batch, one.parcels, settled=False)
         finally:
             one.release()
-        await self._give(computed, one.batches, emissions)
-        for batch in one.batches:
-            self._done(batch)
+        await self._give(computed, one.batch, emission)
+        self._done(one.batch)
         await self._pause()
         return True
 
-    async def _give(
-        self, computed: trio.MemorySendChannel[_Going], batches: Sequence[Batch], emissions: Sequence[Emission]
-    ) -> None:
-        going = _Going(batches, emissions)
+    async def _give(self, computed: trio.MemorySendChannel[_Going], batch: Batch | None, emission: Emission) -> None:
+        going = _Going(batch, emission)
         try:
             await computed.send(going)
         except BaseException:
@@ -256,17 +253,16 @@ class OverlappedTask(ComputeTask):
             async with trio.open_nursery() as downloads:
                 async for one in computed:
                     going.send_nowait(one)
-                    if not one.batches:
+                    if one.batch is None:
                         one.there.set()
                         continue
                     await self._down.acquire()
-                    downloads.start_soon(self._download, one)
+                    downloads.start_soon(self._download, one, one.batch)
 
-    async def _download(self, one: _Going) -> None:
-        self._downloads.enter(State.BUSY, "downloading", (one.batches[0].start, one.batches[-1].stop))
-        sizes = await self._move(self._executor.download, self._executor.downloads_at_once, one.batches)
-        for batch, size in zip(one.batches, sizes, strict=True):
-            self._downloads.passed(batch.items, size, size)
+    async def _download(self, one: _Going, batch: Batch) -> None:
+        self._downloads.enter(State.BUSY, "downloading", (batch.start, batch.stop))
+        size = await self._move(self._executor.download, self._executor.downloads_at_once, batch)
+        self._downloads.passed(batch.items, size, size)
         self._downloads.enter(State.INPUT, self._record.name)
         one.there.set()
         self._down.release()
@@ -275,13 +271,12 @@ class OverlappedTask(ComputeTask):
         async for one in going:
             try:
                 await one.there.wait()
-                if any(emission.placed for emission in one.emissions):
-                    await self._workers.call(one.settle)
-                for emission in one.emissions:
-                    await emission.send()
+                if one.emission.placed:
+                    await self._workers.call(one.emission.settle)
+                await one.emission.send()
             finally:
                 one.release()
-            for _ in one.batches:
+            if one.batch is not None:
                 self._slots.release()
         self._downloads.enter(State.DONE)
 

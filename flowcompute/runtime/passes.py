@@ -16,7 +16,7 @@ from flowcompute.elements.policy import ErrorPolicy
 from flowcompute.elements.source import AsyncReader, Reader
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.planner.demand import records_wanted
-from flowcompute.planner.plan import Plan, SinkStage
+from flowcompute.planner.plan import Clock, Plan, SinkStage
 from flowcompute.planner.policies import policies
 from flowcompute.planner.run_knobs import with_defaults
 from flowcompute.runtime.buffers import Pool
@@ -244,7 +244,7 @@ class RunningPass:
         """Make the stages with the channels and buffers between them."""
         record, live = self._record, self._conduct.live
         cuts = {
-            clock.id: Cuts(clock.batch_items, self._starts.get(clock.id, 0))
+            clock.id: Cuts(self._items_cut(clock), self._starts.get(clock.id, 0))
             for clock in self._pass.clocks
             if clock.is_root
         }
@@ -253,8 +253,9 @@ class RunningPass:
         sources: list[SourceTask] = []
         channels: dict[int, Channel] = {}
         for source, reader, stage in zip(self._pass.sources, self._readers, record.sources, strict=True):
-            channel = channels[source.value] = self._channel(stage, record.taker)
             clock = self._pass.clock_of(source.value)
+            joined = -(-clock.batch_items // cuts[clock.id].most_items)
+            channel = channels[source.value] = self._channel(stage, record.taker, joined)
             wanted = records_wanted(self._plan, self._index, clock)
             pool = self._pool(source.spec, clock.batch_items, source.spec.length)
             record.edges.append((channel, pool))
@@ -303,9 +304,14 @@ class RunningPass:
         self._record.edges += [(task.channel, pool) for task in tasks]
         return Output(value, clock, pool, tasks)
 
-    def _channel(self, producer: StageRecord, consumer: StageRecord) -> Channel:
+    def _items_cut(self, clock: Clock) -> int:
+        """Records that are read at a time: several batches of a known stream, which nobody has to wait for."""
+        each = self._conduct.after_batch is not None or self._conduct.throttle_s > 0
+        return clock.cut_items if each or clock.length is None else clock.batch_items
+
+    def _channel(self, producer: StageRecord, consumer: StageRecord, joined: int = 1) -> Channel:
         # One batch of the depth is in the consumer's hands; the others may lie in between.
-        channel = Channel(producer, consumer, self._plan.depth - 1)
+        channel = Channel(producer, consumer, (self._plan.depth - 1) * joined)
         self._channels.append(channel)
         return channel
 

@@ -23,8 +23,8 @@ from flowcompute.runtime.workers import Workers
 class _Coming:
     """Records that are being read into a buffer; `there` once they have been, or could not be."""
 
-    def __init__(self, start: int, stop: int, lease: Lease) -> None:
-        self.parcel = Parcel(start, stop, lease.array[: stop - start], lease)
+    def __init__(self, start: int, array: np.ndarray, lease: Lease) -> None:
+        self.parcel = Parcel(start, start + len(array), array, lease)
         self.error: Exception | None = None
         self.there = trio.Event()
 
@@ -37,7 +37,7 @@ class SourceTask:
         reader: the opened source.
         record: its live record.
         channel: towards the compute stage.
-        pool: buffers to read into; not touched when the reader gives views.
+        pool: buffers to read into, of one batch or several; not touched when the reader gives views.
         workers: threads to read in.
         cuts: where batches end.
         wanted: of a stream of unknown length, the most records that are of use; None for all.
@@ -67,15 +67,20 @@ class SourceTask:
         self._wanted = wanted
         self._start = start
         self._gives_views = not isinstance(reader, AsyncReader)
+        self._buffer: Lease | None = None
+        self._filled = 0
         self._immediate = reader.immediate
 
     async def run(self) -> None:
         """Read to the end of the stream, or until no more is wanted, then say so."""
-        with contextlib.suppress(trio.BrokenResourceError):
-            if self._stage.spec.length is None or self._reader.reads_at_a_time == 1:
-                await self._read_all()
-            else:
-                await self._read_ahead(self._stage.spec.length)
+        try:
+            with contextlib.suppress(trio.BrokenResourceError):
+                if self._stage.spec.length is None or self._reader.reads_at_a_time == 1:
+                    await self._read_all()
+                else:
+                    await self._read_ahead(self._stage.spec.length)
+        finally:
+            self._leave()
         self._channel.finish()
         self._record.enter(State.DONE)
 
@@ -102,16 +107,34 @@ class SourceTask:
             if array is not None:
                 return Parcel(start, start + len(array), array, None) if len(array) else None
             self._gives_views = False
-        lease = await self._credit()
+        array, lease = await self._room(stop - start)
         try:
-            items = await self._read(lease.array[: stop - start], start, stop)
+            items = await self._read(array, start, stop)
         except BaseException:
             lease.release()
             raise
         if not items:
             lease.release()
             return None
-        return Parcel(start, start + items, lease.array[:items], lease)
+        return Parcel(start, start + items, array[:items], lease)
+
+    async def _room(self, items: int) -> tuple[np.ndarray, Lease]:
+        """Room for records, behind those before where the buffer has it: batches of one buffer may be joined."""
+        if self._buffer is None or self._filled + items > len(self._buffer.array):
+            self._leave()
+            self._buffer, self._filled = await self._credit(), 0
+        lease, first = self._buffer, self._filled
+        lease.holders += 1
+        self._filled += items
+        if self._filled + self._cuts.items > len(lease.array):
+            self._leave()
+        return lease.array[first : first + items], lease
+
+    def _leave(self) -> None:
+        """Fill the buffer no further."""
+        buffer, self._buffer = self._buffer, None
+        if buffer is not None:
+            buffer.release()
 
     async def _credit(self) -> Lease:
         lease = self._pool.acquire_nowait()
@@ -166,7 +189,7 @@ class SourceTask:
             while start < end:
                 stop = min(self._cuts.stop(start), end)
                 await free.acquire()
-                one = _Coming(start, stop, await self._credit())
+                one = _Coming(start, *await self._room(stop - start))
                 coming.append(one)
                 begun.send_nowait(one)
                 reads.start_soon(self._bring, one, end, free)

@@ -32,6 +32,7 @@ class Strategy(KernelKnobs):
 
     batch_bytes: int | None = knob(Range(1, 1 << 34), "bytes of the widest buffer in a batch")
     depth: int | None = knob(Range(1, 64), "batches in flight on an edge")
+    joined_batches: int | None = knob(Range(1, 64), "batches that are computed as one where they are there")
     reader_threads: int | None = knob(Range(1, 64), "threads that read a batch of a file together")
     input: Literal["mapped", "read"] | None = field(default=None, metadata={"doc": "how files are read"})
     kernels: Kernels = ()

@@ -20,6 +20,8 @@ from flowcompute.planner.plan import Plan
 from flowcompute.runtime.starting import start
 from flowcompute.strategy import Strategy
 
+NO_KNOBS = Strategy()
+
 
 @cache
 def gpu_shaped(*, in_place: bool = False) -> OpenCLBackend:
@@ -45,8 +47,14 @@ def two_gpus() -> PlacedBackend:
     return PlacedBackend([gpu_shaped(), OpenCLBackend(twin(gpu_shaped().device))], {"gpu": 0, "gpu:1": 1})
 
 
-def plan_for_gpu(*elements: Element, memory: int = 1 << 28, **options: Any) -> Plan:
+def apart(strategy: Strategy) -> Strategy:
+    """A strategy whose batches are computed one by one, where it does not say otherwise: tests want several."""
+    return dataclasses.replace(strategy, joined_batches=strategy.joined_batches or 1)
+
+
+def plan_for_gpu(*elements: Element, memory: int = 1 << 28, strategy: Strategy = NO_KNOBS, **options: Any) -> Plan:
     """The plan of these roots on such a device; options are those of `fc.plan`."""
+    options["strategy"] = apart(strategy)
     with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
         return fc.plan(*elements, memory=memory, **options)
 
@@ -59,5 +67,6 @@ def resolve_on_gpu(*elements: Element, **options: Any) -> list[np.ndarray]:
 
 def run_on_gpu(*roots: Element, backend: OpenCLBackend | None = None, **options: Any) -> fc.Run:
     """A finished run of these roots in small batches on such a device, or on others; options are those of `fc.run`."""
+    options["strategy"] = apart(options.get("strategy", Strategy(batch_bytes=1 << 14)))
     with mock.patch.object(OpenCLBackend, "select", return_value=backend or gpu_shaped()):
-        return fc.run(*roots, progress=False, **{"strategy": Strategy(batch_bytes=1 << 14), **options})
+        return fc.run(*roots, progress=False, **options)

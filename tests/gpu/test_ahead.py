@@ -38,12 +38,16 @@ LONG_S = 20
 
 def planned(*roots: Element, **options: Any) -> fc.Plan:
     with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
-        return fc.plan(*roots, memory="256MiB", **{"strategy": fc.Strategy(batch_bytes=1 << 14), **options})
+        return fc.plan(
+            *roots, memory="256MiB", **{"strategy": fc.Strategy(joined_batches=1, batch_bytes=1 << 14), **options}
+        )
 
 
 def run_placed(*roots: Element, **options: Any) -> fc.Run:
     with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
-        return fc.run(*roots, progress=False, **{"strategy": fc.Strategy(batch_bytes=1 << 14), **options})
+        return fc.run(
+            *roots, progress=False, **{"strategy": fc.Strategy(joined_batches=1, batch_bytes=1 << 14), **options}
+        )
 
 
 def chain(x: Element) -> list[Element]:
@@ -93,7 +97,7 @@ def test_a_batch_is_computed_and_on_its_way_before_the_one_before_it_goes_on() -
         real(self, step, outputs, items)
 
     x = fc.source(DATA[:1024])
-    strategy = fc.Strategy(batch_bytes=1 << 12, depth=3)
+    strategy = fc.Strategy(joined_batches=1, batch_bytes=1 << 12, depth=3)
     with mock.patch.object(OpenCLExecutor, "run_region", run_region), mock.patch.object(Slots, "receive", received):
         run = run_placed(((x * 2).on("gpu") + 1).on("gpu:1"), strategy=strategy)
     assert run.value.tobytes() == (DATA[:1024] * 2 + 1).tobytes()
@@ -137,7 +141,7 @@ def test_what_a_device_needs_again_stays_there() -> None:
 def test_no_bit_depends_on_it(size: int, depth: int | None) -> None:
     """With batches of whole blocks of folds, and with smaller ones, which are not computed ahead."""
     roots = chain(fc.source(DATA))
-    run = run_placed(*roots, strategy=fc.Strategy(batch_bytes=size, depth=depth))
+    run = run_placed(*roots, strategy=fc.Strategy(joined_batches=1, batch_bytes=size, depth=depth))
     one = run.plan.passes[0]
     assert one.ahead
     assert (one.batch_items % alignment(one, one.ahead) == 0) == (size == 1 << 17)
@@ -235,7 +239,10 @@ def test_a_frozen_job_goes_on_where_nothing_was_counted_twice(tmp_path: Path) ->
             run.freeze()
 
     roots = chain(fc.source(np.tile(DATA, (8, 1))))
-    options: dict[str, Any] = {"checkpoint": tmp_path / "kept", "strategy": fc.Strategy(batch_bytes=1 << 17, depth=4)}
+    options: dict[str, Any] = {
+        "checkpoint": tmp_path / "kept",
+        "strategy": fc.Strategy(joined_batches=1, batch_bytes=1 << 17, depth=4),
+    }
     with mock.patch.object(Course, "compute_ahead", compute_ahead):
         with pytest.raises(fc.RunError, match="was frozen into"):
             run_placed(*roots, on_batch=freeze, **options)

@@ -78,7 +78,7 @@ def test_a_limit_of_all_buffers_together_is_kept(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 def test_no_room_now_and_then_changes_no_bit_at_any_depth(depth: int) -> None:
-    strategy = fc.Strategy(depth=depth, batch_bytes=8000)
+    strategy = fc.Strategy(joined_batches=1, depth=depth, batch_bytes=8000)
     expected = resolve_on_gpu(*some_of_everything(), memory=MEMORY, strategy=strategy)
     for seed in (depth, depth + 4):
         with FlakyDriver(seed), warnings.catch_warnings():
@@ -89,7 +89,7 @@ def test_no_room_now_and_then_changes_no_bit_at_any_depth(depth: int) -> None:
 
 def test_no_room_to_note_where_a_scan_stands_changes_no_bit() -> None:
     """Before a batch that was uploaded, and after a selection was computed of the one before."""
-    strategy = fc.Strategy(depth=4, batch_bytes=8000)
+    strategy = fc.Strategy(joined_batches=1, depth=4, batch_bytes=8000)
     expected = resolve_on_gpu(*some_of_everything(), memory=MEMORY, strategy=strategy)
     real, begun = OpenCLExecutor.begin_scan, []
 
@@ -121,7 +121,7 @@ def test_blocks_that_a_kernel_reduces_are_the_floor() -> None:
 
 
 def run_two_kernels(path: Path) -> fc.Run:
-    plan = plan_for_gpu(*two_kernels(path), memory=MEMORY, strategy=fc.Strategy(batch_bytes=5_000))
+    plan = plan_for_gpu(*two_kernels(path), memory=MEMORY, strategy=fc.Strategy(joined_batches=1, batch_bytes=5_000))
     assert plan.batch_items < 300
     return start(plan, progress=False).wait()
 
@@ -254,7 +254,7 @@ def test_a_job_goes_on_from_its_checkpoint(tmp_path: Path, device: str) -> None:
         return ((x * 3) >> fc.save(tmp_path / "y.npy"), x.sum(axis=0))
 
     options = {"checkpoint": tmp_path / "kept", "checkpoint_every": 0, "memory": MEMORY, "progress": False}
-    small = fc.Strategy(batch_bytes=64 << 10)
+    small = fc.Strategy(joined_batches=1, batch_bytes=64 << 10)
     with FaultyDriver() as sound:
         fc.plan(*job(), memory=MEMORY)
         expected = fc.resolve(*job(), memory=MEMORY, device="cpu", strategy=small)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Hashable, Sequence
+import time
+from collections.abc import Hashable, Mapping
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -16,8 +18,9 @@ from flowcompute.batch import Batch
 from flowcompute.errors import KernelError, RunError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.buffers import size_class
+from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.gpu.memory import DeviceMemory
-from flowcompute.runtime.overlapping import TRIPS, OverlappedTask
+from flowcompute.planner.clockwork import Made
 from flowcompute.runtime.starting import start
 from tests.gpu.faulty_driver import REFUSED, driver_error
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
@@ -88,42 +91,96 @@ def test_the_plan_says_what_lies_on_the_device() -> None:
         assert any(f"x {depth}" in what for what, _ in plan.memory.device_items)
 
 
-def test_more_of_small_batches_are_in_flight_where_there_is_room() -> None:
+def test_small_batches_are_joined_where_there_is_room() -> None:
     x = fc.source(np.zeros(1 << 24, np.float32))
 
-    def made(memory: int, **knobs: int) -> tuple[int, int]:
-        plan = plan_for_gpu(x * 2 >> fc.discard(), memory=memory, strategy=fc.Strategy(**knobs))
+    def made(memory: int, device: OpenCLBackend | None = None, **knobs: int) -> tuple[int, int]:
+        with mock.patch.object(OpenCLBackend, "select", return_value=device or gpu_shaped()):
+            plan = fc.plan(x * 2 >> fc.discard(), memory=memory, strategy=fc.Strategy(**knobs))
         assert plan.memory.host_bytes <= memory
-        return plan.depth, plan.batch_items
+        (clock,) = plan.passes[0].clocks
+        assert plan.batch_items == clock.batch_items
+        joined = [reason for reason in plan.reasons if reason.element == "joined_batches"]
+        assert len(joined) == (clock.cut_items < clock.batch_items or device is not None)
+        return clock.cut_items, clock.batch_items
 
     items = 1 << 18
-    assert made(1 << 28, batch_bytes=1 << 20) == (64, items)
-    assert made(1 << 28, batch_bytes=1 << 12) == (64, items >> 8)
-    assert made(1 << 28, batch_bytes=4 << 20) == (16, items << 2)
-    assert made(1 << 28, batch_bytes=1 << 20, depth=5) == (5, items)
-    assert made(20 << 20, batch_bytes=1 << 20) == (16, items), "not all that there might be, but none smaller for it"
-    assert made(6 << 20, batch_bytes=1 << 20) == (4, items)
-    assert made(1 << 28)[0] == 3
+    assert made(1 << 28, batch_bytes=1 << 20) == (items, items << 5)
+    assert made(1 << 28, batch_bytes=1 << 12) == (items >> 8, items >> 2), "64 at most"
+    assert made(1 << 28, batch_bytes=5 << 20) == (5 * items, 30 * items)
+    assert made(1 << 28, batch_bytes=33 << 20) == (33 * items, 33 * items)
+    assert made(1 << 28, batch_bytes=1 << 20, joined_batches=3) == (items, 3 * items)
+    assert made(1 << 28, batch_bytes=1 << 20, joined_batches=1) == (items, items)
+    cut, joined = made(20 << 20, batch_bytes=1 << 20)
+    assert cut == items < joined < items << 5, "not all that there might be, but none smaller for it"
+    assert made(1 << 28)[0] == made(1 << 28)[1]
+    in_place = gpu_shaped(in_place=True)
+    assert made(1 << 28, in_place, batch_bytes=1 << 20, joined_batches=4) == (items, items)
 
 
-def test_small_batches_go_together() -> None:
-    together: list[int] = []
-    real = OverlappedTask._each
+def computed(job: fc.Element, **options: Any) -> tuple[fc.Run, list[tuple[int, int]]]:
+    """A run on the device with batches that may be joined, and what was uploaded at a time."""
+    uploads: list[tuple[int, int]] = []
+    real = OpenCLExecutor.upload
 
-    def count(self: OverlappedTask, move: Callable[[Batch], int], batches: Sequence[Batch]) -> list[int]:
-        together.append(len(batches))
-        return real(self, move, batches)
+    def count(self: OpenCLExecutor, batch: Batch) -> int:
+        uploads.append((batch.start, batch.stop))
+        return real(self, batch)
 
-    x = fc.source(np.arange(1 << 16, dtype=np.float32))
-    with mock.patch.object(OverlappedTask, "_each", count):
-        [got] = resolve_on_gpu(x * 2, strategy=fc.Strategy(batch_bytes=1 << 10))
-        assert sum(together) == 2 * 256, "each is uploaded and downloaded"
-        assert max(together) == 64 // TRIPS
-        assert len(together) < 128
-        together.clear()
-        resolve_on_gpu(x * 2, strategy=fc.Strategy(batch_bytes=1 << 12, depth=TRIPS))
-        assert set(together) == {1}
-    np.testing.assert_array_equal(got, np.arange(1 << 16, dtype=np.float32) * 2)
+    with (
+        mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()),
+        mock.patch.object(OpenCLExecutor, "upload", count),
+    ):
+        run = fc.run(job, progress=False, **{"strategy": fc.Strategy(batch_bytes=1 << 10), **options})
+    # Several are uploaded at a time, each in a thread of its own.
+    uploads.sort()
+    assert all(before[1] == after[0] for before, after in itertools.pairwise(uploads))
+    return run, uploads
+
+
+def test_batches_of_a_known_stream_are_read_as_one() -> None:
+    data = np.arange(100_000, dtype=np.float32)
+    run, uploads = computed(fc.source(data, name="x") * 2)
+    np.testing.assert_array_equal(run.value, data * 2)
+    assert [stop - start for start, stop in uploads] == [64 * 256] * 6 + [100_000 % (64 * 256)]
+    assert run.metrics["x"].batches == 7
+
+
+def test_a_callback_sees_each_batch() -> None:
+    seen: list[int] = []
+    job = fc.source(np.arange(3000, dtype=np.float32)) * 2
+    run, uploads = computed(job, on_batch=lambda run: seen.append(run.progress.items))
+    assert [stop - start for start, stop in uploads] == [256] * 11 + [3000 % 256]
+    assert len(seen) == 12
+    np.testing.assert_array_equal(run.value, np.arange(3000, dtype=np.float32) * 2)
+
+
+def test_what_comes_little_by_little_is_joined_where_it_is_there() -> None:
+    data = np.arange(60_000, dtype=np.float32).reshape(-1, 2)
+    x = fc.iterate((one for one in data.reshape(-1, 100, 2)), shape=(2,), dtype="float32", name="x")
+    real = OpenCLExecutor.process
+
+    def wait(self: OpenCLExecutor, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
+        time.sleep(0.02)
+        return real(self, batch, outputs)
+
+    with mock.patch.object(OpenCLExecutor, "process", wait):
+        run, uploads = computed(fc.cumulative_sum(x, axis=0))
+    np.testing.assert_allclose(run.value, np.cumsum(data, axis=0, dtype=np.float64), rtol=1e-6)
+    sizes = [stop - start for start, stop in uploads]
+    assert sum(sizes) == len(data)
+    assert max(sizes) > 128, "some waited for others to be computed"
+    assert min(sizes[:-1]) >= 128
+    assert run.metrics["x"].batches == -(-len(data) // 128)
+
+
+def test_two_streams_are_joined_together() -> None:
+    data = np.arange(20_000, dtype=np.float32)
+    # One comes little by little, the other one lies in memory.
+    x = fc.iterate((one for one in data.reshape(-1, 50)), shape=(), dtype="float32")
+    run, uploads = computed(x * fc.source(data) + 1)
+    np.testing.assert_array_equal(run.value, data * data + 1)
+    assert uploads[-1][1] == len(data)
 
 
 def test_endless_streams_end_where_nobody_wants_more() -> None:

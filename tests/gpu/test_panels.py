@@ -75,8 +75,8 @@ JOBS: dict[str, tuple[Callable[[], fc.Element], str]] = {
 }
 
 
-WHOLE = fc.Strategy(batch_bytes=1 << 14, tile_rows=16, tile_columns=32)
-PANELS = fc.Strategy(batch_bytes=1 << 14, tile_rows=16, tile_columns=16)
+WHOLE = fc.Strategy(joined_batches=1, batch_bytes=1 << 14, tile_rows=16, tile_columns=32)
+PANELS = fc.Strategy(joined_batches=1, batch_bytes=1 << 14, tile_rows=16, tile_columns=16)
 
 
 def run_on_gpu(*roots: fc.Element, **options: Any) -> fc.Run:

@@ -36,7 +36,7 @@ def seats() -> PlacedBackend:
 
 
 def run_placed(*roots: Element, **options: Any) -> fc.Run:
-    small = fc.Strategy(batch_bytes=1 << 13, depth=options.pop("depth", None))
+    small = fc.Strategy(joined_batches=1, batch_bytes=1 << 13, depth=options.pop("depth", None))
     with mock.patch("flowcompute.flow.choose_backend", return_value=seats()):
         return fc.run(*roots, progress=False, strategy=small, **options)
 

@@ -30,7 +30,7 @@ DRAW = np.random.default_rng(11)
 DATA = DRAW.integers(-4, 5, (RECORDS, 8)).astype(np.float32)
 WIDTHS = (1, 4, 8, 24)
 DTYPES = ("float32", "float64", "int16")
-SMALL = fc.Strategy(batch_bytes=1 << 11, depth=3)
+SMALL = fc.Strategy(joined_batches=1, batch_bytes=1 << 11, depth=3)
 
 
 def negated(batch: np.ndarray) -> np.ndarray:

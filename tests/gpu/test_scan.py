@@ -67,7 +67,7 @@ def check(
         assert wanted_work in works, "or no kernel is tested"
     wanted = [np.asarray(one) for one in fc.resolve(*elements, fc.constant(0), device="numpy", progress=False)]
     for batch in batches:
-        got = resolve(*elements, strategy=None if batch is None else fc.Strategy(batch_bytes=batch))
+        got = resolve(*elements, strategy=None if batch is None else fc.Strategy(joined_batches=1, batch_bytes=batch))
         for element, mine, theirs in zip(elements, got, wanted, strict=False):
             assert mine.tobytes() == theirs.tobytes(), f"{element.name}, batches of {batch} bytes"
 
@@ -103,7 +103,7 @@ def test_columns_of_wide_items(knobs: dict[str, int]) -> None:
     scans = [fc.cumulative_sum(x, axis=0), exclusive]
     wanted = [np.asarray(one) for one in fc.resolve(*scans, device="numpy", progress=False)]
     for records in (7, 4 * 16 + 1, 200):
-        strategy = fc.Strategy(batch_bytes=4 * 1009 * records, **knobs)
+        strategy = fc.Strategy(joined_batches=1, batch_bytes=4 * 1009 * records, **knobs)
         plan = plan_for_gpu(*scans, strategy=strategy)
         assert {kernel.ir.family for kernel in plan.kernels} == {"column scan"}
         assert [one.tobytes() for one in resolve_on_gpu(*scans, strategy=strategy)] == [one.tobytes() for one in wanted]
@@ -112,7 +112,7 @@ def test_columns_of_wide_items(knobs: dict[str, int]) -> None:
 def test_wide_items_leave_what_other_backends_go_on_from() -> None:
     data = drawn("float32", (150, 257))
     total = fc.cumulative_sum(fc.source(data), axis=0)
-    strategy = fc.Strategy(batch_bytes=10 * data[0].nbytes)
+    strategy = fc.Strategy(joined_batches=1, batch_bytes=10 * data[0].nbytes)
     plans = fc.plan(total, device="numpy", strategy=strategy), plan_for_gpu(total, strategy=strategy)
     whole, _ = run(plans[0], data, 0, 150, None)
     for cut in (10, 70, 63 * 2):
@@ -142,7 +142,7 @@ def test_numbers_by_work_groups_that_look_back(name: str) -> None:
     }[name]
     wanted = np.asarray(fc.resolve(scan, device="numpy", progress=False))
     for records in (1000, 2**14 + 1, 1 << 20):
-        got = on_gpu_that_looks_back(scan, fc.Strategy(batch_bytes=4 * records, unroll=unroll))
+        got = on_gpu_that_looks_back(scan, fc.Strategy(joined_batches=1, batch_bytes=4 * records, unroll=unroll))
         assert got.tobytes() == wanted.tobytes(), f"{records} records at a time"
 
 
@@ -212,7 +212,7 @@ def run(plan: Plan, data: np.ndarray, start: int, stop: int, state: dict[str, An
 @pytest.mark.parametrize(("item", "exclusive"), [((), True), ((3,), False)])
 def test_a_scan_continues_from_any_snapshot_of_any_backend(item: tuple[int, ...], exclusive: bool) -> None:
     data = drawn("float32", (2**14 + 700, *item))
-    strategy = fc.Strategy(batch_bytes=4000)
+    strategy = fc.Strategy(joined_batches=1, batch_bytes=4000)
     total = fc.cumulative_sum(fc.source(data), axis=0, exclusive=exclusive)
     plans = [fc.plan(total, device=device, strategy=strategy) for device in SNAPSHOTS]
     plans.append(plan_for_gpu(total, strategy=strategy))
@@ -254,7 +254,7 @@ def test_tiles_of_sequences(knobs: dict[str, int]) -> None:
     # By default as many as are loaded of a row: few where rows are short, or numbers wide.
     assert groups == {("tiled walk", group) for group in ([knobs["work_group"]] if knobs else (32, 64))}
     wanted = fc.resolve(*scans, device="numpy", progress=False)
-    got = resolve_on_gpu(*scans, strategy=fc.Strategy(batch_bytes=33 * 4 * 97, **knobs))
+    got = resolve_on_gpu(*scans, strategy=fc.Strategy(joined_batches=1, batch_bytes=33 * 4 * 97, **knobs))
     assert [one.tobytes() for one in got] == [np.asarray(one).tobytes() for one in wanted]
 
 
@@ -280,7 +280,7 @@ def test_exclusive_scans_are_one_step_behind(name: str, axis: int) -> None:
     data = drawn("int64", (130, 5))
     scan = getattr(fc, f"cumulative_{name}")
     for device in ("cpu", "numpy"):
-        strategy = fc.Strategy(batch_bytes=1000)
+        strategy = fc.Strategy(joined_batches=1, batch_bytes=1000)
         whole, behind = fc.resolve(
             *(scan(fc.source(data), axis, exclusive=flag) for flag in (False, True)),
             device=device, strategy=strategy, progress=False,
@@ -366,7 +366,7 @@ def test_a_recurrence_goes_on_from_another_backend() -> None:
     steps = fc.scan(leaking, x, init=np.ones(3, "f4")), fc.scan(further, x, init=0.0, associative=True)
     steps += fc.scan(welford, x, init=(0.0, 0.0, 0.0))[1:2]
     for element in (fc.linear_recurrence(x, 1.0, axis=0), fc.ema(x, 0.2), *steps):
-        strategy = fc.Strategy(batch_bytes=12 * 20)
+        strategy = fc.Strategy(joined_batches=1, batch_bytes=12 * 20)
         plans = [fc.plan(element, device=device, strategy=strategy) for device in SNAPSHOTS]
         plans.append(plan_for_gpu(element, strategy=strategy))
         whole, _ = run(plans[0], data, 0, 100, None)

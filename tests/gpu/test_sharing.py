@@ -83,7 +83,7 @@ def test_what_several_batches_hold_at_a_time_is_planned() -> None:
         mock.patch.object(Between, "array", watched),
         mock.patch.multiple(LocalLauncher, build=nothing, launch=nothing),
     ):
-        run = run_on(DEVICES["cpu", 3], *roots, strategy=fc.Strategy(depth=6, batch_bytes=1 << 14))
+        run = run_on(DEVICES["cpu", 3], *roots, strategy=fc.Strategy(joined_batches=1, depth=6, batch_bytes=1 << 14))
     lines = {what: size for what, size in run.plan.memory.items if "between kernels" in what or "computed" in what}
     assert all(what.endswith(" x 6") for what in lines)
     assert 0 < max(peaks) <= sum(lines.values())
@@ -96,7 +96,7 @@ def test_any_number_of_devices_gives_the_bits_of_one(shape: str, count: int, nam
     whole = [np.asarray(value).tobytes() for value in run_on(DEVICES[shape, 1], *roots).values]
     # The last batches are smaller than the blocks of folds.
     for depth, size in ((None, 1 << 17), (1, 1 << 17), (4, 1 << 13)):
-        strategy = fc.Strategy(depth=depth, batch_bytes=size)
+        strategy = fc.Strategy(joined_batches=1, depth=depth, batch_bytes=size)
         run = run_on(DEVICES[shape, count], *roots, strategy=strategy)
         assert [np.asarray(value).tobytes() for value in run.values] == whole, (depth, size)
         if size == 1 << 17:
@@ -123,7 +123,8 @@ def test_whoever_is_free_takes_the_next_batch(made: Callable[[np.ndarray], fc.El
 
     x = made(DATA)
     with mock.patch.object(_Share, "take", take):
-        run = run_on(DEVICES["gpu", 2], x * 2, strategy=fc.Strategy(batch_bytes=1 << 13, depth=4))
+        strategy = fc.Strategy(joined_batches=1, batch_bytes=1 << 13, depth=4)
+        run = run_on(DEVICES["gpu", 2], x * 2, strategy=strategy)
     np.testing.assert_array_equal(run.value, DATA * 2)
     assert len(set(takers)) == 2
 
@@ -151,7 +152,7 @@ def test_each_device_holds_what_is_planned(shared: bool) -> None:
 def test_batches_are_cut_where_no_fold_has_an_open_block() -> None:
     x = fc.source(DATA)
     with mock.patch.object(OpenCLBackend, "select", return_value=DEVICES["gpu", 2]):
-        plan = fc.plan(x.max(axis=0), (x * 2).sum(axis=1), strategy=fc.Strategy(batch_bytes=1 << 17))
+        plan = fc.plan(x.max(axis=0), (x * 2).sum(axis=1), strategy=fc.Strategy(joined_batches=1, batch_bytes=1 << 17))
     assert alignment(plan.passes[0]) > 1024
     assert plan.batch_items % alignment(plan.passes[0]) == 0
     assert "2 x" in str(plan)
@@ -168,7 +169,7 @@ def test_a_job_that_was_frozen_inside_a_block_goes_on(tmp_path: Path) -> None:
 
         x = fc.source(DATA)
         options = {"checkpoint": tmp_path / "job", "checkpoint_every": 0, "throttle": 0.08 if stop_after else 0.0}
-        strategy = fc.Strategy(batch_bytes=size)
+        strategy = fc.Strategy(joined_batches=1, batch_bytes=size)
         return run_on(backend, x.max(axis=0), x * 2, strategy=strategy, on_batch=stop, **options).values
 
     with pytest.raises(fc.RunError, match="enough"):
@@ -195,7 +196,7 @@ def test_a_device_that_fails_is_named_with_its_records(code: int, kind: type[Exc
         mock.patch.object(Device, "give_up"),
         pytest.raises(kind, match="a launch") as caught,
     ):
-        run_on(DEVICES["gpu", 2], fc.source(DATA) * 2, strategy=fc.Strategy(batch_bytes=1 << 13))
+        run_on(DEVICES["gpu", 2], fc.source(DATA) * 2, strategy=fc.Strategy(joined_batches=1, batch_bytes=1 << 13))
     assert caught.value.element == "multiply"  # type: ignore[attr-defined]
     assert caught.value.records is not None  # type: ignore[attr-defined]
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("flowcompute")]
@@ -220,7 +221,7 @@ def test_a_job_that_has_lost_one_of_its_devices_goes_on_with_the_others(tmp_path
     def resolve(*devices: Device, **options: Any) -> Any:
         begun.clear()
         x = fc.source(DATA)
-        strategy = fc.Strategy(batch_bytes=1 << 13, depth=4)
+        strategy = fc.Strategy(joined_batches=1, batch_bytes=1 << 13, depth=4)
         roots = x * 2, x.sum(axis=1)
         return run_on(OpenCLBackend(*devices), *roots, strategy=strategy, checkpoint=tmp_path / "job", **options)
 
@@ -251,7 +252,9 @@ def test_where_a_device_has_no_room_the_first_one_computes_in_slices() -> None:
 
     x = fc.source(DATA)
     with mock.patch.object(OpenCLExecutor, "_compute", compute), pytest.warns(fc.DeviceWarning, match="no room"):
-        run = run_on(DEVICES["gpu", 2], x * 2, x.max(axis=0), strategy=fc.Strategy(batch_bytes=1 << 14))
+        run = run_on(
+            DEVICES["gpu", 2], x * 2, x.max(axis=0), strategy=fc.Strategy(joined_batches=1, batch_bytes=1 << 14)
+        )
     np.testing.assert_array_equal(run.values[0], DATA * 2)
     np.testing.assert_array_equal(run.values[1], DATA.max(axis=0))
     assert run.notes
@@ -289,7 +292,7 @@ def test_devices_of_several_kinds_share_no_batches() -> None:
 
 
 def test_metrics_count_what_all_devices_did() -> None:
-    run = run_on(DEVICES["gpu", 2], fc.source(DATA) * 2, strategy=fc.Strategy(batch_bytes=1 << 13))
+    run = run_on(DEVICES["gpu", 2], fc.source(DATA) * 2, strategy=fc.Strategy(joined_batches=1, batch_bytes=1 << 13))
     row = run.metrics["multiply"]
     assert row.launches == row.batches == -(-len(DATA) // run.plan.batch_items)
     assert start(run.plan, progress=False).wait().progress.done

@@ -19,6 +19,7 @@ STRATEGIES = st.builds(
     fc.Strategy,
     batch_bytes=st.sampled_from([None, 1, 64, 700, 5000, 40_000]),
     depth=st.sampled_from([None, 1, 2, 5]),
+    joined_batches=st.sampled_from([None, 3]),
     items_per_work_item=st.sampled_from([None, 1, 7, 4096]),
 )
 

@@ -30,6 +30,7 @@ def strategies(draw: st.DrawFn, program: StreamProgram) -> fc.Strategy:
     return fc.Strategy(
         batch_bytes=draw(st.sampled_from([1 if fewest == 1 else 8 * fewest, 24 * fewest, 100 * fewest, 8192])),
         depth=draw(st.sampled_from([None, 1, 2, 5])),
+        joined_batches=draw(st.sampled_from([None, 2, 7])),
         items_per_work_item=draw(st.sampled_from([None, 1, 7])),
         input=draw(st.sampled_from([None, "mapped", "read"])),
     )
