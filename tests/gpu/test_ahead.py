@@ -186,7 +186,7 @@ def test_what_is_computed_alone_leaves_what_folds_are_to_be_given_of_later_batch
     doubled = (fc.source(DATA) * 2).on("gpu")
     folds = [doubled.max(axis=0), doubled.sum(), doubled.sum(axis=0)]
     roots = [(doubled + 1).on("gpu:1"), *(fold.on("gpu") for fold in folds)]
-    strategy = fc.Strategy(batch_bytes=1 << 17, depth=3)
+    strategy = fc.Strategy(joined_batches=1, batch_bytes=1 << 17, depth=3)
     undisturbed = bits(run_placed(*roots, strategy=strategy))
     with (
         mock.patch.object(Course, "_run_leg", run_leg),

@@ -142,7 +142,9 @@ def test_each_device_holds_what_is_planned(shared: bool) -> None:
     x, limit = fc.source(np.tile(DATA, (10, 1))), 1 << 18
     root = x * 2 if shared else fc.cumulative_sum(x, axis=0) * 2
     with mock.patch.object(DeviceMemory, "__init__", watch):
-        run = run_on(DEVICES["gpu", 3], root, device_memory=limit, strategy=fc.Strategy(batch_bytes=1 << 18))
+        run = run_on(
+            DEVICES["gpu", 3], root, device_memory=limit, strategy=fc.Strategy(joined_batches=1, batch_bytes=1 << 18)
+        )
     assert run.plan.batch_items < len(DATA) == x.spec.length // 10  # type: ignore[operator]
     assert [memory._arena.peak_bytes > 0 for memory in memories] == ([False, True, True, True] if shared else [True])
     assert not run.notes

@@ -117,13 +117,13 @@ def test_the_kernel_in_use_is_launched_last():
 
 def test_a_kernel_that_fails_is_told_and_not_tried_again():
     def seconds(knobs):
-        if knobs.vector_width != 16:
+        if knobs.unroll != 1:
             raise KernelError("out of registers", element="k0")
         return 0.001
 
     step, _, trials, device = kernel_trials("quick", seconds)
     assert trials.launched(step, device) is None
-    assert any("vector_width=8: out of registers" in text for text in trials.problems)
+    assert any("unroll=2: out of registers" in text for text in trials.problems)
 
 
 def test_what_makes_no_other_kernel_is_not_tried():
@@ -143,9 +143,9 @@ def test_what_makes_no_other_kernel_is_not_tried():
 
 
 def test_pinned_knobs_are_not_tried():
-    step, _, trials, device = kernel_trials("quick", lambda knobs: 0.001, pinned=fc.Strategy(vector_width=8))
+    step, _, trials, device = kernel_trials("quick", lambda knobs: 0.001, pinned=fc.Strategy(vector_width=4))
     trials.launched(step, device)
-    assert {knobs.vector_width for knobs in device.launched} == {8}
+    assert {knobs.vector_width for knobs in device.launched} == {4}
     assert len({knobs.unroll for knobs in device.launched}) > 1
 
 
@@ -165,6 +165,8 @@ def scans():
     ],
 )
 def test_kernels_that_are_tried_store_the_same_bytes(make, shape, knob, values):
+    if knob == "vector_width" and max(values) > select_device("cpu", needs_float64=False).traits.lanes:
+        pytest.skip("vectors have one width here")
     options = {"strategy": fc.Strategy(batch_bytes=64_000)}
     plan = plan_for_gpu(*make(), **options) if shape == "gpu" else fc.plan(*make(), device="cpu", **options)
     first = start(plan, progress=False).wait().values
