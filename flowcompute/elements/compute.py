@@ -12,6 +12,7 @@ import numpy.typing as npt
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import Attrs, Kind, Op
 from flowcompute.elements.pin import Pin
+from flowcompute.elements.pinning import is_pinned
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, Spec, Stream, format_shape, parse_dtype
@@ -24,13 +25,19 @@ PLACED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.FOLD, Kind.SCAN, Ki
 
 
 class Constant(Element):
-    """A resident value known when composed. `value` is its read-only array."""
+    """A resident value known when composed. `value` is its read-only array.
+
+    It is a copy of what is given, but for an array that `fc.pinned` was asked to pin: weights that cross a bus often
+    stay where they lie, and are not to be changed.
+    """
 
     value: np.ndarray
 
     def __init__(self, value: npt.ArrayLike, dtype: npt.DTypeLike | None = None, name: str | None = None) -> None:
         try:
-            array = np.array(value, dtype=None if dtype is None else parse_dtype(dtype), order="C", copy=True)
+            if (kept := _kept_in_place(value, dtype)) is not None:
+                value = kept
+            array = np.array(value, dtype=None if dtype is None else parse_dtype(dtype), order="C", copy=kept is None)
             array = array.astype(parse_dtype(array.dtype), copy=False)
         except (TypeError, ValueError, OverflowError) as error:
             raise SpecError(f"cannot make a constant: {error}", element=name or "constant", site=user_site()) from error
@@ -42,6 +49,14 @@ class Constant(Element):
     def label(self) -> str:
         """The number itself for a scalar."""
         return f"{self.value[()]!s}" if self.value.ndim == 0 else "constant"
+
+
+def _kept_in_place(value: npt.ArrayLike, dtype: npt.DTypeLike | None) -> np.ndarray | None:
+    """An array as it is, if it is pinned and has this dtype already."""
+    if not isinstance(value, np.ndarray) or not value.flags.c_contiguous or not is_pinned(value):
+        return None
+    same = parse_dtype(value.dtype if dtype is None else dtype) == value.dtype
+    return value.view() if same else None
 
 
 class Compute(Element):

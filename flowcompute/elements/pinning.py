@@ -19,7 +19,8 @@ def pinned(array: np.ndarray) -> np.ndarray:
     Worth it for an array that goes to a device more than once, or that results come back to
     (`fc.to_array(out=...)`): other arrays are copied to or from pinned memory on their way. Its memory is pinned,
     that is kept from being swapped out, when a device first reads or writes some of it, and let go with the array.
-    It may be used as before. Devices that compute in the host's memory need none of it.
+    It may be used as before; a constant that is made of it is no copy. Devices that compute in the host's memory need
+    none of it.
 
     Args:
         array: one that owns its memory, such as `np.empty` and `np.array` give; of any dtype and shape.
@@ -49,6 +50,11 @@ def owner_of(first: int, last: int) -> np.ndarray | None:
     arrays = (reference() for reference in _ASKED.valuerefs())
     lie_there = (one for one in arrays if one is not None and _start(one) <= first and last <= _start(one) + one.nbytes)
     return next(lie_there, None)
+
+
+def is_pinned(array: np.ndarray) -> bool:
+    """Whether a C-contiguous array lies in one that was asked to be pinned."""
+    return array.nbytes > 0 and owner_of(_start(array), _start(array) + array.nbytes) is not None
 
 
 def _start(array: np.ndarray) -> int:

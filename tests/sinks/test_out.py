@@ -122,3 +122,17 @@ def test_a_device_reads_and_writes_pinned_arrays_by_itself() -> None:
     np.testing.assert_array_equal(out, DATA * 2)
     # Again, where it is pinned already, and with other arrays beside it.
     np.testing.assert_array_equal(run_on_gpu(fc.source(data) + fc.source(DATA)).values[0], DATA + DATA)
+
+
+def test_a_constant_of_a_pinned_array_is_no_copy():
+    weights = fc.pinned(np.arange(12, dtype=np.float32).reshape(3, 4).copy())
+    kept = fc.constant(weights)
+    assert np.shares_memory(kept.value, weights)
+    assert not kept.value.flags.writeable
+    assert weights.flags.writeable
+    for other in (weights.T, weights.astype(np.float64), weights.copy(), weights.tolist()):
+        assert not np.shares_memory(fc.constant(other).value, weights)
+    assert not np.shares_memory(fc.constant(weights, dtype="float64").value, weights)
+    assert np.shares_memory(fc.constant(weights[1:]).value, weights)
+    x = np.ones((5, 3), np.float32)
+    np.testing.assert_array_equal((fc.source(x) @ weights).resolve(progress=False), x @ weights)
