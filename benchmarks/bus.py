@@ -27,8 +27,8 @@ PARTS = ("streams", "products", "layers", "weights", "small", "peers", "limits")
 
 SMALL = "memory to nowhere, batches of 1 MiB"
 
-WIDTH, BATCH, WEIGHTS_BYTES = 8192, 64, 32 << 30
-"""Of the network whose weights pass through the device: numbers of a record, records a batch, bytes that pass."""
+WIDTH, BATCH = 8192, 64
+"""Of the network whose weights pass through the device: numbers of a record, records a batch."""
 
 
 def chain(x: fc.Element) -> fc.Element:
@@ -87,9 +87,9 @@ class Ours:
         """
         count = int(gib * (1 << 30)) // (2 * WIDTH * WIDTH)
         layers = [fc.pinned(np.full((WIDTH, WIDTH), 1 / WIDTH, np.float16)) for _ in range(count)]
-        y: fc.Element = fc.source(
-            np.ones((BATCH * max(1, WEIGHTS_BYTES // sum(one.nbytes for one in layers)), WIDTH), np.float16)
-        )
+        # As often as it takes to be seconds: planning 256 layers and making kernels ready takes one and a half.
+        batches = max(8, int(32 / gib))
+        y: fc.Element = fc.source(np.ones((BATCH * batches, WIDTH), np.float16))
         for layer in layers:
             y = y @ layer
         strategy = fc.Strategy(batch_bytes=BATCH * WIDTH * 2, joined_batches=1)
