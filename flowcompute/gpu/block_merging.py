@@ -47,7 +47,7 @@ class BlockMerging:
         """Merge what is worth it of a batch's whole blocks, from block `first` of the stream on."""
         done: list[Merged] = []
         for place, level in self._runs(fold, first, blocks):
-            spec, lanes = self._specs[fold], self._traits.lanes
+            spec, lanes = self._specs[fold], self._lanes(self._specs[fold])
             if fold not in self._kernels:
                 self._kernels[fold] = lower_merge(spec, fold, lanes)
             vectors = spec.numbers // lanes
@@ -57,10 +57,13 @@ class BlockMerging:
             done.append((place, level, self.node))
         return done
 
+    def _lanes(self, spec: FoldSpec) -> int:
+        return self._traits.lanes_of(max(dtype.itemsize for dtype in (*spec.parts(), *spec.node_parts())))
+
     def _runs(self, fold: int, first: int, blocks: int) -> list[tuple[int, int]]:
         """Which nodes kernels make: the place of the first block of each, and its level."""
         spec = self._specs[fold]
-        in_vectors = spec.numbers >= self._traits.lanes and all(register_dtype(part) == part for part in spec.parts())
+        in_vectors = spec.numbers >= self._lanes(spec) and all(register_dtype(part) == part for part in spec.parts())
         if not self._able or not in_vectors:
             return []
         self._numbers[fold] = self._numbers.get(fold, 0) + blocks * spec.numbers

@@ -22,9 +22,6 @@ _TENSOR_CORES = (8, 0)
 _LOCAL_BYTES = {(9, 0): 227 << 10}
 """What a work-group can have by compute capability where the driver says 48 KiB, and more was seen to work."""
 
-_NARROW_LANES = 4
-"""Numbers of 64 bits in a vector of 256."""
-
 
 class Device:
     """One OpenCL device; context and queue are made when first asked for.
@@ -196,7 +193,8 @@ def _traits(handle: Any, platform: str, cpu: bool) -> Traits:
         local_bytes=_LOCAL_BYTES.get(capability, int(handle.local_mem_size)),
         units=int(handle.max_compute_units),
         max_work_group=int(handle.max_work_group_size),
-        lanes=_NARROW_LANES if narrow else Traits.lanes,
+        lanes=8 if narrow else Traits.lanes,
+        vector_bytes=32 if narrow else Traits.vector_bytes,
         shuffles=ptx,
         tensor_cores=capability >= _TENSOR_CORES,
         correct_division=bool(handle.single_fp_config & rounding),

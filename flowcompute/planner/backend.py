@@ -38,7 +38,8 @@ class Traits:
         local_bytes: local memory of a work-group.
         units: compute units.
         max_work_group: the largest work-group.
-        lanes: numbers in a vector of explicit vector code, on CPUs, at most: 4, 8 or 16. No bit depends on it.
+        lanes: numbers in a vector of explicit vector code, on CPUs, at most: 8 or 16. No bit depends on it.
+        vector_bytes: the widest vector that kernels may have.
         shuffles: whether 32 neighbouring work-items can read each other's registers.
         tensor_cores: whether 32 neighbouring work-items can multiply matrices of half formats together, by PTX.
         correct_division: whether it can round fp32 division and square root correctly.
@@ -57,11 +58,16 @@ class Traits:
     units: int
     max_work_group: int = 256
     lanes: int = 16
+    vector_bytes: int = 128
     shuffles: bool = False
     tensor_cores: bool = False
     correct_division: bool = True
     devices: int = 1
     reason: str = ""
+
+    def lanes_of(self, itemsize: int) -> int:
+        """Numbers in a vector where the widest have so many bytes; half formats are computed in four."""
+        return min(self.lanes, self.vector_bytes // max(itemsize, 4))
 
 
 class KernelTuner(Protocol):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from flowcompute.elements.functions.ir import leaves_unroll_open
 from flowcompute.elements.functions.kernel import UserOp
+from flowcompute.elements.generate import Generator
 from flowcompute.elements.nn.attention import ATTENTION
 from flowcompute.elements.op import Kind
 from flowcompute.elements.scan_function import KernelScan
@@ -37,6 +38,8 @@ from flowcompute.planner.together import is_together
 
 def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
     """The kernel IR of a region, shaped as wanted where its family can do that."""
+    lanes = style.traits.lanes_of(_widest(graph, region, folds))
+    style = replace(style, traits=replace(style.traits, lanes=lanes))
     kernel = with_items(_lowered(graph, region, style, folds, name), style)
     return with_unrolled_functions(kernel, [graph.nodes[node] for node in region.nodes], style)
 
@@ -72,6 +75,17 @@ def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, 
             if (kernel := form(graph, region, style, name)) is not None:
                 return kernel
     return lower_short_rows(graph, region, style, name) or lower_rows(graph, region, style, folds, name)
+
+
+def _widest(graph: Graph, region: Region, folds: dict[int, FoldSpec]) -> int:
+    """Bytes of the widest numbers that a region's kernel computes with."""
+    nodes = [graph.nodes[i] for i in region.nodes]
+    if any(isinstance(node.op, (UserOp, Generator)) or is_scan(node) for node in nodes):
+        # Whole numbers of users' functions have 64 bits, and so have counters, and what sums go on with.
+        return 8
+    values = {graph.nodes[i].spec.dtype for node in nodes for i in (node.id, *node.inputs)}
+    parts = {dtype for i in region.folds for dtype in folds[i].parts()}
+    return max(dtype.itemsize for dtype in values | parts)
 
 
 def with_items(kernel: Kernel, style: KernelStyle) -> Kernel:

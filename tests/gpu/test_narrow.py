@@ -49,7 +49,7 @@ def test_without_the_list_of_features_nothing_is_known(monkeypatch: pytest.Monke
 
 def narrow(shape: str) -> OpenCLBackend:
     device = copy.copy(select_device("cpu", needs_float64=True))
-    device.traits = dataclasses.replace(device.traits, lanes=4, code_shape=shape)  # type: ignore[arg-type]
+    device.traits = dataclasses.replace(device.traits, lanes=8, vector_bytes=32, code_shape=shape)  # type: ignore[arg-type]
     return OpenCLBackend(device)
 
 
@@ -71,25 +71,59 @@ def test_kernels_have_no_wide_vectors(shape: str, program: Program) -> None:
         assert "memory" in error.message
 
 
+def forms(dtype: str) -> list[fc.Element]:
+    """What random programs seldom have."""
+    x = fc.source(np.ones((3000, 40)).astype(dtype))
+    images = fc.source(np.ones((30, 3, 9, 9)).astype(dtype))
+    made = [
+        x * 2 + 1,
+        x[:, 0].sum(),
+        x.mean(axis=0),
+        x.argmax(axis=1),
+        x.astype("int8").sum(axis=1),
+        x.astype("int32") > 3,
+        fc.cumulative_sum(x, axis=0),
+        fc.cumulative_sum(x, axis=1),
+        fc.cumulative_max(x, axis=0),
+        fc.window(x, 3).sum(axis=1),
+        fc.take(x, [3, 1, 5], axis=1) + 1,
+        x @ np.ones((40, 40), dtype),
+        fc.range(3000) * 2,
+        fc.random.normal(3000, seed=1, shape=(5,)),
+        fc.random.integers(3000, low=0, high=9, seed=1),
+        twice(x[:, 0]),
+    ]
+    if np.dtype(dtype).kind == "f":
+        q = x[:, :8][:, None] * 1
+        made += [
+            fc.nn.softmax(x, axis=1),
+            fc.nn.layer_norm(x, axis=1),
+            fc.ema(x, 0.5),
+            fc.exp(x).var(axis=0),
+        ]
+        made += [fc.nn.attention(q, q, q), fc.nn.conv2d(images, fc.constant(np.ones((4, 3, 3, 3), dtype)))]
+    return made
+
+
+@fc.kernel
+def twice(a: float) -> float:
+    count = 0
+    for i in range(4):
+        count += i
+    return a * 2 + count
+
+
 @pytest.mark.parametrize("shape", ["cpu", "gpu"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8", "int64"])
 def test_nor_with_knobs_that_ask_for_them(shape: str, dtype: str) -> None:
-    x = fc.source(np.ones((3000, 40)).astype(dtype))
-    roots = (
-        x * 2 + 1,
-        x.sum(axis=0),
-        x.max(axis=1),
-        fc.cumulative_sum(x, axis=0),
-        x.sum(),
-        x @ np.ones((40, 40), dtype),
-    )
-    assert not wide_vectors(*roots, shape=shape, vector_width=16)
-    assert not wide_vectors(*roots, shape=shape)
+    for root in forms(dtype):
+        assert not wide_vectors(root, shape=shape, vector_width=16), root
+        assert not wide_vectors(root, shape=shape), root
 
 
 def test_others_have_them() -> None:
     device = copy.copy(select_device("cpu", needs_float64=True))
-    device.traits = dataclasses.replace(device.traits, lanes=16)
+    device.traits = dataclasses.replace(device.traits, lanes=16, vector_bytes=128)
     with mock.patch.object(OpenCLBackend, "select", return_value=OpenCLBackend(device)):
         [kernel] = fc.plan(fc.source(np.ones(1000, np.float32)) * 2).passes[0].kernels
     assert WIDE.search(program_of(kernel)[0])
