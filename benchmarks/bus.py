@@ -39,11 +39,10 @@ def chain(x: fc.Element) -> fc.Element:
 class Ours:
     """The jobs as users write them."""
 
-    def __init__(self, device: str | list[str], gib: float, batch_bytes: int | None) -> None:
+    def __init__(self, device: str | list[str], batch_bytes: int | None) -> None:
         self.options: dict[str, Any] = {"device": device, "progress": False, "memory": "32GiB"}
         if batch_bytes is not None:
             self.options["strategy"] = fc.Strategy(batch_bytes=batch_bytes)
-        self.gib = gib
 
     def streams(self, data: np.ndarray, path: Path, out: Path) -> Jobs:
         """W1 from and to memory and files, and a fold of a file."""
@@ -71,9 +70,9 @@ class Ours:
                 )
         return jobs
 
-    def layers(self) -> Jobs:
+    def layers(self, gib: float) -> Jobs:
         """Work for the device rather than for the bus: eight layers, of which one number comes back."""
-        x = np.random.default_rng(1).standard_normal((int(self.gib * (1 << 30)) // 8 // 4096, 4096), dtype=np.float32)
+        x = np.random.default_rng(1).random((int(gib * (1 << 28)) // 4096, 4096), dtype=np.float32)
         w = fc.constant(np.random.default_rng(2).standard_normal((4096, 4096), dtype=np.float32) / 64)
         y: fc.Element = fc.source(x)
         for _ in range(8):
@@ -129,30 +128,36 @@ def main() -> None:
     parser.add_argument("--batch-mib", type=int, help="batches of ours, MiB")
     parser.add_argument("--parts", nargs="+", choices=PARTS, help="which jobs (default: all)")
     parser.add_argument("--rows-gib", type=float, help="size of the half matrix, GiB (default: as the input)")
+    parser.add_argument("--layers-gib", type=float, help="input of the eight layers, GiB (default: an eighth)")
     parser.add_argument("--weights-gib", type=float, default=2, help="size of a network's weights, GiB")
     parser.add_argument("--device-memory", default="1GiB", help="what the network's weights pass through")
     parser.add_argument("--folder", default="/dev/shm", help="where the files lie")
-    parser.add_argument("--only", default="", help="jobs whose name has this text")
+    parser.add_argument("--only", nargs="+", default=[""], help="jobs whose name has one of these texts")
     options = parser.parse_args()
     names = options.device or ["gpu"]
     device = names[0] if len(names) == 1 else names
     parts = options.parts or PARTS
     data = np.random.default_rng(0).random(int(options.gib * (1 << 28)), dtype=np.float32)
     check(device, data)
-    ours = Ours(device, options.gib, options.batch_mib and options.batch_mib << 20)
+    ours = Ours(device, options.batch_mib and options.batch_mib << 20)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path, out = Path(folder, "x.npy"), Path(folder, "y.npy")
         np.save(path, data)
         makers: dict[str, Callable[[], Jobs]] = {
             "streams": lambda: ours.streams(data, path, out),
             "products": lambda: ours.products(options.rows_gib or options.gib),
-            "layers": ours.layers,
+            "layers": lambda: ours.layers(options.layers_gib or options.gib / 8),
             "weights": lambda: ours.weights(options.weights_gib, options.device_memory),
             "small": lambda: batch_cost(data, device),
             "peers": lambda: {name: (data.nbytes, call) for name, call in peers(data).items()},
             "limits": lambda: limits(select_device(names[0], needs_float64=False), path, out),
         }
-        jobs = {name: job for part in parts for name, job in makers[part]().items() if options.only in name}
+        jobs = {
+            name: job
+            for part in parts
+            for name, job in makers[part]().items()
+            if any(text in name for text in options.only)
+        }
         report(jobs, options.reps)
 
 

@@ -31,13 +31,13 @@ COPYING_THREADS = max(2, min(16, (os.cpu_count() or 1) // 2))
 def default_batch_bytes(traits: Traits, passes: Sequence[Pass]) -> int:
     """Bytes of a batch where nobody has said how many.
 
-    Larger where a stream to one device across a bus is long; several of them end together if batches are small.
+    Larger where a stream across a bus is long for each device; several of them end together if batches are small.
     """
     default = DEFAULT_BATCH_BYTES[traits.code_shape]
-    if traits.host_memory or traits.devices > 1:
+    if traits.host_memory:
         return default
     lengths = (sum(source.spec.item_bytes * (source.spec.length or 0) for source in one.sources) for one in passes)
-    return 2 * default if max(lengths, default=0) >= LONG_BATCHES * default else default
+    return 2 * default if max(lengths, default=0) >= LONG_BATCHES * default * traits.devices else default
 
 
 def joined_batches(strategy: Strategy, traits: Traits, *, by_hand: bool) -> int:

@@ -20,8 +20,6 @@ from flowcompute.planner.plan import Plan
 from flowcompute.runtime.starting import start
 from flowcompute.strategy import Strategy
 
-NO_KNOBS = Strategy()
-
 
 @cache
 def gpu_shaped(*, in_place: bool = False) -> OpenCLBackend:
@@ -47,12 +45,13 @@ def two_gpus() -> PlacedBackend:
     return PlacedBackend([gpu_shaped(), OpenCLBackend(twin(gpu_shaped().device))], {"gpu": 0, "gpu:1": 1})
 
 
-def apart(strategy: Strategy) -> Strategy:
+def apart(strategy: Strategy | None) -> Strategy:
     """A strategy whose batches are computed one by one, where it does not say otherwise: tests want several."""
-    return dataclasses.replace(strategy, joined_batches=strategy.joined_batches or 1)
+    given = strategy or Strategy()
+    return dataclasses.replace(given, joined_batches=given.joined_batches or 1)
 
 
-def plan_for_gpu(*elements: Element, memory: int = 1 << 28, strategy: Strategy = NO_KNOBS, **options: Any) -> Plan:
+def plan_for_gpu(*elements: Element, memory: int = 1 << 28, strategy: Strategy | None = None, **options: Any) -> Plan:
     """The plan of these roots on such a device; options are those of `fc.plan`."""
     options["strategy"] = apart(strategy)
     with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from pathlib import Path
 
@@ -18,8 +19,9 @@ from flowcompute.gpu.transfers import Transfers
 from flowcompute.planner.chosen import complete_strategy
 from flowcompute.planner.in_flight import pinned
 from flowcompute.planner.memory import MOST_STAGING_BYTES, PIECE_BYTES, STAGING_BLOCKS, staging_bytes
+from flowcompute.planner.run_knobs import default_batch_bytes
 from tests.gpu.faulty_driver import FaultyDriver
-from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
 
 
 @pytest.fixture(scope="module")
@@ -247,3 +249,10 @@ def test_long_streams_cross_a_bus_in_larger_batches(length: int, mib: int) -> No
     assert again.passes[0].batch_items == mib << 18
     asked = plan_for_gpu(x * 2 >> fc.discard(), memory=8 << 30, strategy=fc.Strategy(batch_bytes=64 << 20))
     assert asked.passes[0].batch_items == 64 << 18
+
+
+@pytest.mark.parametrize(("gib", "count", "mib"), [(4, 1, 128), (4, 2, 64), (8, 2, 128)])
+def test_several_devices_have_larger_batches_where_each_has_many(gib: int, count: int, mib: int) -> None:
+    traits = dataclasses.replace(gpu_shaped().traits, devices=count)
+    plan = plan_for_gpu(fc.source(np.zeros(gib << 28, np.float32)) * 2 >> fc.discard(), memory=8 << 30)
+    assert default_batch_bytes(traits, plan.passes) == mib << 20
