@@ -12,6 +12,9 @@ from flowcompute.errors import SpecError
 _ASKED: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
 """By where their memory begins, as long as they live."""
 
+_BLOCKS: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
+"""As these, memory that one device has pinned for transfers: others that share a run read and write it too."""
+
 
 def pinned(array: np.ndarray) -> np.ndarray:
     """Let discrete devices read and write the memory of an array by themselves, at the speed of the bus.
@@ -44,17 +47,27 @@ def pinned(array: np.ndarray) -> np.ndarray:
     return array
 
 
+def share_block(array: np.ndarray) -> None:
+    """Let all devices pin memory that one of them has pinned, as long as the array lives, when they first use it."""
+    _BLOCKS[_start(array)] = array
+
+
 def owner_of(first: int, last: int) -> np.ndarray | None:
-    """The array that was asked to be pinned and holds these bytes, from one address up to another."""
+    """The array that is to stay pinned and holds these bytes, from one address up to another."""
+    asked = _holder(_ASKED, first, last)
+    return _holder(_BLOCKS, first, last) if asked is None else asked
+
+
+def _holder(known: weakref.WeakValueDictionary[int, np.ndarray], first: int, last: int) -> np.ndarray | None:
     # The list is made at once: other threads may add to it meanwhile.
-    arrays = (reference() for reference in _ASKED.valuerefs())
+    arrays = (reference() for reference in known.valuerefs())
     lie_there = (one for one in arrays if one is not None and _start(one) <= first and last <= _start(one) + one.nbytes)
     return next(lie_there, None)
 
 
 def is_pinned(array: np.ndarray) -> bool:
     """Whether a C-contiguous array lies in one that was asked to be pinned."""
-    return array.nbytes > 0 and owner_of(_start(array), _start(array) + array.nbytes) is not None
+    return array.nbytes > 0 and _holder(_ASKED, _start(array), _start(array) + array.nbytes) is not None
 
 
 def _start(array: np.ndarray) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.pinning import owner_of
+from flowcompute.elements.pinning import owner_of, share_block
 from flowcompute.errors import RunError
 from flowcompute.gpu._cl import cl
 from flowcompute.strategy.config import default_memory_bytes
@@ -145,9 +145,15 @@ class PinnedMemory:
         return self._lasts(first, last)
 
     def _lasts(self, first: int, last: int) -> bool:
-        """Whether bytes lie in an array that was asked to be pinned, and is from now on."""
+        """Whether bytes lie in an array that is to be pinned, asked for or by another device; from now on it is."""
         owner = owner_of(first, last)
-        return owner is not None and self._pin_for_life(owner)
+        if owner is None or any(owner is block.array for block in self._own()):
+            return False
+        return self._pin_for_life(owner)
+
+    def _own(self) -> list[_Block]:
+        with self._lock:
+            return [*self._free, *(block for block, _ in self._lent.values())]
 
     def _pin_for_life(self, owner: np.ndarray) -> bool:
         """Pin an array until it is gone; False where the driver does not."""
@@ -170,7 +176,9 @@ class PinnedMemory:
         skip = -raw.ctypes.data % mmap.PAGESIZE
         array = raw[skip : skip + size_bytes]
         try:
-            return _Block(array, self._buffer_in(array))
+            block = _Block(array, self._buffer_in(array))
+            share_block(array)
+            return block
         except cl.Error as error:
             raise RunError(
                 f"the driver pins no {size_bytes} bytes of host memory more: {error}",

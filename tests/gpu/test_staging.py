@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.elements.pinning import is_pinned
 from flowcompute.gpu.buffers import DeviceArena
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.devices import select_device
@@ -21,7 +22,7 @@ from flowcompute.planner.in_flight import pinned
 from flowcompute.planner.memory import MOST_STAGING_BYTES, PIECE_BYTES, STAGING_BLOCKS, staging_bytes
 from flowcompute.planner.run_knobs import default_batch_bytes
 from tests.gpu.faulty_driver import FaultyDriver
-from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
+from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu, twin
 
 
 @pytest.fixture(scope="module")
@@ -218,9 +219,25 @@ def test_what_is_pinned_for_life_is_not_pinned_again(device: Device) -> None:
     assert not pinned.pin(data[100:200])
     assert pinned.holds(data)
     assert not pinned._in_place
-    assert len(pinned._lasting) == 1
+    place = data.ctypes.data, data.nbytes
+    assert place in pinned._lasting
     del data
-    assert not pinned._lasting
+    assert place not in pinned._lasting
+
+
+def test_what_one_device_has_pinned_another_pins_as_well(device: Device) -> None:
+    pinned, other = device.pinned, twin(device).pinned
+    block = pinned.take(8192)
+    assert pinned.holds(block[100:200])
+    assert other.holds(block[100:200])
+    assert not other.holds(np.empty(8192, np.uint8))
+    assert not is_pinned(block), "what is made of it is copied"
+    pinned.give(block)
+    assert not pinned.holds(block), "it may be somebody else's"
+    assert len(other._lasting) == 1
+    del block
+    pinned._free.clear()
+    assert not other._lasting
 
 
 @pytest.mark.parametrize("part", [np.s_[:], np.s_[7:31], np.s_[:, 90:], np.s_[3:4, 5:9], np.s_[:0]])
