@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowcompute.gpu.error_function import ERF32, ERF64
+from flowcompute.planner.lower import COMPUTED_IN_DOUBLE
 from flowcompute.spec import FLOAT32, FLOAT64
 
 # Fused where the processor can: contraction is off everywhere else.
@@ -115,10 +116,7 @@ _IN_DOUBLE = "convert_{T}({NAME}(convert_{D}({a})))"
 CPU_TEXTS: dict[tuple[str, np.dtype], str] = {
     ("abs", FLOAT32): "as_{T}(as_{I}({a}) & ({I})(0x7fffffff))",
     ("abs", FLOAT64): "as_{T}(as_{I}({a}) & ({I})(0x7fffffffffffffffL))",
-    # PoCL's vector forms of these give wrong answers for small numbers beside large ones.
-    ("sin", FLOAT32): _IN_DOUBLE,
-    ("cos", FLOAT32): _IN_DOUBLE,
-    ("tan", FLOAT32): _IN_DOUBLE,
+    **{(name, FLOAT32): _IN_DOUBLE for name in COMPUTED_IN_DOUBLE},
 }
 """Texts that replace an op's own."""
 

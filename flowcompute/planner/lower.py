@@ -35,6 +35,9 @@ from flowcompute.planner.region import Region
 from flowcompute.planner.scan_point import is_scan
 from flowcompute.planner.together import is_together
 
+COMPUTED_IN_DOUBLE = ("sin", "cos", "tan")
+"""Operations on float32 whose vector forms of PoCL are wrong for small numbers beside large ones."""
+
 
 def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
     """The kernel IR of a region, shaped as wanted where its family can do that."""
@@ -82,6 +85,8 @@ def _widest(graph: Graph, region: Region, folds: dict[int, FoldSpec]) -> int:
     nodes = [graph.nodes[i] for i in region.nodes]
     if any(isinstance(node.op, (UserOp, Generator)) or is_scan(node) for node in nodes):
         # Whole numbers of users' functions have 64 bits, and so have counters, and what sums go on with.
+        return 8
+    if any(node.op is not None and node.op.name in COMPUTED_IN_DOUBLE for node in nodes):
         return 8
     values = {graph.nodes[i].spec.dtype for node in nodes for i in (node.id, *node.inputs)}
     parts = {dtype for i in region.folds for dtype in folds[i].parts()}

@@ -257,7 +257,8 @@ class _PassSizer:
         cut = max(granule, min(items, self._wanted(edges, self.batch_bytes)) // granule * granule)
         rooms, cuts = self.rooms(items), self.rooms(cut)
         clocks = tuple(
-            replace(clock, batch_items=rooms[clock.id], cut_items=cuts[clock.id]) for clock in self.one.clocks
+            replace(one, batch_items=room, cut_items=few if one.is_root and few < room else None)
+            for one, room, few in zip(self.one.clocks, rooms, cuts, strict=True)
         )
         streams = tuple(edge.line(rooms) for edge in on_device)
         sized = replace(self.one, clocks=clocks)
@@ -366,7 +367,7 @@ def _joined(sized: Sequence[_SizedPass]) -> Iterator[Reason]:
     """Where several batches are computed as one."""
     for number, one in enumerate(sized, 1):
         for clock in one.planned.clocks:
-            if clock.is_root and clock.cut_items < clock.batch_items:
+            if clock.cut_items is not None:
                 why = f"batches of {clock.cut_items} records are computed as one of up to {clock.batch_items}"
                 yield Reason("knob", "joined_batches", f"pass {number}: {why} where they are there")
 

@@ -80,8 +80,8 @@ class Clock:
         length: records, when known before running.
         granule: records that every batch but the last is a multiple of.
         batch_items: the most records in a batch.
-        cut_items: records of a batch that sources wait for. Of a root clock such batches are computed as one where
-            they are there, up to `batch_items`; else the same.
+        cut_items: records that sources wait for, where such batches are computed as one if they are there, up to
+            `batch_items`; None where sources wait for as many.
         values: ids of the streams made in it, and of its sources.
     """
 
@@ -92,7 +92,7 @@ class Clock:
     length: int | None
     granule: int = 1
     batch_items: int = 1
-    cut_items: int = 1
+    cut_items: int | None = None
 
     values: frozenset[int] = frozenset()
 

@@ -307,7 +307,7 @@ class RunningPass:
     def _items_cut(self, clock: Clock) -> int:
         """Records that are read at a time: several batches of a known stream, which nobody has to wait for."""
         each = self._conduct.after_batch is not None or self._conduct.throttle_s > 0
-        return clock.cut_items if each or clock.length is None else clock.batch_items
+        return clock.cut_items if clock.cut_items and (each or clock.length is None) else clock.batch_items
 
     def _channel(self, producer: StageRecord, consumer: StageRecord, joined: int = 1) -> Channel:
         # One batch of the depth is in the consumer's hands; the others may lie in between.

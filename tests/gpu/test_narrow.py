@@ -19,11 +19,13 @@ from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device import passes_wide_vectors_wrong
 from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.render import program_of
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
+from tests.gpu.test_ops import made
 from tests.properties.cases import cases
 from tests.properties.programs import programs
 from tests.properties.values import Program
 
-WIDE = re.compile(r"\b(?:(?:u?long|double)(?:8|16)|(?:u?int|float)16)\b")
+WIDE = re.compile(r"\b(?:convert_|as_)?(?:(?:u?long|double)(?:8|16)|(?:u?int|float)16)(?:_rt[a-z]|_sat)*\b")
 ZEN_3, ZEN_4 = "flags : fpu sse2 avx avx2\n", "model name : x\nflags : fpu avx2 avx512f avx512vl\n"
 
 
@@ -119,6 +121,14 @@ def test_nor_with_knobs_that_ask_for_them(shape: str, dtype: str) -> None:
     for root in forms(dtype):
         assert not wide_vectors(root, shape=shape, vector_width=16), root
         assert not wide_vectors(root, shape=shape), root
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16, BFLOAT16, FLOAT64, INT64, np.dtype("int8"), BOOL], ids=str)
+def test_nor_has_any_operation(dtype: np.dtype) -> None:
+    x = fc.source(np.ones(1000).astype(dtype))
+    for count in (1, 2):
+        for name, (_, root) in made(count, [x] * count, dtype).items():
+            assert not wide_vectors(root, shape="cpu"), name
 
 
 def test_others_have_them() -> None:

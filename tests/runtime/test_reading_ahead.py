@@ -95,8 +95,8 @@ def test_what_the_device_reads_by_itself_is_asked_for_without_a_thread(path: Pat
 
     with mock.patch.object(Workers, "call", call):
         total = run_on_gpu(fc.open(path).sum(), strategy=fc.Strategy(batch_bytes=4096, depth=3))
-        assert calls.count("_each") == 0
+        assert calls.count("upload") == calls.count("download") == 0
         assert calls.count("read_at") == 10
         run_on_gpu(fc.source(DATA) * 2, strategy=fc.Strategy(batch_bytes=4096, depth=3))
-        assert calls.count("_each") == 20
+        assert calls.count("upload") == calls.count("download") == 10
     assert float(total.values[0]) == float(DATA.sum(dtype=np.float64))
