@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.functions.opencl import SourceOp
-from flowcompute.elements.pin import Pin
+from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.errors import PlanError
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.devices import select_device, select_devices
+from flowcompute.gpu.devices import select_device, select_devices, shown_names
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.placed import PlacedBackend
@@ -19,7 +19,7 @@ from flowcompute.spec import FLOAT64
 from flowcompute.strategy import Devices
 
 
-def choose_backend(device: Devices, graph: Graph, *, isolate: bool) -> Backend:
+def choose_backend(device: Devices | None, graph: Graph, *, isolate: bool) -> Backend:
     """The backend for `device=` and for what `on()` pins.
 
     Args:
@@ -31,7 +31,7 @@ def choose_backend(device: Devices, graph: Graph, *, isolate: bool) -> Backend:
     Raises:
         PlanError: if there is no such device, or none that can compute the job.
     """
-    names = _names(device)
+    names = device_names(device)
     pins = {node.pin.device: (node.name, node.pin) for node in graph.nodes if node.pin is not None}
     doubles = _needs_float64(graph)
     if len(names) == 1 and not pins:
@@ -70,21 +70,30 @@ def _check_alone(names: Sequence[str], *, isolate: bool) -> None:
         )
 
 
-def _names(device: Devices) -> tuple[str, ...]:
-    """The devices as given, best first.
+def device_names(device: Devices | None) -> tuple[str, ...]:
+    """The devices as given, best first; "auto" for None. Kinds are in small letters.
 
     Raises:
         PlanError: if that is not text or a list of texts, or NumPy is not the last of them.
     """
-    names = (device,) if isinstance(device, str) else tuple(device) if isinstance(device, Sequence) else ()
-    if not names or not all(isinstance(name, str) for name in names):
-        raise PlanError("device= is text, or a list of devices' names", element="device", got=repr(device))
+    given = ("auto",) if device is None else (device,) if isinstance(device, str) else device
+    if not isinstance(given, Sequence) or not given or not all(isinstance(name, str) for name in given):
+        several = " (a set has no order)" if isinstance(device, Set) else ""
+        raise PlanError(
+            "device= is text, or a list of devices' names",
+            element="device",
+            got=repr(device),
+            hint=f'name one, device="cpu", or several, device=["gpu", "cpu"]{several}; without device= it is "auto"',
+        )
+    names = tuple(map(plain_name, given))
     if "numpy" in names[:-1]:
+        last = [*dict.fromkeys(name for name in names if name != "numpy"), "numpy"]
         raise PlanError(
             '"numpy" computes everything, so that what is named after it computes nothing',
             element="device",
             expected='"numpy" last',
-            got=repr(list(names)),
+            got=repr(list(given)),
+            hint=f"device={shown_names(last)}",
         )
     return names
 
@@ -102,6 +111,8 @@ def _pinned(element: str, pin: Pin) -> SeatBackend:
         return OpenCLBackend(select_device(pin.device, needs_float64=False).because(reason))
     except PlanError as error:
         error.element, error.site = element, pin.site
+        if "," in pin.device:
+            error.hint = "name one device; other operations may be pinned to others"
         raise
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, get_args
 
-from flowcompute.backends import choose_backend
+from flowcompute.backends import choose_backend, device_names
 from flowcompute.elements import Destination, Element, VerbSlot
 from flowcompute.elements.site import user_site
 from flowcompute.errors import PlanError, SpecError
@@ -47,7 +47,7 @@ _ITEM_SHARES = (16, 1 << 14)
 def plan(
     *elements: Element,
     memory: int | str | None = None,
-    device: Devices = "auto",
+    device: Devices | None = "auto",
     device_memory: int | str | None = None,
     strategy: Strategy | None = None,
     precision: Precision = "exact",
@@ -60,8 +60,8 @@ def plan(
         elements: the roots; one that is no destination is kept in memory.
         memory: budget on the host, as bytes or text like "24MiB"; by default half of the
             machine's memory.
-        device: "auto", "numpy", "cpu", "gpu", "gpu:1", or text that names exactly one device; or a list of such
-            names, best first. Devices of one kind share the batches; of others the first computes all that it can,
+        device: "auto" (also None), "numpy", "cpu", "gpu", "gpu:1", or text that is part of exactly one device's name;
+            or a list of such names, best first. Devices of one kind share the batches; of others the first computes all that it can,
             and what is left goes to the next. What `element.on()` pins is computed where it is pinned.
         device_memory: the budget on a discrete device, in bytes or as "4GiB"; by default most of its memory. Resident
             operands (weights) that do not fit together are uploaded as kernels need them.
@@ -86,7 +86,7 @@ def plan(
 def _plan(
     elements: tuple[Element, ...],
     memory: int | str | None,
-    device: Devices,
+    device: Devices | None,
     strategy: Strategy | None,
     precision: Precision,
     *,
@@ -104,11 +104,11 @@ def _plan(
     if not isinstance(strategy, Strategy | None):
         raise PlanError("strategy= is an fc.Strategy", element="strategy", got=type(strategy).__name__)
     budget = default_memory_bytes() if memory is None else parse_bytes(memory)
-    isolate, limit_s = (isolation or Isolation()).checked(device)
-    backend = choose_backend(device, asked, isolate=isolate)
-    named = device if isinstance(device, str) else tuple(device)
+    names = device_names(device)
+    isolate, limit_s = (isolation or Isolation()).checked(names)
+    backend = choose_backend(names, asked, isolate=isolate)
     on_device = None if device_memory is None else parse_bytes(device_memory, "device_memory")
-    config = Config(budget, named, precision, by_hand, resumable, isolate, limit_s, on_device)
+    config = Config(budget, names, precision, by_hand, resumable, isolate, limit_s, on_device)
     first = shaping or Shaping(backend.traits.float64, fused=backend.traits.code_shape != "numpy")
     graph = fold_selected(move_views(move_parts_to_sources(asked)), float64=first.float64)
     if first.piece_bytes is not None:
@@ -142,7 +142,7 @@ def start(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: Every = "auto",
     memory: int | str | None = None,
-    device: Devices = "auto",
+    device: Devices | None = "auto",
     device_memory: int | str | None = None,
     strategy: Strategy | None = None,
     precision: Precision = "exact",
@@ -244,7 +244,7 @@ def tune_ahead(
     *elements: Element,
     tune: Literal["quick", "full"] = "full",
     memory: int | str | None = None,
-    device: Devices = "auto",
+    device: Devices | None = "auto",
     device_memory: int | str | None = None,
     precision: Precision = "exact",
 ) -> tuple[Strategy, Tuning]:
@@ -273,7 +273,7 @@ def open_flow(
     *elements: Element,
     mode: Mode = "reset",
     memory: int | str | None = None,
-    device: Devices = "auto",
+    device: Devices | None = "auto",
     device_memory: int | str | None = None,
     strategy: Strategy | None = None,
     precision: Precision = "exact",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import Attrs, Kind, Op
-from flowcompute.elements.pin import Pin
+from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import is_pinned
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
@@ -106,7 +106,7 @@ class Compute(Element):
                 hint="pin what computes its operands, or what is computed of it",
             )
         twin = copy.copy(self)
-        twin.freeze_fields(pin=Pin(device.strip(), user_site(), self if self.pin is None else self.pin.of))
+        twin.freeze_fields(pin=Pin(plain_name(device), user_site(), self if self.pin is None else self.pin.of))
         return twin
 
     @property

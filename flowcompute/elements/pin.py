@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from flowcompute.errors import Site
+
+_KINDS = re.compile(r"auto|numpy|(?:cpu|gpu)(?::\d+)?", re.IGNORECASE)
+
+
+def plain_name(name: str) -> str:
+    """A device's name without blanks around it, and in small letters where it is that of a kind."""
+    name = name.strip()
+    return name.lower() if _KINDS.fullmatch(name) else name
 
 
 @dataclass(frozen=True)
@@ -12,7 +21,7 @@ class Pin:
     """A device that an operation is computed on, whatever a run's others are.
 
     Attributes:
-        device: as `device=` names one.
+        device: as `device=` names one, as `plain_name` gives it.
         site: the user's line.
         of: the operation as it was before anything was pinned.
     """

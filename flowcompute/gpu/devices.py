@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flowcompute.elements.pin import plain_name
 from flowcompute.errors import PlanError
 from flowcompute.gpu._cl import INSTALL_HINT, cl
 from flowcompute.gpu.cache import drivers_confined
@@ -118,7 +119,7 @@ def select_device(spec: str, needs_float64: bool) -> Device:
 
     Args:
         spec: "auto", "cpu", "cpu:1", "gpu", "gpu:1", or text that is part of the platform's or
-            the device's name and fits exactly one. "auto" takes a discrete GPU, else Intel's CPU runtime, else
+            the device's name and fits exactly one, all in small or capital letters. "auto" takes a discrete GPU, else Intel's CPU runtime, else
             the newest PoCL.
         needs_float64: whether the job computes in float64.
 
@@ -157,7 +158,7 @@ def choose(devices: Sequence[Device], spec: str, needs_float64: bool) -> Device:
     """`select_device` among given devices, best first."""
     if not devices:
         raise PlanError("no OpenCL device was found", element="device", got=f"device={spec!r}", hint=INSTALL_HINT)
-    if spec == "auto":
+    if plain_name(spec) == "auto":
         return _automatic(devices, needs_float64)
     device = _named(devices, spec)
     if needs_float64 and not device.traits.float64:
@@ -191,7 +192,7 @@ def _automatic(devices: Sequence[Device], needs_float64: bool) -> Device:
 
 
 def _named(devices: Sequence[Device], spec: str) -> Device:
-    match = re.fullmatch(r"(cpu|gpu)(?::(\d+))?", spec)
+    match = re.fullmatch(r"(cpu|gpu)(?::(\d+))?", plain_name(spec))
     if match is not None:
         same = [device for device in devices if device.kind == match[1]]
         position = int(match[2] or 0)
@@ -204,7 +205,7 @@ def _named(devices: Sequence[Device], spec: str) -> Device:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise _no_fit(fitting, spec, f"device={spec!r} fits {len(fitting)} devices", all_devices=devices)
+        raise _no_fit(devices, spec, f"device={spec!r} fits {len(fitting)} devices", fitting)
     raise _no_fit(devices, spec, f"device={spec!r} fits no device")
 
 
@@ -212,19 +213,33 @@ def _is(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _no_fit(shown: Sequence[Device], spec: str, message: str, all_devices: Sequence[Device] = ()) -> PlanError:
+def _no_fit(devices: Sequence[Device], spec: str, message: str, fitting: Sequence[Device] = ()) -> PlanError:
+    rows = describe(devices)
+    shown = [row for row, device in zip(rows, devices, strict=True) if not fitting or device in fitting]
+    hint = f'device="{shown[0].spec}", or another one of\n{_candidates(devices, fitting)}'
+    parts = [part.strip() for part in spec.split(",")]
+    if len(parts) > 1 and all(parts):
+        hint = f"give several as a list: device={shown_names(parts)}; there are\n{_candidates(devices)}"
+    kinds = ["auto", *(row.spec.removesuffix(":0") for row in rows if row.type != "other"), "numpy"]
     return PlanError(
         message,
         element="device",
-        expected='"auto", "numpy", "cpu", "gpu", "cpu:1", or text that fits exactly one device',
+        expected=", ".join(f'"{name}"' for name in kinds) + ", or text that fits exactly one device",
         got=repr(spec),
-        hint="one of\n" + _candidates(all_devices or shown, shown),
+        hint=hint,
     )
 
 
-def _candidates(devices: Sequence[Device], shown: Sequence[Device] | None = None) -> str:
-    rows = [row for row, device in zip(describe(devices), devices, strict=True) if shown is None or device in shown]
-    return "\n".join(f"    {row.spec:<8} {row.platform} / {row.name}" for row in rows)
+def shown_names(names: Sequence[str]) -> str:
+    """Devices' names as a list of Python's."""
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
+
+
+def _candidates(devices: Sequence[Device], fitting: Sequence[Device] = ()) -> str:
+    """What `device=` may be: all devices and NumPy, or only those that fit, if any do."""
+    rows = zip(describe(devices), devices, strict=True)
+    lines = [f"    {row.spec:<8} {row.platform} / {row.name}" for row, one in rows if not fitting or one in fitting]
+    return "\n".join(lines if fitting else [*lines, "    numpy    NumPy, without OpenCL"])
 
 
 # -- describing ---------------------------------------------------------------------------------

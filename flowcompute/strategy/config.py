@@ -30,7 +30,7 @@ class Config:
 
     Attributes:
         memory_bytes: budget on the host.
-        device: as given: "auto", "numpy", "cpu", "gpu:1", part of a name, or several of these.
+        device: those asked for, best first: "auto", "numpy", "cpu", "gpu:1", or part of a name.
         precision: "exact" (IEEE, the default), "fast" (multiply-add may be contracted), or "tf32x3".
         by_hand: whether records are sent by hand, in batches of any size.
         resumable: whether checkpoints are taken, so that every batch must end where any backend can go on.
@@ -40,7 +40,7 @@ class Config:
     """
 
     memory_bytes: int
-    device: str | tuple[str, ...] = "auto"
+    device: tuple[str, ...] = ("auto",)
     precision: Precision = "exact"
     by_hand: bool = False
     resumable: bool = False

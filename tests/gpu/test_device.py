@@ -142,6 +142,8 @@ def test_a_named_device_without_float64_is_refused_by_name(spec: str) -> None:
         ("PoCL 3.0", WHEEL),
         ("debian", NEWER),
         (" t4 ", SMALLER),
+        ("GPU:1", SMALLER),
+        (" Cpu ", NEWER),
     ],
 )
 def test_specs(spec: str, wanted: Device) -> None:
@@ -160,7 +162,7 @@ def test_specs(spec: str, wanted: Device) -> None:
         ("", "fits no device"),
         ("cpu:", "fits no device"),
         ("gpu:-1", "fits no device"),
-        ("GPU", "fits no device"),
+        ("GPU:2", "there are 2 GPU devices"),
     ],
 )
 def test_a_spec_that_fits_none_or_several_lists_candidates(spec: str, message: str) -> None:
@@ -170,7 +172,22 @@ def test_a_spec_that_fits_none_or_several_lists_candidates(spec: str, message: s
     hint = str(caught.value.hint)
     assert "gpu:0    NVIDIA CUDA / NVIDIA H200" in hint
     assert "gpu:1    NVIDIA CUDA / NVIDIA T4" in hint
-    assert ("cpu:0" in hint) == (spec != "cuda")
+    assert ("cpu:0" in hint) == ("    numpy " in hint) == (spec != "cuda")
+    assert hint.startswith('device="gpu:0", or another one of')
+    assert caught.value.expected == '"auto", "gpu", "gpu:1", "cpu", "numpy", or text that fits exactly one device'
+
+
+def test_only_what_there_is_is_offered() -> None:
+    with pytest.raises(PlanError, match="there are 0 GPU devices") as caught:
+        choose([WHEEL], "gpu", needs_float64=False)
+    assert caught.value.expected == '"auto", "cpu", "numpy", or text that fits exactly one device'
+    assert str(caught.value.hint).startswith('device="cpu:0", or another one of\n    cpu:0 ')
+
+
+def test_several_names_in_one_text_are_to_be_a_list() -> None:
+    with pytest.raises(PlanError, match="fits no device") as caught:
+        choose([WHEEL], "cpu, numpy", needs_float64=False)
+    assert 'as a list: device=["cpu", "numpy"]' in str(caught.value.hint)
 
 
 def test_without_devices_the_error_says_what_to_install() -> None:

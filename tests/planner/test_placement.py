@@ -174,11 +174,30 @@ def test_a_pin_names_a_device(name: object) -> None:
 def test_several_devices_are_named_best_first() -> None:
     made = fc.plan(X * 2, device=["cpu", "numpy"])
     assert regions(made) == {"device": ["multiply"]}
-    with pytest.raises(PlanError, match="computes everything"):
+    with pytest.raises(PlanError, match="computes everything") as caught:
         fc.plan(X * 2, device=["numpy", "cpu"])
-    for wrong in ([], ["cpu", 3], 3):
-        with pytest.raises(PlanError, match="a list of devices' names"):
+    assert caught.value.hint == 'device=["cpu", "numpy"]'
+    for wrong in ([], ["cpu", 3], 3, 0, {"cpu"}):
+        with pytest.raises(PlanError, match="a list of devices' names") as caught:
             fc.plan(X * 2, device=wrong)  # type: ignore[arg-type]
+        assert str(caught.value.hint).startswith('name one, device="cpu", or several, device=["gpu", "cpu"]')
+        assert ("no order" in str(caught.value.hint)) == isinstance(wrong, set)
+
+
+@pytest.mark.parametrize(("given", "name"), [("CPU", "cpu"), (" Cpu:0", "cpu:0"), ("NumPy", "numpy"), ("AUTO", "auto")])
+def test_kinds_of_devices_are_small_or_capital_letters(given: str, name: str) -> None:
+    assert fc.plan(X * 2, device=given).config.device == (name,)
+    assert regions(fc.plan((X * 2).on(given), device="cpu")) == regions(fc.plan((X * 2).on(name), device="cpu"))
+
+
+def test_no_device_is_what_leaving_it_out_is() -> None:
+    assert fc.plan(X * 2, device=None).reasons == fc.plan(X * 2).reasons
+
+
+def test_a_pin_is_to_one_device() -> None:
+    with pytest.raises(PlanError, match="fits no device") as caught:
+        fc.plan((X * 2).on("cpu,numpy"), device="cpu")
+    assert str(caught.value.hint).startswith("name one device")
 
 
 def test_only_seats_with_kernels_have_workers() -> None:
