@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -38,7 +39,17 @@ from flowcompute.runtime.stored_job import checkpoint_path, refuse_overwriting, 
 from flowcompute.runtime.tuning import Tuner
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
-from flowcompute.strategy import Config, Devices, Mode, Precision, Strategy, Tuning, default_memory_bytes, parse_bytes
+from flowcompute.strategy import (
+    Config,
+    Devices,
+    Mode,
+    Precision,
+    Size,
+    Strategy,
+    Tuning,
+    default_memory_bytes,
+    parse_bytes,
+)
 
 _ITEM_SHARES = (16, 1 << 14)
 """What of the budget an item may have before items are in pieces: for batches of any size, and for whole blocks."""
@@ -46,9 +57,9 @@ _ITEM_SHARES = (16, 1 << 14)
 
 def plan(
     *elements: Element,
-    memory: int | str | None = None,
+    memory: Size | None = None,
     device: Devices | None = "auto",
-    device_memory: int | str | None = None,
+    device_memory: Size | None = None,
     strategy: Strategy | None = None,
     precision: Precision = "exact",
     isolate: bool = False,
@@ -58,12 +69,12 @@ def plan(
 
     Args:
         elements: the roots; one that is no destination is kept in memory.
-        memory: budget on the host, as bytes or text like "24MiB"; by default half of the
-            machine's memory.
+        memory: budget on the host: bytes, as a whole number or as text ("24MiB", "24MB", "0.5GiB", "100"); by default
+            half of the machine's memory.
         device: "auto" (also None), "numpy", "cpu", "gpu", "gpu:1", or text that is part of exactly one device's name;
-            or a list of such names, best first. Devices of one kind share the batches; of others the first computes all that it can,
-            and what is left goes to the next. What `element.on()` pins is computed where it is pinned.
-        device_memory: the budget on a discrete device, in bytes or as "4GiB"; by default most of its memory. Resident
+            or a list of such names, best first. Devices of one kind share the batches; of others the first computes all
+            that it can, and what is left goes to the next. What `element.on()` pins is computed where it is pinned.
+        device_memory: the budget on a discrete device, as `memory`; by default most of its memory. Resident
             operands (weights) that do not fit together are uploaded as kernels need them.
         strategy: knobs to pin.
         precision: "exact" keeps IEEE rounding of every operation; "fast" lets the compiler
@@ -85,7 +96,7 @@ def plan(
 
 def _plan(
     elements: tuple[Element, ...],
-    memory: int | str | None,
+    memory: Size | None,
     device: Devices | None,
     strategy: Strategy | None,
     precision: Precision,
@@ -95,14 +106,16 @@ def _plan(
     shaping: Shaping | None = None,
     searching: bool = False,
     isolation: Isolation | None = None,
-    device_memory: int | str | None = None,
+    device_memory: Size | None = None,
 ) -> Plan:
     asked = _graph(elements)
     if precision not in get_args(Precision):
         known = ", ".join(map(repr, get_args(Precision)))
-        raise PlanError(f"precision= is one of {known}", element="precision", got=repr(precision))
+        near = get_close_matches(str(precision), get_args(Precision), 1)
+        hint = f'precision="{near[0]}"' if near else 'leave it out for "exact"'
+        raise PlanError(f"precision= is one of {known}", element="precision", got=repr(precision), hint=hint)
     if not isinstance(strategy, Strategy | None):
-        raise PlanError("strategy= is an fc.Strategy", element="strategy", got=type(strategy).__name__)
+        raise _no_strategy(strategy)
     budget = default_memory_bytes() if memory is None else parse_bytes(memory)
     names = device_names(device)
     isolate, limit_s = (isolation or Isolation()).checked(names)
@@ -133,6 +146,12 @@ def _plan(
     return chosen_plan(made, strategy or Strategy(), stored=not by_hand, searching=searching)
 
 
+def _no_strategy(given: object) -> PlanError:
+    knobs = given.items() if isinstance(given, dict) else ()
+    hint = f"strategy=fc.Strategy({', '.join(f'{knob}={value!r}' for knob, value in knobs) or 'depth=3'})"
+    return PlanError("strategy= is an fc.Strategy", element="strategy", got=type(given).__name__, hint=hint)
+
+
 def start(
     *elements: Element,
     progress: bool | None = None,
@@ -141,9 +160,9 @@ def start(
     stall_timeout_s: float | None = 120.0,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: Every = "auto",
-    memory: int | str | None = None,
+    memory: Size | None = None,
     device: Devices | None = "auto",
-    device_memory: int | str | None = None,
+    device_memory: Size | None = None,
     strategy: Strategy | None = None,
     precision: Precision = "exact",
     isolate: bool = False,
@@ -243,9 +262,9 @@ def resolve(*elements: Element, **options: Any) -> Any:
 def tune_ahead(
     *elements: Element,
     tune: Literal["quick", "full"] = "full",
-    memory: int | str | None = None,
+    memory: Size | None = None,
     device: Devices | None = "auto",
-    device_memory: int | str | None = None,
+    device_memory: Size | None = None,
     precision: Precision = "exact",
 ) -> tuple[Strategy, Tuning]:
     """Find and keep a strategy for a job by rehearsals: its sources are read, its destinations see nothing.
@@ -272,9 +291,9 @@ def tune_ahead(
 def open_flow(
     *elements: Element,
     mode: Mode = "reset",
-    memory: int | str | None = None,
+    memory: Size | None = None,
     device: Devices | None = "auto",
-    device_memory: int | str | None = None,
+    device_memory: Size | None = None,
     strategy: Strategy | None = None,
     precision: Precision = "exact",
     isolate: bool = False,

@@ -119,8 +119,8 @@ def select_device(spec: str, needs_float64: bool) -> Device:
 
     Args:
         spec: "auto", "cpu", "cpu:1", "gpu", "gpu:1", or text that is part of the platform's or
-            the device's name and fits exactly one, all in small or capital letters. "auto" takes a discrete GPU, else Intel's CPU runtime, else
-            the newest PoCL.
+            the device's name and fits exactly one, all in small or capital letters.
+            "auto" takes a discrete GPU, else Intel's CPU runtime, else the newest PoCL.
         needs_float64: whether the job computes in float64.
 
     Returns:

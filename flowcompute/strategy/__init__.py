@@ -1,6 +1,6 @@
 """Strategy (what may be tuned) and Config (what the user fixes)."""
 
-from flowcompute.strategy.config import Config, Devices, Mode, Precision, default_memory_bytes, parse_bytes
+from flowcompute.strategy.config import Config, Devices, Mode, Precision, Size, default_memory_bytes, parse_bytes
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
 from flowcompute.strategy.pace import Pace
 from flowcompute.strategy.roofline import Limits, Roofline, load_limits, save_limits
@@ -19,6 +19,7 @@ __all__ = [
     "Pace",
     "Precision",
     "Roofline",
+    "Size",
     "Stored",
     "Strategy",
     "StrategyStore",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from flowcompute.errors import PlanError
 
@@ -16,6 +19,9 @@ _UNITS |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
 
 Devices = str | Sequence[str]
 """What computes: see `device=` of `fc.plan`."""
+
+Size = int | float | np.integer | str
+"""A number of bytes, whole, or text like "24MiB"."""
 
 Precision = Literal["exact", "fast", "tf32x3"]
 """How numbers are computed; see `fc.plan`."""
@@ -49,25 +55,47 @@ class Config:
     device_memory_bytes: int | None = None
 
 
-def parse_bytes(value: int | str, option: str = "memory") -> int:
-    """`"24MiB"`, `"1.5 GB"` or a number of bytes, as bytes.
+def parse_bytes(value: Size, option: str = "memory") -> int:
+    """`"24MiB"`, `"1.5 GB"` or a whole number of bytes, as bytes.
 
     Raises:
         PlanError: if it is neither, or not positive.
     """
-    if isinstance(value, int) and not isinstance(value, bool):
-        number = float(value)
-        size = 1
-    else:
+    size_bytes = _whole(value)
+    if size_bytes is None:
         match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-zA-Z]*)\s*", value) if isinstance(value, str) else None
         if match is None or match[2].lower() not in _UNITS:
             raise PlanError(
-                f"{option}= is no size", element=option, expected='bytes, or text like "24MiB"', got=repr(value)
+                f"{option}= is no size",
+                element=option,
+                expected='bytes as a whole number, or text like "24MiB", "24MB", "0.5GiB" or "100"',
+                got=repr(value),
+                hint=_meant(value, match, option),
             )
-        number, size = float(match[1]), _UNITS[match[2].lower()]
-    if number * size < 1:
-        raise PlanError(f"{option}= must be positive", element=option, got=repr(value))
-    return value if isinstance(value, int) else int(number * size)
+        size_bytes = int(float(match[1]) * _UNITS[match[2].lower()])
+    if size_bytes < 1:
+        hint = f"leave {option}= out for the default"
+        raise PlanError(f"{option}= must be positive", element=option, got=repr(value), hint=hint)
+    return size_bytes
+
+
+def _whole(value: object) -> int | None:
+    """A whole number, of Python or NumPy, also as a float."""
+    if isinstance(value, float | np.floating):
+        return int(value) if value.is_integer() else None
+    return int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None
+
+
+def _meant(value: object, match: re.Match[str] | None, option: str) -> str | None:
+    """What to write instead of something that is no size."""
+    if match is not None and match[2][:1].lower() in tuple("kmgt"):
+        number, letter = match[1], match[2][0].upper()
+        return f'{option}="{number}{letter}iB" counts by 1024, {option}="{number}{letter}B" by 1000'
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            if (whole := _whole(float(value))) is not None and whole > 0:
+                return f"{option}={whole}"
+    return None
 
 
 def default_memory_bytes() -> int:
