@@ -80,13 +80,22 @@ class Compute(Element):
         fewer bytes cross from device to device where it is beside a pinned one; the plan says where each kernel
         runs and why.
 
+        Pinned again, the last device holds: `(x * 2).on("cpu").on("numpy")` is computed by NumPy.
+
         Args:
-            device: "cpu", "gpu", "gpu:1", part of a name, or "numpy", as in `device=`.
+            device: one device as `device=` names it: "cpu", "gpu", "gpu:1", "numpy", text that is part of exactly one
+                device's name, or "auto" for the best there is. It need not be among those of the run, and is looked
+                for when the job is planned.
+
+        Returns:
+            A new element; this one stays as it is.
 
         Raises:
-            SpecError: if the operation is none that a device computes: a host function, or a selection, window
-                or cut of the stream, which are done on the host. Also, when it is used, if an equal operation is
-                pinned to another device, since both are computed once.
+            SpecError: if `device` is no text, or the operation is none that a device computes: a host function, or a
+                selection, window or cut of the stream, which are done on the host; sources, constants and
+                destinations have no `device` either. When it is planned: if an equal operation is pinned to another
+                device, since both are computed once.
+            PlanError: when it is planned, if there is no such device, or it cannot compute the operation.
         """
         if not isinstance(device, str) or not device.strip():
             raise SpecError(
@@ -95,6 +104,7 @@ class Compute(Element):
                 site=user_site(),
                 expected='"cpu", "gpu:1", part of a name, or "numpy"',
                 got=repr(device),
+                hint="several devices are named by device= of the verbs; an operation is pinned to one",
             )
         if self.op.kind not in PLACED:
             raise SpecError(

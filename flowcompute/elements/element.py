@@ -132,7 +132,14 @@ class Element(ABC):
         return function(self, *args, **kwargs)
 
     def on(self, device: str) -> Self:
-        """The same value computed on a device of its own; only what is computed can be pinned to one."""
+        """The same value computed on a device of its own; only what is computed can be pinned to one.
+
+        Args:
+            device: its name, as `device=` takes it.
+
+        Raises:
+            SpecError: always; the elements that are computed have their own `on`.
+        """
         raise SpecError(
             f"is not computed, and so cannot be pinned to {device!r}",
             element=self.name or self.label,

@@ -171,6 +171,28 @@ def test_a_pin_names_a_device(name: object) -> None:
         (X * 2).on(name)  # type: ignore[arg-type]
 
 
+def test_of_several_pins_on_one_element_the_last_holds() -> None:
+    there = fc.plan(fc.tanh(X @ W).on("cpu").on("numpy") @ W, device="cpu")
+    assert [node.pin.device for node in there.graph.nodes if node.pin] == ["numpy"]
+    assert "numpy" in regions(there)
+    back = fc.plan(fc.tanh(X @ W).on("numpy").on("cpu") @ W, device="cpu")
+    assert [node.pin.device for node in back.graph.nodes if node.pin] == ["cpu"]
+    assert set(regions(back)) == {"device"}
+
+
+def test_counts_of_a_histogram_are_pinned_apart_from_its_edges() -> None:
+    counts, edges = fc.histogram(X[:, 0], bins=10, range=(-3, 3))
+    assert "histogram: on the host, wherever it is pinned" in str(fc.plan(counts.on("numpy"), device="cpu"))
+    with pytest.raises(SpecError, match="cannot be pinned"):
+        edges.on("numpy")
+
+
+def test_auto_may_stand_in_a_list() -> None:
+    assert regions(fc.plan(X * 2, device=["auto", "numpy"])) == {"device": ["multiply"]}
+    with pytest.raises(PlanError, match="'gpu:9' does not exist"):
+        fc.plan(X * 2, device=["gpu:9", "numpy"])
+
+
 def test_several_devices_are_named_best_first() -> None:
     made = fc.plan(X * 2, device=["cpu", "numpy"])
     assert regions(made) == {"device": ["multiply"]}
