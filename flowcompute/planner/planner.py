@@ -82,6 +82,8 @@ def make_plan(
     sources = [source.element for one in passes for source in one.sources]
     reasons += not_applied(strategy, kernels, sources, backend.traits)
     reasons += not_isolated(graph, passes) if config.isolate else []
+    if config.device_memory_bytes is not None and all(seat.traits.host_memory for seat in backend.seats):
+        reasons.append(Reason("device", "device_memory", "accepted, not applied: all is computed in the host's memory"))
     passes = tuple(replace(one, ahead=steps_ahead(one, config, backend)) for one in passes)
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons)
     passes = tuple(maker.in_panels(one) for one in passes)

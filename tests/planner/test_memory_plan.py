@@ -12,6 +12,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.elements import Element
 from flowcompute.gpu.fold_blocks import FoldBlocks
+from tests.gpu.shapes import plan_for_gpu
 
 ITEM = (32, 32)
 RECORDS = 2048
@@ -123,3 +124,12 @@ def test_blocks_that_a_small_batch_cuts_through_are_counted(monkeypatch: pytest.
     )
     assert run.plan.batch_items <= 16
     assert 0 < max(held) <= dict(run.plan.memory.items)["var (blocks) x 1"]
+
+
+def test_the_budget_of_a_device_says_nothing_where_there_is_none() -> None:
+    x = fc.source(np.ones(1000, np.float32))
+    text = "device at device_memory: accepted, not applied: all is computed in the host's memory"
+    for device in ("cpu", "numpy", ["cpu", "numpy"]):
+        assert text in str(fc.plan(x * 2, device=device, device_memory="4GiB"))
+        assert "device_memory" not in str(fc.plan(x * 2, device=device, memory="4GiB"))
+    assert "device_memory" not in str(plan_for_gpu(x * 2, device_memory="4GiB"))
