@@ -6,6 +6,7 @@ import weakref
 
 import numpy as np
 
+from flowcompute.elements.element import Element
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 
@@ -26,25 +27,51 @@ def pinned(array: np.ndarray) -> np.ndarray:
     none of it.
 
     Args:
-        array: one that owns its memory, such as `np.empty` and `np.array` give; of any dtype and shape.
+        array: one that owns its memory, such as `np.empty` and `np.array` give; of any shape, also empty, and of any
+            dtype but Python's objects. `np.arange(6.0).reshape(2, 3)` is a view and owns none: give
+            `np.array(...)` of it.
 
     Returns:
         The same array.
 
     Raises:
-        SpecError: if it is a view of something else, or a mapped file: what it sees may be gone before it is.
+        SpecError: if it is no array, a view of something else, or a mapped file: what it sees may be gone before it
+            is. Also if it holds Python objects.
     """
     if not isinstance(array, np.ndarray) or not array.flags.owndata:
+        got, hint = _refused(array)
         raise SpecError(
             "only an array that owns its memory can be pinned",
             site=user_site(),
             expected="an array as np.empty, np.zeros or np.array make it",
-            got=f"a view of {type(array.base).__name__}" if isinstance(array, np.ndarray) else type(array).__name__,
-            hint="pin the array that it is a view of, or a copy: fc.pinned(np.array(x))",
+            got=got,
+            hint=hint,
+        )
+    if array.dtype.hasobject:
+        raise SpecError(
+            "an array of Python objects has no numbers that a device could read",
+            site=user_site(),
+            expected="an array of numbers",
+            got=f"dtype {array.dtype}",
+            hint='give it a dtype of numbers: array.astype("float32")',
         )
     if array.nbytes:
         _ASKED[_start(array)] = array
     return array
+
+
+def _refused(given: object) -> tuple[str, str]:
+    """What came instead of an array with memory of its own, and what to do with it."""
+    if isinstance(given, Element):
+        name = given.name or given.label
+        return f"the element {name}", "pin the array that it is made of: fc.source(fc.pinned(array))"
+    if not isinstance(given, np.ndarray):
+        return type(given).__name__, "make it one: fc.pinned(np.array(x))"
+    if isinstance(given, np.memmap) or isinstance(given.base, np.memmap):
+        return "a mapped file", "stream it, which reads it into pinned memory: fc.open(path)"
+    return f"a view of {type(given.base).__name__}", (
+        "pin the array that it is a view of, or a copy: fc.pinned(np.array(x))"
+    )
 
 
 def share_block(array: np.ndarray) -> None:

@@ -115,6 +115,24 @@ def test_only_arrays_with_memory_of_their_own_are_pinned(tmp_path: Path) -> None
     assert fc.pinned(np.empty(0)).size == 0
 
 
+def test_what_to_pin_instead_is_named(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", DATA)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for wrong, got, hint in (
+        (mapped, "a mapped file", "fc.open(path)"),
+        (np.asarray(mapped[1:]), "a mapped file", "fc.open(path)"),
+        (np.arange(6.0).reshape(2, 3), "a view of ndarray", "a copy: fc.pinned(np.array(x))"),
+        ([1.0], "list", "make it one: fc.pinned(np.array(x))"),
+        (fc.source(DATA, name="data") * 2, "the element multiply", "fc.source(fc.pinned(array))"),
+        (np.array(["a", None], object), "dtype object", 'array.astype("float32")'),
+        (np.empty(0, [("a", object)]), "dtype [('a', 'O')]", 'array.astype("float32")'),
+    ):
+        with pytest.raises(fc.SpecError, match=r"pinned|Python objects") as caught:
+            fc.pinned(wrong)  # type: ignore[arg-type]
+        assert caught.value.got == got
+        assert hint in str(caught.value.hint)
+
+
 def test_a_device_reads_and_writes_pinned_arrays_by_itself() -> None:
     data, out = fc.pinned(DATA.copy()), fc.pinned(np.empty_like(DATA))
     run = run_on_gpu(fc.source(data) * 2 >> fc.to_array(out=out))
