@@ -50,16 +50,21 @@ class MemorySink(Destination):
         if self.out is None:
             return
         if spec.stream is not None and spec.length is None:
-            got = f"{element.name}, whose length nobody knows before it runs"
+            got = f"{element.name or element.label}, whose length is not known before the run"
             raise self._misfit("a result of known length", got, "leave out= away: the result is a new array")
         shape = spec.shape if spec.stream is None else (spec.length, *spec.shape)
         expected = f"a C-contiguous {spec.dtype.name} array of shape {shape} that can be written to"
+        fitting = f'out=np.empty({shape}, "{spec.dtype.name}")'
         if not isinstance(self.out, np.ndarray):
-            raise self._misfit(expected, type(self.out).__name__)
+            raise self._misfit(expected, type(self.out).__name__, fitting)
         if (self.out.dtype, self.out.shape) != (spec.dtype, shape):
-            raise self._misfit(expected, f"{self.out.dtype} of shape {self.out.shape}")
-        if not (self.out.flags.c_contiguous and self.out.flags.writeable and self.out.flags.aligned):
-            raise self._misfit(expected, "one that is not C-contiguous, writeable and aligned")
+            is_plain = self.out.shape == shape and self.out.dtype.isnative and self.out.dtype.kind in "biuf"
+            cast = f', or cast the result to it: x.astype("{self.out.dtype}")' if is_plain else ""
+            raise self._misfit(expected, f"{self.out.dtype} of shape {self.out.shape}", fitting + cast)
+        flags = self.out.flags
+        having = {"C-contiguous": flags.c_contiguous, "writeable": flags.writeable, "aligned": flags.aligned}
+        if missing := [f"not {what}" for what, has in having.items() if not has]:
+            raise self._misfit(expected, f"one that is {' and '.join(missing)}", fitting)
 
     def _misfit(self, expected: str, got: str, hint: str | None = None) -> SpecError:
         return SpecError(
