@@ -238,8 +238,10 @@ class Metrics(Mapping[str, NodeMetrics]):
         self.edges = edges
 
     def __getitem__(self, name: str) -> NodeMetrics:
-        row = self._rows.get(name)
-        return self._rows[self._aliases.get(name, name)] if row is None else row
+        row = self._rows.get(name) or self._rows.get(self._aliases.get(name, name))
+        if row is None:
+            raise KeyError(f"no row {name!r}; there are {', '.join(map(repr, self._rows)) or 'none'}")
+        return row
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)

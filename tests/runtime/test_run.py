@@ -52,8 +52,10 @@ def test_metrics_have_a_row_for_each_stage():
     assert list(metrics) == ["a", "b", "step", "twice_1", "twice_2", "placed", "total"]
     assert [row.kind for row in metrics.values()] == ["source"] * 2 + ["region"] + ["destination"] * 4
     assert metrics["inner"] is metrics["step"] or metrics["inner"] == metrics["step"]
-    with pytest.raises(KeyError):
+    rows = "'a', 'b', 'step', 'twice_1', 'twice_2', 'placed', 'total'"
+    with pytest.raises(KeyError, match=f"no row 'unknown'; there are {rows}"):
         metrics["unknown"]
+    assert metrics.get("unknown") is None
     for name in ("a", "b"):
         assert (metrics[name].items, metrics[name].batches, metrics[name].bytes_out) == (10, 3, 240)
     assert (metrics["step"].items, metrics["step"].batches, metrics["step"].busy_s) == (10, 3, 0.75)
