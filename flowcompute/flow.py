@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
+from inspect import signature
 from typing import Any, Literal, get_args
+
+import numpy as np
 
 from flowcompute.backends import choose_backend, device_names
 from flowcompute.elements import Destination, Element, VerbSlot
@@ -90,6 +93,7 @@ def plan(
         PlanError: if the job cannot be run as asked.
         SpecError: if the graph is not sound.
     """
+    _check_elements("plan", elements)
     isolation = Isolation(isolate, launch_timeout_s)
     return _plan(elements, memory, device, strategy, precision, isolation=isolation, device_memory=device_memory)
 
@@ -207,6 +211,7 @@ def start(
         CheckpointError: if the checkpoint belongs to another job, or its sources have changed.
         RunError: in a trio task.
     """
+    _check_elements("start", elements)
     observe = Observe(metrics, metrics_port, trace, metrics_log)
     request = Request(cadence=Cadence.parse(checkpoint_every), site=user_site())
     shaping = None
@@ -250,11 +255,15 @@ def run(*elements: Element, **options: Any) -> Run:
     Raises:
         FlowError: whatever went wrong.
     """
+    _check_elements("run", elements)
+    _check_options("run", options)
     return start(*elements, **options).wait()
 
 
 def resolve(*elements: Element, **options: Any) -> Any:
     """The values of these elements, read in one go: one value, or a tuple for several. Options as for `start`."""
+    _check_elements("resolve", elements)
+    _check_options("resolve", options)
     values = run(*elements, **options).values
     return values[0] if len(values) == 1 else values
 
@@ -280,6 +289,7 @@ def tune_ahead(
     Raises:
         PlanError, SpecError: as `plan`; PlanError also for a job that cannot be run twice.
     """
+    _check_elements("tune_ahead", elements)
     made = _plan(elements, memory, device, None, precision, searching=True, device_memory=device_memory)
     _refuse_feeds(made)
     why_not = why_not_rehearsed(made)
@@ -318,6 +328,7 @@ def open_flow(
     Raises:
         PlanError: if a source is no feed, or the job needs several passes.
     """
+    _check_elements("open_flow", elements)
     observe = Observe(metrics, metrics_port, trace, metrics_log)
     path = None if checkpoint is None else checkpoint_path(checkpoint)
     shaping = None if path is None else stored_shaping(path, FILES)
@@ -346,14 +357,39 @@ def draw(*elements: Element) -> str:
     return draw_tree(build_graph(elements), note="unresolved")
 
 
-def _graph(elements: tuple[Element, ...]) -> Graph:
+def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
+    """Refuse what is no element.
+
+    Raises:
+        SpecError: naming the verb.
+    """
     if not elements:
-        raise SpecError("needs at least one element", element="resolve")
+        raise SpecError("needs at least one element", element=verb)
     for element in elements:
-        if not isinstance(element, Element):
-            raise SpecError(
-                "takes elements", element="resolve", got=type(element).__name__, hint="fc.constant makes one of a value"
-            )
+        if isinstance(element, Element):
+            continue
+        hint = "fc.constant makes one of a value"
+        if isinstance(element, np.ndarray):
+            hint = "fc.source(array) makes a stream of an array, fc.constant(array) a resident value"
+        elif isinstance(element, list | tuple) and any(isinstance(one, Element) for one in element):
+            hint = f"give them one by one: fc.{verb}(a, b), or of a list fc.{verb}(*elements)"
+        raise SpecError("takes elements", element=verb, got=type(element).__name__, hint=hint)
+
+
+def _check_options(verb: str, options: dict[str, Any]) -> None:
+    """Refuse options that `start` does not have, in the name of the verb that was called.
+
+    Raises:
+        TypeError: as Python would, naming the nearest option.
+    """
+    known = [name for name in signature(start).parameters if name != "elements"]
+    for option in (option for option in options if option not in known):
+        near = get_close_matches(option, known, 1)
+        meant = f"; is {near[0]}= meant?" if near else ""
+        raise TypeError(f"{verb}() got an unexpected keyword argument {option!r}{meant}")
+
+
+def _graph(elements: tuple[Element, ...]) -> Graph:
     return build_graph([e if isinstance(e, Destination) else to_array().bind(e) for e in elements])
 
 
