@@ -64,7 +64,7 @@ def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray | None:
 
 
 class _Going:
-    """What has been computed on its way to destinations; `there` once it has been downloaded.
+    """What has been computed on its way to destinations; `there` once it has been downloaded, `sent` once passed on.
 
     Of an end of a stream there is no batch, but what it has let others compute.
     """
@@ -73,6 +73,7 @@ class _Going:
         self.batch = batch
         self.emission = emission
         self.there = trio.Event()
+        self.sent = trio.Event()
 
     def release(self) -> None:
         """Drop what nobody takes any more."""
@@ -102,6 +103,8 @@ class OverlappedTask(ComputeTask):
         self._down = trio.Semaphore(executor.lanes)
         self._enough = trio.CancelScope()
         self._next: _Coming | None = None
+        # Held while the state changes without a batch, until what comes of it is sent, and while it is copied.
+        self._state = trio.Lock()
 
     async def _run_batches(self) -> None:
         # The slots bound what lies in all three.
@@ -137,7 +140,8 @@ class OverlappedTask(ComputeTask):
         """Let the next batch come, joined with those behind it that are there; None after the last."""
         if self._keeper is not None and self._keeper.is_due():
             await self._arrived()
-            await self._cut(self._keeper)
+            async with self._state:
+                await self._cut(self._keeper)
             for _ in range(self._count):
                 self._slots.release()
         await self._slots.acquire()
@@ -211,7 +215,9 @@ class OverlappedTask(ComputeTask):
         with computed:
             while (wanted := self._executor.wants()) is not None:
                 if wanted == DRAIN:
-                    await self._give(computed, None, await self._drained())
+                    async with self._state:
+                        going = await self._give(computed, None, await self._drained())
+                        await going.sent.wait()
                 elif not await self._compute_next(coming, computed):
                     await self._give(computed, None, await self._ended(self._root))
             # Whatever is under way to here is of no use any more.
@@ -236,13 +242,14 @@ class OverlappedTask(ComputeTask):
         await self._pause()
         return True
 
-    async def _give(self, computed: trio.MemorySendChannel[_Going], batch: Batch | None, emission: Emission) -> None:
+    async def _give(self, computed: trio.MemorySendChannel[_Going], batch: Batch | None, emission: Emission) -> _Going:
         going = _Going(batch, emission)
         try:
             await computed.send(going)
         except BaseException:
             going.release()
             raise
+        return going
 
     # -- behind ---------------------------------------------------------------------------------
 
@@ -276,6 +283,7 @@ class OverlappedTask(ComputeTask):
                 await one.emission.send()
             finally:
                 one.release()
+            one.sent.set()
             if one.batch is not None:
                 self._slots.release()
         self._downloads.enter(State.DONE)

@@ -20,7 +20,7 @@ from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.buffers import size_class
 from flowcompute.gpu.executor import OpenCLExecutor
 from flowcompute.gpu.memory import DeviceMemory
-from flowcompute.planner.clockwork import Made
+from flowcompute.planner.clockwork import DRAIN, Made
 from flowcompute.runtime.starting import start
 from tests.gpu.faulty_driver import REFUSED, driver_error
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
@@ -221,6 +221,43 @@ def test_files_are_read_into_pinned_memory(tmp_path: Path) -> None:
     assert any(reason.kind == "input" and "pinned" in str(reason) for reason in plan.reasons)
     assert plan.depth == 3
     assert any("(read) x 3" in what for what, _ in plan.memory.items)
+
+
+def test_no_checkpoint_is_cut_while_clocks_advance_without_a_batch(tmp_path: Path) -> None:
+    draining: list[int] = []
+    cuts: list[int] = []
+    asked = itertools.count()
+    wants, drain, snapshot = OpenCLExecutor.wants, OpenCLExecutor.drain, OpenCLExecutor.snapshot
+
+    def wants_twice(self: OpenCLExecutor) -> int | None:
+        wanted = wants(self)
+        return DRAIN if wanted is not None and next(asked) % 2 else wanted
+
+    def drain_slowly(self: OpenCLExecutor, outputs: dict[int, np.ndarray]) -> Made:
+        draining.append(1)
+        time.sleep(0.02)
+        made = drain(self, outputs)
+        draining.pop()
+        return made
+
+    def copy(self: OpenCLExecutor) -> Any:
+        assert not draining, "the state changes while it is copied"
+        cuts.append(1)
+        return snapshot(self)
+
+    x = fc.source(np.tile(DATA, (3, 1)))
+    with mock.patch.multiple(OpenCLExecutor, wants=wants_twice, drain=drain_slowly, snapshot=copy):
+        [got] = resolve_on_gpu_kept(fc.window(x, 3).sum(axis=1), tmp_path)
+    assert len(cuts) > 2
+    [expected] = resolve_on_gpu(fc.window(x, 3).sum(axis=1))
+    assert got.tobytes() == expected.tobytes()
+
+
+def resolve_on_gpu_kept(root: fc.Element, folder: Path) -> list[np.ndarray]:
+    with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
+        strategy = fc.Strategy(batch_bytes=1 << 12, depth=3, joined_batches=1)
+        options: dict[str, Any] = {"checkpoint": folder / "job", "checkpoint_every": 0}
+        return [fc.resolve(root, strategy=strategy, progress=False, **options)]
 
 
 def test_a_checkpoint_counts_what_has_arrived(tmp_path: Path) -> None:
