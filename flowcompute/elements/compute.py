@@ -12,7 +12,7 @@ import numpy.typing as npt
 from flowcompute.elements.element import Element
 from flowcompute.elements.op import Attrs, Kind, Op
 from flowcompute.elements.pin import Pin, plain_name
-from flowcompute.elements.pinning import is_pinned
+from flowcompute.elements.pinning import stays_pinned
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, Spec, Stream, format_shape, parse_dtype
@@ -35,10 +35,10 @@ class Constant(Element):
 
     def __init__(self, value: npt.ArrayLike, dtype: npt.DTypeLike | None = None, name: str | None = None) -> None:
         try:
-            if (kept := _kept_in_place(value, dtype)) is not None:
-                value = kept
-            array = np.array(value, dtype=None if dtype is None else parse_dtype(dtype), order="C", copy=kept is None)
-            array = array.astype(parse_dtype(array.dtype), copy=False)
+            array = _kept_in_place(value, dtype)
+            if array is None:
+                array = np.array(value, dtype=None if dtype is None else parse_dtype(dtype), order="C", copy=True)
+                array = array.astype(parse_dtype(array.dtype), copy=False)
         except (TypeError, ValueError, OverflowError) as error:
             raise SpecError(f"cannot make a constant: {error}", element=name or "constant", site=user_site()) from error
         array.setflags(write=False)
@@ -53,10 +53,10 @@ class Constant(Element):
 
 def _kept_in_place(value: npt.ArrayLike, dtype: npt.DTypeLike | None) -> np.ndarray | None:
     """An array as it is, if it is pinned and has this dtype already."""
-    if not isinstance(value, np.ndarray) or not value.flags.c_contiguous or not is_pinned(value):
+    if not isinstance(value, np.ndarray) or not value.flags.c_contiguous or not stays_pinned(value):
         return None
     same = parse_dtype(value.dtype if dtype is None else dtype) == value.dtype
-    return value.view() if same else None
+    return value.view(np.ndarray) if same else None
 
 
 class Compute(Element):

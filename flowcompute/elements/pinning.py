@@ -92,7 +92,7 @@ def _holder(known: weakref.WeakValueDictionary[int, np.ndarray], first: int, las
     return next(lie_there, None)
 
 
-def is_pinned(array: np.ndarray) -> bool:
+def stays_pinned(array: np.ndarray) -> bool:
     """Whether a C-contiguous array lies in one that was asked to be pinned."""
     return array.nbytes > 0 and _holder(_ASKED, _start(array), _start(array) + array.nbytes) is not None
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements.pinning import is_pinned
+from flowcompute.elements.pinning import stays_pinned
 from flowcompute.gpu.buffers import DeviceArena
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.devices import select_device
@@ -231,7 +231,7 @@ def test_what_one_device_has_pinned_another_pins_as_well(device: Device) -> None
     assert pinned.holds(block[100:200])
     assert other.holds(block[100:200])
     assert not other.holds(np.empty(8192, np.uint8))
-    assert not is_pinned(block), "what is made of it is copied"
+    assert not stays_pinned(block), "what is made of it is copied"
     pinned.give(block)
     assert not pinned.holds(block), "it may be somebody else's"
     assert len(other._lasting) == 1
