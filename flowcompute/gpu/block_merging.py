@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from flowcompute.planner.backend import Traits
 from flowcompute.planner.blocks import largest_nodes
-from flowcompute.planner.fold import FoldSpec, Merged
+from flowcompute.planner.capabilities import Traits
+from flowcompute.planner.fold import Merged
+from flowcompute.planner.fold_spec import FoldSpec
 from flowcompute.planner.kernel import Kernel, register_dtype
 from flowcompute.planner.lower_merge import lower_merge
 

@@ -12,9 +12,10 @@ from flowcompute.gpu._cl import cl
 from flowcompute.gpu.memory import Memory
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import merge_dtype
+from flowcompute.planner.carry import Carry
 from flowcompute.planner.kernel import Argument, register_dtype
-from flowcompute.planner.recurrences import carried, carries_of, first_carries
-from flowcompute.planner.scan_order import RUN, Carry
+from flowcompute.planner.recurrences import carried, carries_of
+from flowcompute.planner.scan_order import RUN, first_carries
 from flowcompute.planner.scan_point import identity_of, scan_wide
 from flowcompute.spec import FLOAT64
 

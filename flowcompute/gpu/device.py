@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from flowcompute.errors import DeviceError, RunError
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.pinned import PinnedMemory
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
 
 _Made = TypeVar("_Made")
 

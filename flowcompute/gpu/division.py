@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import GPU_PARTS_PER_UNIT, PARTS_PER_UNIT
 from flowcompute.planner.lower_matmul import ROWS_PER_ITEM

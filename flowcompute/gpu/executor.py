@@ -26,6 +26,7 @@ from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.passing import PassingOperands
 from flowcompute.gpu.slots import Slots
 from flowcompute.planner.backend import KernelTuner
+from flowcompute.planner.carry import Carry
 from flowcompute.planner.clockwork import Made
 from flowcompute.planner.crossing import Crossing, in_turns, stored_by
 from flowcompute.planner.fold import Fold
@@ -35,7 +36,6 @@ from flowcompute.planner.memory import staging_shares
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.residency import VECTOR_NUMBERS
 from flowcompute.planner.scan import make_scan
-from flowcompute.planner.scan_order import Carry
 from flowcompute.planner.seat import SeatExecutor
 from flowcompute.planner.steps import RegionStep, Step
 from flowcompute.strategy import KernelKnobs

@@ -8,8 +8,9 @@ import numpy as np
 
 from flowcompute.gpu.block_merging import BlockMerging, Launch
 from flowcompute.planner.accumulator import Accumulator
-from flowcompute.planner.backend import Traits
-from flowcompute.planner.fold import Fold, FoldSpec, Merged
+from flowcompute.planner.capabilities import Traits
+from flowcompute.planner.fold import Fold, Merged
+from flowcompute.planner.fold_spec import FoldSpec
 from flowcompute.planner.kernel import Argument, Kernel
 
 

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flowcompute.elements.nn.attention import ATTENTION
-from flowcompute.elements.op import Kind
 from flowcompute.elements.shape import RESHAPE
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
@@ -28,17 +26,6 @@ from flowcompute.planner.storage import Storage, c_strides, seen_as, storage, vi
 from flowcompute.spec import Spec
 
 _INT64 = np.dtype(np.int64)
-
-
-def anchor_name(node: Node) -> str:
-    """What reasons call an anchor."""
-    if node.kind is Kind.SCAN:
-        return "a scan"
-    if node.kind is Kind.VIEW:
-        return node.name
-    if node.kind is Kind.ELEMENTWISE:
-        return "a stencil"
-    return "attention" if node.op is ATTENTION else "a matrix product"
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,6 @@ Node = tuple[Parts, int]
 Merge = Callable[[Parts, int, Parts, int], Parts]
 """`merge(a, records of each a, b, records of each b)`: neighbouring nodes, arrays of them, as one each."""
 
-LEVELS = 40
-"""Levels of a tree over a stream of unknown length; more than 2^40 blocks need."""
-
-
-def tree_levels(length: int | None, block: int) -> int:
-    """How many nodes wait in the tree over a stream of this length, at most."""
-    return LEVELS if length is None else min(LEVELS, max(1, (length // block).bit_length()))
-
 
 def largest_nodes(first: int, count: int) -> Iterator[tuple[int, int]]:
     """The fewest nodes that `count` blocks from number `first` on make: where the first block of each is, its level."""

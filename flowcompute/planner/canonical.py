@@ -176,3 +176,25 @@ def _reduce_block(op: str, parts: Parts, lanes: int) -> Parts:
     if length == 0 and op in ("sum", "vecdot", "mean"):
         return tuple(np.zeros(part.shape[:-1], part.dtype) for part in parts)
     return tuple(t[..., 0] for t in total)
+
+
+LEVELS = 40
+"""Levels of a tree over a stream of unknown length; more than 2^40 blocks need."""
+
+
+def tree_levels(length: int | None, block: int) -> int:
+    """How many nodes wait in the tree over a stream of this length, at most."""
+    return LEVELS if length is None else min(LEVELS, max(1, (length // block).bit_length()))
+
+
+def product_block(numbers: int) -> int:
+    """Records in a block of a product, from the numbers of all operands in a record.
+
+    More than `column_block` has, since a block's result here is a matrix: one BLAS product
+    over the records should cost more than adding that matrix.
+    """
+    return min(max(1 << (((1 << 20) // max(numbers, 1)) | 1).bit_length() - 1, 256), 4096)
+
+
+SKETCH_RECORDS = 8192
+"""Records in a block of the sketch, and numbers kept of a node."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flowcompute.elements import Source
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower import lower

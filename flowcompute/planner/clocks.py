@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from flowcompute.elements import HostFunction, Source
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.plan import Entry
 
 RECLOCKING = (Kind.WINDOW, Kind.SELECT, Kind.REBATCH)
 """Kinds of nodes whose value has a clock of its own."""
@@ -153,3 +152,18 @@ def find_clocks(graph: Graph, nodes: Iterable[int], kept: Collection[int] = ()) 
             for value, entry in clock.entries.items()
         }
     return ordered
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A value that comes into a clock from others.
+
+    Attributes:
+        value: id under which the steps of the clock read it.
+        node: what makes it of its inputs (a selection, a window, ...); None where it comes as it is.
+        inputs: (clock, value) of each input; all of one clock unless the node joins streams end to end.
+    """
+
+    value: int
+    node: Node | None
+    inputs: tuple[tuple[int, int], ...]

@@ -10,7 +10,8 @@ from flowcompute.elements.op import Kind
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.inlet import Inlet
-from flowcompute.planner.inlets import base_item_bytes, extra_items, make_inlet
+from flowcompute.planner.inlets import make_inlet
+from flowcompute.planner.input_bytes import base_item_bytes, extra_items
 from flowcompute.planner.plan import Clock, Pass, Plan
 from flowcompute.planner.try_inlet import Attempt
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.edge import Edge
-from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.inlets import base_item_bytes, extra_items
+from flowcompute.planner.fold_spec import FoldSpec
+from flowcompute.planner.input_bytes import base_item_bytes, extra_items
 from flowcompute.planner.isolation import isolated_seats
 from flowcompute.planner.legs import made_ahead, passed_on
 from flowcompute.planner.plan import Pass

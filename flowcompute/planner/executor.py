@@ -17,17 +17,17 @@ from flowcompute.elements.op import Kind
 from flowcompute.errors import DeviceFullError, DeviceWarning, FlowError, RunError
 from flowcompute.graph.graph import Node
 from flowcompute.planner.accumulator import Accumulator
-from flowcompute.planner.accumulators import HostFold
+from flowcompute.planner.accumulators import make_fold
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.canonical import ORDER_VERSION
+from flowcompute.planner.carry import Carry, Scan
 from flowcompute.planner.clockwork import Arrays, Clockwork, Made, Slice
 from flowcompute.planner.crossing import never_on_host
-from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.fold_spec import FoldSpec, HostFold
 from flowcompute.planner.host_call import call_host, read_only
 from flowcompute.planner.plan import Clock, Plan
 from flowcompute.planner.reuse import Between
 from flowcompute.planner.scan import make_scan
-from flowcompute.planner.scan_order import Carry, Scan
 from flowcompute.planner.slices import even, sliced
 from flowcompute.planner.steps import NodeStep, RegionStep, Step, scan_in
 from flowcompute.planner.storage import view_array
@@ -143,7 +143,7 @@ class StepExecutor(Executor):
         """Begin the streams anew."""
         folds: dict[int, FoldSpec | HostFold] = {**self.plan.folds, **self.plan.host_folds}
         mine = sorted(i for clock in self.one_pass.clocks for i in clock.values if i in folds)
-        self.folds = {i: folds[i].make() for i in mine}
+        self.folds = {i: make_fold(folds[i]) for i in mine}
         for step in self.one_pass.steps:
             if isinstance(step, NodeStep) and step.node.kind is Kind.SCAN:
                 self._scans[step.node.id] = make_scan(step.node)

@@ -14,7 +14,8 @@ from flowcompute.planner.steps import NodeStep, RegionStep
 from flowcompute.spec import format_shape
 
 if TYPE_CHECKING:
-    from flowcompute.planner.plan import Entry, Pass, Plan, SinkStage
+    from flowcompute.planner.clocks import Entry
+    from flowcompute.planner.plan import Pass, Plan, SinkStage
 
 
 def kernel_groups(plan: Plan) -> dict[str, tuple[int, ...]]:

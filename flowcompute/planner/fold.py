@@ -2,105 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from flowcompute.planner.blocked import BlockedAccumulator
-from flowcompute.planner.blocks import Node, tree_levels
+from flowcompute.planner.blocks import Node
 from flowcompute.planner.canonical import (
     LANES,
     Parts,
     canonical_nan,
     combine,
-    fold_block,
     identities,
     identity,
     merge_dtype,
     reduce_rows,
 )
+from flowcompute.planner.fold_spec import FoldSpec
 from flowcompute.planner.fused import fused_multiply_add
-from flowcompute.spec import FLOAT64, INT64, is_float
+from flowcompute.spec import FLOAT64, is_float
 
 TOGETHER = 1 << 13
 """Numbers of blocks that are merged at a time: 64 KiB in float64, small enough that an allocator keeps the memory."""
 
 Merged = tuple[int, int, Parts]
 """The place of a block in a batch, the level of the node that begins with it, and the node."""
-
-CANONICAL_FOLDS = frozenset(
-    ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax", "vecdot", "mean", "var"),
-)
-"""Folds whose blocks a kernel may reduce; the others take their records on the host."""
-
-
-@dataclass(frozen=True)
-class FoldSpec:
-    """What a fold computes.
-
-    Attributes:
-        op: name of the reduction.
-        dtype: dtype of the folded values (of the accumulators).
-        item: shape of an item.
-        result_dtype: dtype of the result.
-        result_shape: shape of the result (`item`, or `(1, *item)` with keepdims).
-        inner: numbers that each value already stands for (means of items, indices inside items).
-        correction: of a variance.
-        inputs: operands of the fold.
-        fused: whether products are added with one rounding, as kernels do; for a dot product of numbers.
-        selected: whether records that count as nothing are among them, so that a sum of zero may be one of none.
-    """
-
-    op: str
-    dtype: np.dtype
-    item: tuple[int, ...]
-    result_dtype: np.dtype
-    result_shape: tuple[int, ...]
-    inner: int = 1
-    correction: float = 0.0
-    inputs: int = 1
-    selected: bool = False
-    fused: bool = False
-
-    @property
-    def numbers(self) -> int:
-        """Numbers in an item."""
-        return math.prod(self.item)
-
-    @property
-    def block(self) -> int:
-        """Records in a canonical block."""
-        return fold_block(self.numbers)
-
-    def parts(self) -> tuple[np.dtype, ...]:
-        """Dtypes of a block's partial result, one array each."""
-        if self.op == "var":
-            return (self.dtype,) * (2 + self.inputs)
-        return (self.dtype, INT64) if self.op in ("argmin", "argmax") else (self.dtype,)
-
-    def node_parts(self) -> tuple[np.dtype, ...]:
-        """Dtypes of what blocks are merged into, one array each."""
-        parts = self.parts()[1:] if self.op == "var" else self.parts()
-        return tuple(map(merge_dtype, parts))
-
-    def bytes_of_blocks(self) -> int:
-        """Bytes of block results for each record, rounded up."""
-        width = sum(dtype.itemsize for dtype in self.parts())
-        return -(-self.numbers * width // self.block)
-
-    def make(self, start: int = 0) -> Fold:
-        """The state of this fold over the records from `start` on."""
-        return Fold(self, start)
-
-    def state_bytes(self, length: int | None) -> int:
-        """The most bytes that the state takes over a stream of so many records."""
-        width = sum(max(8, dtype.itemsize) for dtype in self.parts())
-        # Beside the tree's nodes: a partial result, and two blocks that a batch cuts through.
-        kept = self.numbers * width * (tree_levels(length, self.block) + 4)
-        return kept + (self.block * width if self.numbers == 1 else 0)
 
 
 class Fold(BlockedAccumulator):

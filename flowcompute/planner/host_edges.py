@@ -9,8 +9,8 @@ from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.crossing import Crossing, never_on_host
 from flowcompute.planner.edge import Edge
-from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.inlets import base_item_bytes, extra_items
+from flowcompute.planner.fold_spec import FoldSpec
+from flowcompute.planner.input_bytes import base_item_bytes, extra_items
 from flowcompute.planner.plan import Clock, Pass, SinkStage
 from flowcompute.planner.reuse import reused_on_host
 from flowcompute.planner.sharing import why_dependent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
 
 SLOTS_BYTES = 16 << 20
 """Pinned memory that the arrays of small batches go through on their way to a device, at most."""

@@ -7,18 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.graph.graph import Node
-from flowcompute.planner.plan import Entry
-
-
-def span(node: Node | None) -> tuple[int, int]:
-    """Records that one record of the new clock is made of, and by how many the next one lies further."""
-    if node is not None and node.op is not None:
-        if node.op.name == "window":
-            return int(node.attrs["size"]), int(node.attrs["step"])
-        if node.op.name == "cut":
-            return int(node.attrs["every"]), int(node.attrs["every"])
-    return 1, 1
+from flowcompute.planner.clocks import Entry
+from flowcompute.planner.input_bytes import span
 
 
 class Inlet:

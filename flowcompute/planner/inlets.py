@@ -14,49 +14,12 @@ import numpy as np
 
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.inlet import Inlet, span
-from flowcompute.planner.plan import Entry
+from flowcompute.planner.accumulators import make_fold
+from flowcompute.planner.clocks import Entry
+from flowcompute.planner.fold_spec import FoldSpec
+from flowcompute.planner.inlet import Inlet
+from flowcompute.planner.input_bytes import padding
 from flowcompute.planner.try_inlet import Attempt, TryInlet
-
-
-def padding(node: Node) -> tuple[int, int]:
-    """Records that a window adds before and after the stream."""
-    return int(node.attrs["before"]), int(node.attrs["after"])
-
-
-def most_records(entry: Entry, rooms: Sequence[int]) -> int:
-    """The most records that enter when the clocks they come from take `rooms` records at a time."""
-    node, room = entry.node, max(rooms)
-    if node is None or node.op is None:
-        return room
-    name, attrs = node.op.name, node.attrs
-    if name == "section":
-        return room // int(attrs["step"]) + 1
-    if name == "repeat":
-        return room * int(attrs["count"])
-    if name == "flatten":
-        return room * int(attrs["numbers"])
-    if name in ("cut", "each"):
-        return room // int(attrs["every"]) + 1
-    if name == "window":
-        return (room + sum(padding(node))) // int(attrs["step"]) + 1
-    return room
-
-
-def base_item_bytes(graph: Graph, entry: Entry) -> int:
-    """Bytes that an inlet holds for each record of the new clock."""
-    spec = graph.nodes[entry.value].spec
-    if entry.node is None or entry.node.op is None or entry.node.op.name != "window":
-        return spec.item_bytes
-    _, step = span(entry.node)
-    return spec.item_bytes // int(entry.node.attrs["size"]) * step
-
-
-def extra_items(entry: Entry) -> int:
-    """Records of the new clock that an inlet holds beside those of a batch."""
-    size, step = span(entry.node)
-    return -(-size // step) + 1
 
 
 class SelectInlet(Inlet):
@@ -155,7 +118,7 @@ class EachInlet(Inlet):
         assert entry.node is not None
         self._every = int(entry.node.attrs["every"])
         self._spec = spec
-        self._fold = spec.make()
+        self._fold = make_fold(spec)
 
     def feed(self, arm: int, arrays: Sequence[np.ndarray], start: int) -> None:
         """Fold a batch; each whole run gives a record."""
@@ -179,7 +142,7 @@ class EachInlet(Inlet):
 
     def _finish_run(self) -> None:
         self._append(self._fold.result()[None])
-        self._fold = self._spec.make()
+        self._fold = make_fold(self._spec)
 
     def snapshot(self) -> dict[str, Any]:
         """As everywhere, with the state of the fold."""
@@ -188,7 +151,7 @@ class EachInlet(Inlet):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot."""
         super().restore(state)
-        self._fold = self._spec.make()
+        self._fold = make_fold(self._spec)
         self._fold.restore(state["fold"])
 
 

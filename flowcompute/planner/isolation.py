@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from flowcompute.elements import HostFunction
 from flowcompute.elements.scan_function import KernelScan, ScanFunction
 from flowcompute.graph.graph import Graph
-from flowcompute.planner.backend import Backend, Traits
+from flowcompute.planner.backend import Backend
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.plan import Pass
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.steps import NodeStep

@@ -15,7 +15,7 @@ from flowcompute.elements.functions.kernel import UserOp
 from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.generate import Generator
 from flowcompute.elements.op import Op
-from flowcompute.planner.knob_table import Family
+from flowcompute.planner.families import Family
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 from flowcompute.strategy import KernelKnobs
 

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from flowcompute.elements.functions.kernel import TURNS
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
+from flowcompute.planner.families import Family
 from flowcompute.strategy import KernelKnobs, Precision
 
 if TYPE_CHECKING:
     from flowcompute.planner.kernel import Kernel
 
-Family = Literal[
-    "map", "numbers", "rows", "short rows", "team rows", "long rows", "columns", "matmul", "attention",
-    "tensor attention", "scan", "number scan", "wide scan", "column scan", "walk", "tiled walk", "fixed",
-]  # fmt: skip
-"""Kernels by the knobs they have; those that are "fixed" have none."""
 
 CHUNK_BYTES = 64 << 10
 """What one work-item of a CPU takes: launching smaller ones costs more than it balances."""

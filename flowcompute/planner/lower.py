@@ -12,7 +12,7 @@ from flowcompute.elements.nn.attention import ATTENTION
 from flowcompute.elements.op import Kind
 from flowcompute.elements.scan_function import KernelScan
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.fold_spec import FoldSpec
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import CHUNK_BYTES, KernelStyle
 from flowcompute.planner.lower_attention import AttentionLowering

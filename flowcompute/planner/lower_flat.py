@@ -10,9 +10,10 @@ from flowcompute.elements.generate import Generator
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.canonical import BLOCK, LANES
 from flowcompute.planner.emit import Arguments, Point, Scope, loaded
-from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.families import Family
+from flowcompute.planner.fold_spec import FoldSpec
 from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, register_dtype
-from flowcompute.planner.knob_table import Family, KernelStyle, written_turns
+from flowcompute.planner.knob_table import KernelStyle, written_turns
 from flowcompute.planner.lower_reduce import VectorBlocks
 from flowcompute.planner.reduction import Parts, Reduction, moved
 from flowcompute.planner.region import Access, Region

@@ -14,10 +14,11 @@ from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.canonical import BLOCK, LANES
 from flowcompute.planner.emit import Arguments, Key, Scope
+from flowcompute.planner.families import Family
 from flowcompute.planner.group_blocks import GroupBlocks
 from flowcompute.planner.kernel import ROLLED, Array, For, Item, Kernel, Put, Stmt, Var, register_dtype
 from flowcompute.planner.kernel_tensor import AwaitCopies, Copy, EndCopies
-from flowcompute.planner.knob_table import Family, KernelStyle
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower_team_rows import WRITTEN_OUT, TeamWalk
 from flowcompute.planner.reduction import Parts, Reduction
 from flowcompute.planner.region import Access, Region

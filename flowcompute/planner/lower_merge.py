@@ -9,7 +9,7 @@ from flowcompute.elements.arithmetic import add, multiply, subtract
 from flowcompute.elements.op import Op
 from flowcompute.planner.canonical import merge_dtype
 from flowcompute.planner.emit import Arguments, Scope, loaded
-from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.fold_spec import FoldSpec
 from flowcompute.planner.kernel import Apply, Combine, Convert, For, Kernel, Load, Number, SetInteger, Store, Var
 from flowcompute.planner.lower_reduce import Merging
 from flowcompute.planner.reduction import Parts, Reduction

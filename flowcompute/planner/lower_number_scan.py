@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import (
     Array,

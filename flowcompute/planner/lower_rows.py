@@ -7,7 +7,7 @@ import itertools
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.column_folds import ColumnFolds
 from flowcompute.planner.emit import Arguments, Scope
-from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.fold_spec import FoldSpec
 from flowcompute.planner.kernel import Kernel, SetInteger, Stmt
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.region import Region

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowcompute.elements.scan_function import SCAN, KernelScan
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower_column_scan import ColumnScanLowering, column_scan_bytes, takes_columns

@@ -8,7 +8,7 @@ from flowcompute.elements.pad import PAD
 from flowcompute.elements.shape import INDEX
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.anchor import AfterPoint, Anchor, Row, times
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.emit import Scope, loaded
 from flowcompute.planner.kernel import (
     Argument,

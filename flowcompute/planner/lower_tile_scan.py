@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.emit import Scope
+from flowcompute.planner.families import Family
 from flowcompute.planner.kernel import (
     Array,
     Assign,
@@ -28,7 +29,7 @@ from flowcompute.planner.kernel import (
     While,
 )
 from flowcompute.planner.kernel_scan import ENDS, Publish, Seen, Ticket
-from flowcompute.planner.knob_table import Family, KernelStyle
+from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.region import Region
 from flowcompute.planner.scan_order import RUN
 from flowcompute.planner.scan_point import TileScan

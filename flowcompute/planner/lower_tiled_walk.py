@@ -20,7 +20,7 @@ from flowcompute.elements.nn.state_space import SELECTIVE_SCAN
 from flowcompute.elements.scan import LINEAR_RECURRENCE
 from flowcompute.elements.scan_function import KernelScan
 from flowcompute.graph.graph import Graph
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.emit import Key, Scope
 from flowcompute.planner.kernel import (
     Array,
@@ -40,9 +40,8 @@ from flowcompute.planner.kernel import (
 )
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower_walk_scan import WalkScanLowering
-from flowcompute.planner.recurrences import first_carries
 from flowcompute.planner.region import Access, Region
-from flowcompute.planner.scan_order import RUN, scan_tile
+from flowcompute.planner.scan_order import RUN, first_carries, scan_tile
 from flowcompute.planner.scan_point import (
     REDUCTIONS,
     Numbers,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.anchor import Row, times
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.emit import Scope
 from flowcompute.planner.kernel import Assign, For, If, Kernel, Load, Number, SetInteger, Splat, Stmt, Var
 from flowcompute.planner.region import Region

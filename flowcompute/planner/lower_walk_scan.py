@@ -39,9 +39,8 @@ from flowcompute.planner.kernel import (
     register_dtype,
 )
 from flowcompute.planner.knob_table import KernelStyle
-from flowcompute.planner.recurrences import first_carries
 from flowcompute.planner.region import Access, Region
-from flowcompute.planner.scan_order import RUN, scan_tile
+from flowcompute.planner.scan_order import RUN, first_carries, scan_tile
 from flowcompute.planner.scan_point import (
     REDUCTIONS,
     Numbers,

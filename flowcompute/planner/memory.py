@@ -10,14 +10,15 @@ from functools import cached_property
 from flowcompute.elements import Constant
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph
-from flowcompute.planner.accumulators import HostFold
-from flowcompute.planner.backend import Backend, Traits
+from flowcompute.planner.backend import Backend
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.crossing import Crossing, device_edges
 from flowcompute.planner.edge import Edge
-from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.fold_bytes import fold_state_bytes
+from flowcompute.planner.fold_spec import FoldSpec, HostFold
 from flowcompute.planner.host_edges import host_edges
 from flowcompute.planner.in_flight import batches_of_each, pinned
-from flowcompute.planner.inlets import most_records
+from flowcompute.planner.input_bytes import most_records
 from flowcompute.planner.isolation import isolated_seats, shared
 from flowcompute.planner.legs import batches_ahead
 from flowcompute.planner.plan import MemoryPlan, Pass
@@ -419,7 +420,7 @@ def _residents(
         lines += [(graph.nodes[i].name, graph.nodes[i].spec.item_bytes) for i in values]
     for fold, what in folds.items():
         lengths = [graph.nodes[i].spec.length for i in graph.nodes[fold].inputs if graph.nodes[i].spec.is_stream]
-        state_bytes = what.state_bytes(next(iter(lengths), None))
+        state_bytes = fold_state_bytes(what, next(iter(lengths), None))
         lines.append((f"{graph.nodes[fold].name} (fold)", state_bytes))
         if config.resumable:
             lines.append((f"{graph.nodes[fold].name} (copy for a checkpoint)", state_bytes))

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from flowcompute.batch import Batch
-from flowcompute.planner.backend import Backend, Executor, Traits, close_all
+from flowcompute.planner.backend import Backend, Executor, close_all
+from flowcompute.planner.capabilities import Traits
+from flowcompute.planner.carry import Carry
 from flowcompute.planner.clockwork import Made
 from flowcompute.planner.course import Course, OneAtATime, Parts
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.legs import seats_of
 from flowcompute.planner.plan import Clock, Plan
-from flowcompute.planner.scan_order import Carry
 from flowcompute.planner.seat import SeatBackend, SeatExecutor
 from flowcompute.planner.sharing import alignment
 from flowcompute.planner.steps import RegionStep, Step

@@ -19,7 +19,8 @@ from flowcompute.elements.functions.opencl import SourceOp
 from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.backend import Backend, Traits
+from flowcompute.planner.backend import Backend
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.min_cut import Network
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.stepping import FUSED

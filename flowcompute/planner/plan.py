@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from flowcompute.elements.destination import Destination
 from flowcompute.elements.source import Source
-from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.accumulators import HostFold
+from flowcompute.graph.graph import Graph
+from flowcompute.planner.clocks import Entry
 from flowcompute.planner.explain import describe_plan, plan_dot, plan_svg
 from flowcompute.planner.explain_strategy import explain_strategy
-from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.fold_spec import FoldSpec, HostFold
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.panels import Panels
 from flowcompute.planner.reason import Reason
@@ -51,21 +51,6 @@ class SinkStage:
     element: Destination
     spec: Spec
     root: int
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A value that comes into a clock from others.
-
-    Attributes:
-        value: id under which the steps of the clock read it.
-        node: what makes it of its inputs (a selection, a window, ...); None where it comes as it is.
-        inputs: (clock, value) of each input; all of one clock unless the node joins streams end to end.
-    """
-
-    value: int
-    node: Node | None
-    inputs: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)

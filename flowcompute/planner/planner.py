@@ -13,11 +13,10 @@ from flowcompute.elements.op import Kind
 from flowcompute.errors import PlanError
 from flowcompute.files import shown
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.accumulators import HostFold, accumulator_spec
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.chosen import not_applied
 from flowcompute.planner.clocks import ClockNodes, find_clocks
-from flowcompute.planner.fold import CANONICAL_FOLDS, FoldSpec
+from flowcompute.planner.fold_spec import CANONICAL_FOLDS, FoldSpec, HostFold, host_fold
 from flowcompute.planner.isolation import not_isolated
 from flowcompute.planner.legs import not_ahead, steps_ahead
 from flowcompute.planner.memory import plan_memory
@@ -131,7 +130,7 @@ def _is_canonical(node: Node) -> bool:
 
 def _host_fold(graph: Graph, node: Node) -> HostFold:
     assert node.op is not None
-    return accumulator_spec(node.op.name, [graph.nodes[i].spec for i in node.inputs], node.attrs, node.spec)
+    return host_fold(node.op.name, [graph.nodes[i].spec for i in node.inputs], node.attrs, node.spec)
 
 
 def _fold_spec(graph: Graph, node: Node) -> FoldSpec:

@@ -21,7 +21,7 @@ from flowcompute.elements.nn.attention import ATTENTION
 from flowcompute.elements.op import Kind
 from flowcompute.elements.shape import TAKE
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.anchor import anchor_name
+from flowcompute.planner.anchors import anchor_name
 from flowcompute.planner.kernel import register_dtype
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.storage import is_copied, seen_as, views_of

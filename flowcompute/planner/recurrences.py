@@ -13,18 +13,13 @@ from flowcompute.elements.scan_function import KernelScan
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import canonical_nan
+from flowcompute.planner.carry import Scan
 from flowcompute.planner.elementwise import cast, elementwise
 from flowcompute.planner.fused import fused_multiply_add
 from flowcompute.planner.kernel import register_dtype
-from flowcompute.planner.scan_order import RUN, Scan
+from flowcompute.planner.scan_order import RUN, first_carries
 from flowcompute.planner.user_functions import evaluate
 from flowcompute.spec import FLOAT64, is_float
-
-
-def first_carries(node: Node) -> list[np.ndarray]:
-    """What a scan by a typed function begins with, in the dtypes that it is computed in."""
-    assert isinstance(node.element, KernelScan)
-    return [init.astype(register_dtype(init.dtype)) for init in node.element.inits]
 
 
 def step_of(node: Node) -> Callable[..., list[np.ndarray]]:

@@ -13,13 +13,12 @@ from collections.abc import Iterable, Sequence
 from flowcompute.elements.nn.state_space import SELECTIVE_SCAN
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.planner.anchor import anchor_name
-from flowcompute.planner.fold import CANONICAL_FOLDS
+from flowcompute.planner.anchors import anchor_name, scans_together
+from flowcompute.planner.fold_spec import CANONICAL_FOLDS
 from flowcompute.planner.grouping import Group, Groups
 from flowcompute.planner.prologues import Cone
 from flowcompute.planner.reason import Reason
 from flowcompute.planner.region import Access, Layout, Region
-from flowcompute.planner.scan_point import scans_together
 from flowcompute.planner.stencils import Stencil
 
 MAX_POINTERS = 16

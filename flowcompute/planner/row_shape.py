@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.emit import Key
-from flowcompute.planner.fold import FoldSpec
-from flowcompute.planner.knob_table import Family, KernelStyle, written_turns
+from flowcompute.planner.families import Family
+from flowcompute.planner.fold_spec import FoldSpec
+from flowcompute.planner.knob_table import KernelStyle, written_turns
 from flowcompute.planner.region import Access, Layout, Region
 from flowcompute.planner.storage import Storage, c_strides, storage
 

@@ -20,6 +20,7 @@ from flowcompute.elements.nn.state_space import SELECTIVE_SCAN
 from flowcompute.elements.scan_function import KernelScan
 from flowcompute.graph.graph import Node
 from flowcompute.planner.canonical import canonical_nan, maximum, merge_dtype, minimum
+from flowcompute.planner.carry import Scan
 from flowcompute.planner.kernel import register_dtype
 from flowcompute.planner.recurrences import (
     DecayScan,
@@ -28,10 +29,9 @@ from flowcompute.planner.recurrences import (
     SelectiveScan,
     StepScan,
     carried,
-    first_carries,
     step_of,
 )
-from flowcompute.planner.scan_order import RUN, Scan, scan_tile
+from flowcompute.planner.scan_order import RUN, first_carries, scan_tile
 from flowcompute.spec import is_float
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
-
 import numpy as np
+
+from flowcompute.elements.scan_function import KernelScan
+from flowcompute.graph.graph import Node
+from flowcompute.planner.kernel import register_dtype
 
 RUN = 64
 
@@ -17,25 +16,7 @@ def scan_tile(numbers: int) -> int:
     return min(max((1 << 14) // max(numbers, 1), 1), 1 << 14)
 
 
-class Carry(ABC):
-    """What a scan carries from batch to batch."""
-
-    @abstractmethod
-    def snapshot(self) -> dict[str, Any]:
-        """The carry as plain data and arrays."""
-
-    @abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-
-    def mark(self) -> Callable[[], None]:
-        """Note where it stands; the result puts it back there, once."""
-        return partial(self.restore, self.snapshot())
-
-
-class Scan(Carry):
-    """A scan along axis 0 of what it is given, batch after batch, on the host."""
-
-    @abstractmethod
-    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
-        """The results for the next records, of which `start` is the first, into `out`."""
+def first_carries(node: Node) -> list[np.ndarray]:
+    """What a scan by a typed function begins with, in the dtypes that it is computed in."""
+    assert isinstance(node.element, KernelScan)
+    return [init.astype(register_dtype(init.dtype)) for init in node.element.inits]

@@ -251,16 +251,6 @@ def scan_wide(node: Node) -> np.dtype:
     return dtype if kept else merge_dtype(dtype)
 
 
-def scans_together(node: Node, other: Node) -> bool:
-    """Whether two nodes are numbers of one carry: the same step, begun alike, over the same operands."""
-    one, two = node.element, other.element
-    if not isinstance(one, KernelScan) or not isinstance(two, KernelScan) or node.inputs != other.inputs:
-        return False
-    if one.step.function != two.step.function or one.associative or one.attrs["axis"] != two.attrs["axis"]:
-        return False
-    return all(a.tobytes() == b.tobytes() for a, b in zip(one.inits, two.inits, strict=True))
-
-
 def is_scan(node: Node) -> bool:
     """Whether a node carries along an axis."""
     return node.kind is Kind.SCAN

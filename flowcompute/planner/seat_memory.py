@@ -10,7 +10,7 @@ from flowcompute.graph.graph import Graph
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.crossing import Crossing, device_edges
 from flowcompute.planner.edge import Edge
-from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.fold_spec import FoldSpec
 from flowcompute.planner.plan import Pass
 from flowcompute.planner.residency import HEADROOM, Residents, device_budget
 from flowcompute.strategy import Config

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flowcompute.elements.op import Kind
 from flowcompute.planner.clockwork import Arrays
-from flowcompute.planner.inlet import span
+from flowcompute.planner.input_bytes import span
 from flowcompute.planner.plan import Clock
 
 

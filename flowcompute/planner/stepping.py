@@ -9,7 +9,7 @@ from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.contraction import cut_factor
-from flowcompute.planner.fold import FoldSpec
+from flowcompute.planner.fold_spec import FoldSpec
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import KernelStyle
 from flowcompute.planner.lower import lower

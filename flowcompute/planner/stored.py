@@ -9,7 +9,7 @@ from dataclasses import replace
 from flowcompute.elements import Source
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph, structural_hash
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.plan import Plan
 from flowcompute.strategy import Config, KernelKnobs, Key, Pace, Stored, Strategy, StrategyStore, Tuning

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
 
 STRIP_BYTES = 64
 """What a CPU holds of a row at once: four rows of it are 8 sums of AVX2, which keep its multipliers busy."""

@@ -17,7 +17,7 @@ from flowcompute.elements.pad import PAD
 from flowcompute.elements.shape import CONCAT, STACK, TAKE
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.anchor import Anchor, Operand
-from flowcompute.planner.fold import CANONICAL_FOLDS
+from flowcompute.planner.fold_spec import CANONICAL_FOLDS
 from flowcompute.planner.kernel import register_dtype
 from flowcompute.planner.region import Region
 from flowcompute.planner.storage import views_of

@@ -11,9 +11,10 @@ from flowcompute.elements import HostFunction
 from flowcompute.elements.tally import Tally
 from flowcompute.errors import RunError
 from flowcompute.graph.graph import Graph, Node
+from flowcompute.planner.clocks import Entry
 from flowcompute.planner.host_call import call_host, read_only
 from flowcompute.planner.inlet import Inlet
-from flowcompute.planner.plan import Entry, Pass
+from flowcompute.planner.plan import Pass
 
 PARTS = 32
 """Parts into which a batch that fails is divided.

@@ -14,8 +14,9 @@ from flowcompute.elements.generate import Generator
 from flowcompute.elements.nn.attention import ATTENTION, attention_of
 from flowcompute.elements.op import Kind
 from flowcompute.graph.graph import Node
-from flowcompute.planner.backend import Executor, Traits
+from flowcompute.planner.backend import Executor
 from flowcompute.planner.canonical import canonical_nan, reduce_rows
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.contraction import PANEL
 from flowcompute.planner.elementwise import cast, elementwise
 from flowcompute.planner.kernel import register_dtype

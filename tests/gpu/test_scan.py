@@ -16,7 +16,7 @@ from flowcompute.elements.nn.state_space import selective_scan_of
 from flowcompute.errors import SpecError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.graph.graph import build_graph
-from flowcompute.planner.backend import Traits
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.scan_order import scan_tile

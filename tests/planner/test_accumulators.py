@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.planner.accumulator import Accumulator
-from flowcompute.planner.accumulators import HostFold, accumulator_spec
-from flowcompute.planner.accumulators.products import product_block
-from flowcompute.planner.accumulators.sketch import SKETCH_RECORDS
+from flowcompute.planner.accumulators import make_fold
+from flowcompute.planner.canonical import SKETCH_RECORDS, product_block
+from flowcompute.planner.fold_bytes import fold_state_bytes
+from flowcompute.planner.fold_spec import HostFold, host_fold
 from flowcompute.spec import FLOAT64, INT64, Spec, Stream
 
 SIZES = st.sampled_from([0, 1, 2, 3, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 8191, 8193, 20_000, 40_000])
@@ -43,7 +44,7 @@ class Case:
         ]
         if self.resident is not None:
             operands.append(Spec(self.resident.dtype, self.resident.shape))
-        return accumulator_spec(self.op, operands, self.attrs, Spec(np.dtype(self.result[1]), self.result[0]))
+        return host_fold(self.op, operands, self.attrs, Spec(np.dtype(self.result[1]), self.result[0]))
 
     def records(self, length: int, seed: int) -> list[np.ndarray]:
         rng = np.random.default_rng(seed)
@@ -172,7 +173,7 @@ def test_any_cut_and_any_merge(name: str, data: st.DataObject, length: int, seed
     case = CASES[name]
     length = max(length, case.least)
     spec, records = case.spec(), case.records(length, seed)
-    whole = push(case, spec.make(), records, [])
+    whole = push(case, make_fold(spec), records, [])
     value = whole.result()
     assert value.shape == spec.result.shape
     assert value.dtype == spec.result.dtype
@@ -183,13 +184,13 @@ def test_any_cut_and_any_merge(name: str, data: st.DataObject, length: int, seed
         scale = length if case.op in ("matmul", "segment_sum") else 1
         assert np.allclose(value, meaning, rtol=1e-5, atol=1e-6 * (1 + scale), equal_nan=True)
 
-    cut = push(case, spec.make(), records, cuts_of(data, length))
+    cut = push(case, make_fold(spec), records, cuts_of(data, length))
     assert bits(cut) == value.tobytes()
     assert bits(cut) == value.tobytes(), "asking changes nothing"
 
     stop = data.draw(st.integers(0, length))
-    before = push(case, spec.make(), [array[:stop] for array in records], cuts_of(data, stop))
-    thawed = spec.make()
+    before = push(case, make_fold(spec), [array[:stop] for array in records], cuts_of(data, stop))
+    thawed = make_fold(spec)
     thawed.restore(before.snapshot())
     assert bits(push(case, thawed, [array[stop:] for array in records], [])) == value.tobytes()
 
@@ -197,8 +198,8 @@ def test_any_cut_and_any_merge(name: str, data: st.DataObject, length: int, seed
     parts = []
     for start, end in zip(bounds, bounds[1:], strict=False):
         rows = [array[start:end] for array in records]
-        part = push(case, spec.make(start), rows, cuts_of(data, end - start))
-        copy = spec.make(start)
+        part = push(case, make_fold(spec, start), rows, cuts_of(data, end - start))
+        copy = make_fold(spec, start)
         copy.restore(part.snapshot())
         parts.append(copy)
     while len(parts) > 1:
@@ -219,13 +220,13 @@ WIDE = Case("matmul", ((40,),), ("f8",), ((40, 40), "f8"), lambda x: x.T @ x)
 @pytest.mark.parametrize("case", [CASES["products"], WIDE, CASES["cov"]], ids=["products", "with itself", "cov"])
 def test_how_a_batch_lies_in_memory_changes_no_bit(case: Case) -> None:
     records = case.records(9000, 3)
-    want = bits(push(case, case.spec().make(), records, []))
+    want = bits(push(case, make_fold(case.spec()), records, []))
     for spread in (
         [np.asfortranarray(array) for array in records],
         [np.repeat(array, 2, axis=-1)[:, ::2] for array in records],
         [np.repeat(array, 2, axis=0)[::2] for array in records],
     ):
-        accumulator = case.spec().make()
+        accumulator = make_fold(case.spec())
         accumulator.push_records([array[:5000] for array in spread])
         accumulator.push_records([array[5000:] for array in spread])
         assert bits(accumulator) == want
@@ -234,8 +235,8 @@ def test_how_a_batch_lies_in_memory_changes_no_bit(case: Case) -> None:
 def test_both_operands_may_be_one_array() -> None:
     case = Case("matmul", ((40,), (40,)), ("f4", "f4"), ((40, 40), "f4"), lambda x, y: x.T @ y)
     x = np.random.default_rng(1).standard_normal((5000, 40), dtype=np.float32)
-    want = bits(push(case, case.spec().make(), [x, x.copy()], [700]))
-    one = case.spec().make()
+    want = bits(push(case, make_fold(case.spec()), [x, x.copy()], [700]))
+    one = make_fold(case.spec())
     for part in (x[:3000], x[3000:]):
         one.push_records([part, part])
     assert bits(one) == want
@@ -243,13 +244,13 @@ def test_both_operands_may_be_one_array() -> None:
 
 def test_states_that_do_not_meet_are_not_merged() -> None:
     case = CASES["segment_sum_of_integers"]
-    first = push(case, case.spec().make(), case.records(10, 1), [])
+    first = push(case, make_fold(case.spec()), case.records(10, 1), [])
     with pytest.raises(ValueError, match="records 11 to 11 do not follow records 0 to 10"):
-        first.merge(case.spec().make(11))
+        first.merge(make_fold(case.spec(), 11))
     with pytest.raises(ValueError, match="states of one fold"):
-        first.merge(CASES["segment_max"].spec().make(10))
+        first.merge(make_fold(CASES["segment_max"].spec(), 10))
     with pytest.raises(ValueError, match="states of one fold"):
-        first.merge(CASES["bincount"].spec().make(10))
+        first.merge(make_fold(CASES["bincount"].spec(), 10))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "u1", "u8", "i1", "i8"])
@@ -260,8 +261,8 @@ def test_a_key_out_of_range_is_named(dtype: str) -> None:
     keys[69_123] = want
     length = 1 if dtype == "bool" else 2
     record = 69_000 if dtype == "bool" else 69_123
-    spec = accumulator_spec("bincount", [Spec(keys.dtype, (), Stream(None))], {}, Spec(INT64, (length,)))
-    accumulator = spec.make(30)
+    spec = host_fold("bincount", [Spec(keys.dtype, (), Stream(None))], {}, Spec(INT64, (length,)))
+    accumulator = make_fold(spec, 30)
     accumulator.push_records([keys[:100]])
     with pytest.raises(fc.RunError) as caught:
         accumulator.push_records([keys[100:]])
@@ -276,9 +277,9 @@ def test_a_key_out_of_range_is_named(dtype: str) -> None:
 def test_covariance_far_from_zero() -> None:
     rng = np.random.default_rng(9)
     x = rng.standard_normal((50_000, 3)) + 1e7
-    accumulator = accumulator_spec(
-        "cov", [Spec(FLOAT64, (3,), Stream(None))], {"correction": 1.0}, Spec(FLOAT64, (3, 3))
-    ).make()
+    accumulator = make_fold(
+        host_fold("cov", [Spec(FLOAT64, (3,), Stream(None))], {"correction": 1.0}, Spec(FLOAT64, (3, 3)))
+    )
     accumulator.push_records([x])
     assert np.allclose(accumulator.result(), np.cov(x, rowvar=False), rtol=1e-9, atol=1e-9)
     assert np.array_equal(accumulator.result(), accumulator.result().T)
@@ -286,9 +287,7 @@ def test_covariance_far_from_zero() -> None:
 
 def test_products_keep_float32_exact_enough() -> None:
     x = np.random.default_rng(4).standard_normal((200_000, 4), dtype=np.float32)
-    accumulator = accumulator_spec(
-        "matmul", [Spec(x.dtype, (4,), Stream(None))], {}, Spec(np.dtype("f4"), (4, 4))
-    ).make()
+    accumulator = make_fold(host_fold("matmul", [Spec(x.dtype, (4,), Stream(None))], {}, Spec(np.dtype("f4"), (4, 4))))
     accumulator.push_records([x])
     exact = x.T.astype("f8") @ x
     magnitude = np.abs(x.T.astype("f8")) @ np.abs(x)
@@ -312,7 +311,7 @@ def test_state_stays_within_what_was_said(name: str) -> None:
     """Counted by what a snapshot holds, which leaves out scratch memory."""
     case = CASES[name]
     spec = case.spec()
-    accumulator = push(case, spec.make(), case.records(30_000, 2), [11_111])
+    accumulator = push(case, make_fold(spec), case.records(30_000, 2), [11_111])
 
     def nbytes(state: Any) -> int:
         if isinstance(state, np.ndarray):
@@ -321,4 +320,4 @@ def test_state_stays_within_what_was_said(name: str) -> None:
         return sum(nbytes(value) for value in values)
 
     held = nbytes(accumulator.snapshot())
-    assert held <= spec.state_bytes(30_000) <= spec.state_bytes(None)
+    assert held <= fold_state_bytes(spec, 30_000) <= fold_state_bytes(spec, None)

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowcompute.planner.canonical import column_block, fold_block, reduce_rows, row_lanes
-from flowcompute.planner.fold import Fold, FoldSpec
+from flowcompute.planner.fold import Fold
+from flowcompute.planner.fold_spec import FoldSpec
 from tests.planner import oracle
 
 OPS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")

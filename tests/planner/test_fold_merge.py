@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from flowcompute.planner import fold
 from flowcompute.planner.accumulator import Accumulator
-from flowcompute.planner.fold import CANONICAL_FOLDS, Fold, FoldSpec
+from flowcompute.planner.accumulators import make_fold
+from flowcompute.planner.fold import Fold
+from flowcompute.planner.fold_spec import CANONICAL_FOLDS, FoldSpec
 from flowcompute.spec import BOOL, FLOAT32, INT64
 
 OPS = sorted(CANONICAL_FOLDS)
@@ -33,7 +35,7 @@ def records_of(spec: FoldSpec, length: int, seed: int) -> list[np.ndarray]:
 
 
 def pushed(spec: FoldSpec, start: int, records: list[np.ndarray]) -> Accumulator:
-    accumulator = spec.make(start)
+    accumulator = make_fold(spec, start)
     half = len(records[0]) // 3
     accumulator.push_records([array[:half] for array in records])
     accumulator.push_records([array[half:] for array in records])
@@ -73,14 +75,14 @@ def test_what_kernels_reduced_is_merged_at_whole_blocks(item: tuple[int, ...]) -
     spec = FoldSpec("sum", INT64, item, INT64, item)
     records = np.random.default_rng(1).integers(0, 100, (5 * spec.block + 7, *item))
     cut = 3 * spec.block
-    first, second = spec.make(), spec.make(cut)
+    first, second = make_fold(spec), make_fold(spec, cut)
     first.push_blocks(blocks_of(spec, records[:cut]), cut)
     second.push_blocks(blocks_of(spec, records[cut:]), len(records) - cut)
     assert np.array_equal(second.result(), records[cut:].sum(axis=0))
     first.merge(second)
     assert np.array_equal(first.result(), records.sum(axis=0))
     with pytest.raises(ValueError, match="merged at whole blocks only"):
-        first.merge(spec.make(len(records)))
+        first.merge(make_fold(spec, len(records)))
     with pytest.raises(ValueError, match="a block goes on after 7 records, not after 0"):
         first.push_blocks(blocks_of(spec, records[:cut]), cut)
 
@@ -93,7 +95,7 @@ def test_no_bit_depends_on_how_many_blocks_are_merged_at_a_time(op: str, monkeyp
     found = []
     for together in (fold.TOGETHER, 1, 18, 100):
         monkeypatch.setattr(fold, "TOGETHER", together)
-        made = spec.make()
+        made = make_fold(spec)
         for part in (slice(0, 11), slice(11, 29)):
             made.push_open_blocks([array[part] for array in parts], 0, (part.stop - part.start) * spec.block)
         found.append(made.result().tobytes())
@@ -103,10 +105,10 @@ def test_no_bit_depends_on_how_many_blocks_are_merged_at_a_time(op: str, monkeyp
 def test_open_blocks_go_on() -> None:
     spec = FoldSpec("sum", INT64, (3,), INT64, (3,))
     records = np.random.default_rng(1).integers(0, 100, (2 * spec.block, 3))
-    begun = spec.make()
+    begun = make_fold(spec)
     begun.push_open_blocks([records[:10].sum(axis=0)[None]], 0, 10)
     assert np.array_equal(begun.result(), records[:10].sum(axis=0))
-    twin: Any = spec.make()
+    twin: Any = make_fold(spec)
     twin.restore(begun.snapshot())
     assert np.array_equal(twin.open_accumulators[0], records[:10].sum(axis=0))
     twin.push_open_blocks(blocks_of(spec, records), 10, len(records) - 10)
@@ -118,4 +120,4 @@ def test_folds_of_other_specs_are_not_merged() -> None:
     fold = Fold(fold_of("sum", ()))
     for other in (fold_of("max", ()), fold_of("sum", (1,))):
         with pytest.raises(ValueError, match="states of one fold"):
-            fold.merge(other.make())
+            fold.merge(make_fold(other))

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.errors import RunError, SpecError
 from flowcompute.graph.graph import build_graph
+from flowcompute.planner.carry import Scan
 from flowcompute.planner.scan import make_scan
-from flowcompute.planner.scan_order import RUN, Scan, scan_tile
+from flowcompute.planner.scan_order import RUN, scan_tile
 
 CUMULATIVE = ("sum", "prod", "max", "min")
 DTYPES = ("float32", "float64", "float16", "int64", "uint64", "int8", "bool")

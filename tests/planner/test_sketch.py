@@ -7,17 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from flowcompute.planner.accumulators import accumulator_spec
-from flowcompute.planner.accumulators.sketch import SKETCH_RECORDS, rank_error
+from flowcompute.planner.accumulators import make_fold
+from flowcompute.planner.accumulators.sketch import rank_error
+from flowcompute.planner.canonical import SKETCH_RECORDS
+from flowcompute.planner.fold_spec import host_fold
 from flowcompute.spec import FLOAT64, Spec, Stream
 
 
 def quantiles(x: np.ndarray, q: np.ndarray, starts: Sequence[int] = (0,)) -> np.ndarray:
-    spec = accumulator_spec("quantile", [Spec(x.dtype, (), Stream(None))], {"q": tuple(q)}, Spec(FLOAT64, q.shape))
+    spec = host_fold("quantile", [Spec(x.dtype, (), Stream(None))], {"q": tuple(q)}, Spec(FLOAT64, q.shape))
     bounds = [*starts, len(x)]
     parts = []
     for start, stop in zip(bounds, bounds[1:], strict=False):
-        parts.append(spec.make(start))
+        parts.append(make_fold(spec, start))
         parts[-1].push_records([x[start:stop]])
     while len(parts) > 1:
         parts[-2].merge(parts.pop())

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flowcompute.planner.accumulators import accumulator_spec
+from flowcompute.planner.accumulators import make_fold
 from flowcompute.planner.accumulators.ordered import from_ordered, to_ordered
+from flowcompute.planner.fold_spec import host_fold
 from flowcompute.spec import BFLOAT16, INT64, SUPPORTED_DTYPES, Spec, Stream, is_float
 
 
@@ -40,7 +41,7 @@ def test_extremes_of_segments(dtype: Any) -> None:
     found = {}
     for op in ("segment_min", "segment_max"):
         operands = [Spec(x.dtype, (), Stream(None)), Spec(keys.dtype, (), Stream(None))]
-        accumulator = accumulator_spec(op, operands, {}, Spec(x.dtype, (6,))).make()
+        accumulator = make_fold(host_fold(op, operands, {}, Spec(x.dtype, (6,))))
         accumulator.push_records([x, keys])
         found[op] = accumulator.result().astype("f8")
     assert np.array_equal(found["segment_min"], [0, 0, np.nan, -np.inf, 1, np.inf], equal_nan=True)
@@ -55,8 +56,8 @@ def test_top_k_of_special_values(dtype: Any) -> None:
     order = [4, 6, 3, 7, 5, 0, 1, 2, 9, 8]
     for k in (1, 2, 5, 9, 10):
         operands = [Spec(x.dtype, (), Stream(None))]
-        values = accumulator_spec("top_k_values", operands, {}, Spec(x.dtype, (k,))).make()
-        indices = accumulator_spec("top_k_indices", operands, {}, Spec(INT64, (k,))).make()
+        values = make_fold(host_fold("top_k_values", operands, {}, Spec(x.dtype, (k,))))
+        indices = make_fold(host_fold("top_k_indices", operands, {}, Spec(INT64, (k,))))
         for part in (x[:1], x[1:4], x[4:]):
             values.push_records([part])
             indices.push_records([part])
@@ -68,10 +69,10 @@ def test_top_k_of_special_values(dtype: Any) -> None:
 
 def test_too_few_records() -> None:
     operands = [Spec(INT64, (), Stream(None))]
-    accumulator = accumulator_spec("top_k_values", operands, {}, Spec(INT64, (4,))).make()
+    accumulator = make_fold(host_fold("top_k_values", operands, {}, Spec(INT64, (4,))))
     accumulator.push_records([np.arange(3)])
     with pytest.raises(ValueError, match="4 records were asked for, and the stream has 3"):
         accumulator.result()
     for op in ("first", "last"):
         with pytest.raises(ValueError, match=f"no {op} record"):
-            accumulator_spec(op, operands, {}, Spec(INT64, ())).make().result()
+            make_fold(host_fold(op, operands, {}, Spec(INT64, ()))).result()

@@ -14,7 +14,8 @@ import numpy as np
 from flowcompute.batch import Batch
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.source import AsyncReader, Reader, Source
-from flowcompute.planner.backend import Backend, Executor, Traits
+from flowcompute.planner.backend import Backend, Executor
+from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.plan import Clock, MemoryPlan, Pass, Plan, SinkStage, SourceStage
 from flowcompute.planner.shaping import Shaping
 from flowcompute.spec import INT64, Spec, Stream

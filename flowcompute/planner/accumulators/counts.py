@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from flowcompute.planner.accumulator import Accumulator
-from flowcompute.planner.accumulators.host_fold import SLICE_NUMBERS, HostFold, slices
+from flowcompute.planner.accumulators.host_fold import slices
 from flowcompute.planner.accumulators.keys import checked_keys
+from flowcompute.planner.fold_spec import HostFold
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
 
 
@@ -45,12 +46,6 @@ class Counts(Accumulator):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot of an equal fold."""
         self.start, self.records, self._counts = state["start"], state["records"], np.array(state["counts"])
-
-    @staticmethod
-    def state_bytes(spec: HostFold, length: int | None) -> int:
-        """Counts, those of a slice, and what a slice takes."""
-        del length
-        return 2 * spec.result.item_bytes + 40 * SLICE_NUMBERS
 
 
 class Histogram(Counts):

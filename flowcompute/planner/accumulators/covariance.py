@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowcompute.planner.accumulators.host_fold import HostFold
-from flowcompute.planner.accumulators.products import product_block
 from flowcompute.planner.blocked import BlockedAccumulator
-from flowcompute.planner.blocks import tree_levels
-from flowcompute.planner.canonical import Parts, canonical_nan
+from flowcompute.planner.canonical import Parts, canonical_nan, product_block
+from flowcompute.planner.fold_spec import HostFold
 from flowcompute.spec import FLOAT64
 
 
@@ -75,13 +73,6 @@ class Covariance(BlockedAccumulator):
                 deviations = np.sqrt(np.diagonal(moments))
                 value = np.clip(moments / deviations[:, None] / deviations[None, :], -1, 1)
         return canonical_nan(value.reshape(self.spec.result.shape))
-
-    @staticmethod
-    def state_bytes(spec: HostFold, length: int | None) -> int:
-        """Nodes of the tree, what merging takes, and the records of an unfinished block, also in float64."""
-        block = _block(spec)
-        node = (spec.numbers + spec.numbers**2) * 8
-        return node * (tree_levels(length, block) + 5) + block * (2 * spec.operands[0].item_bytes + 16 * spec.numbers)
 
 
 def _block(spec: HostFold) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from flowcompute.planner.accumulator import Accumulator
-from flowcompute.planner.accumulators.host_fold import HostFold
+from flowcompute.planner.fold_spec import HostFold
 
 
 class End(Accumulator):
@@ -53,9 +53,3 @@ class End(Accumulator):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a snapshot of an equal fold."""
         self.start, self.records, self._kept = state["start"], state["records"], state["kept"]
-
-    @staticmethod
-    def state_bytes(spec: HostFold, length: int | None) -> int:
-        """One record, and the one that replaces it."""
-        del length
-        return 2 * spec.operands[0].item_bytes

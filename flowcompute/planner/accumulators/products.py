@@ -6,20 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flowcompute.planner.accumulators.host_fold import HostFold
 from flowcompute.planner.blocked import BlockedAccumulator
-from flowcompute.planner.blocks import tree_levels
-from flowcompute.planner.canonical import Parts, canonical_nan, merge_dtype
+from flowcompute.planner.canonical import Parts, canonical_nan, merge_dtype, product_block
+from flowcompute.planner.fold_spec import HostFold
 from flowcompute.spec import is_float
-
-
-def product_block(numbers: int) -> int:
-    """Records in a block of a product, from the numbers of all operands in a record.
-
-    More than `column_block` has, since a block's result here is a matrix: one BLAS product
-    over the records should cost more than adding that matrix.
-    """
-    return min(max(1 << (((1 << 20) // max(numbers, 1)) | 1).bit_length() - 1, 256), 4096)
 
 
 class Products(BlockedAccumulator):
@@ -79,14 +69,6 @@ class Products(BlockedAccumulator):
         with np.errstate(all="ignore"):
             made = value.astype(result.dtype).reshape(result.shape)
         return canonical_nan(made) if is_float(result.dtype) else made
-
-    @staticmethod
-    def state_bytes(spec: HostFold, length: int | None) -> int:
-        """Nodes of the tree, what merging takes, and the records of an unfinished block."""
-        block = _block(spec)
-        node = spec.operands[0].item_numbers * spec.operands[-1].item_numbers * 8
-        kept = 2 * block * sum(operand.item_bytes for operand in spec.operands)
-        return node * (tree_levels(length, block) + 5) + kept
 
 
 def _block(spec: HostFold) -> int:

@@ -8,10 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from flowcompute.planner.accumulator import Accumulator
-from flowcompute.planner.accumulators.host_fold import SLICE_NUMBERS, HostFold, slices
+from flowcompute.planner.accumulators.host_fold import slices
 from flowcompute.planner.accumulators.keys import checked_keys
 from flowcompute.planner.accumulators.ordered import from_ordered, to_ordered
 from flowcompute.planner.canonical import canonical_nan, identity
+from flowcompute.planner.fold_spec import HostFold
 from flowcompute.spec import FLOAT64, INT64, is_float
 
 
@@ -46,12 +47,6 @@ class _Segments(Accumulator):
         """Continue from a snapshot of an equal fold."""
         self.start, self.records = state["start"], state["records"]
         self._state = {name: np.array(state[name]) for name in self._state}
-
-    @staticmethod
-    def state_bytes(spec: HostFold, length: int | None) -> int:
-        """Rows, their counts, the result made of them, and what a slice takes."""
-        del length
-        return spec.result.item_numbers * 24 + spec.result.shape[0] * 8 + 40 * (SLICE_NUMBERS + spec.numbers)
 
 
 class SegmentSums(_Segments):

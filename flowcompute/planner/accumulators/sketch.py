@@ -8,14 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from flowcompute.planner.accumulators.host_fold import HostFold
 from flowcompute.planner.blocked import BlockedAccumulator
-from flowcompute.planner.blocks import tree_levels
-from flowcompute.planner.canonical import Parts, canonical_nan
+from flowcompute.planner.canonical import SKETCH_RECORDS, Parts, canonical_nan
+from flowcompute.planner.fold_spec import HostFold
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, is_float
-
-SKETCH_RECORDS = 8192
-"""Records in a block of the sketch, and numbers kept of a node."""
 
 
 def rank_error(records: int) -> int:
@@ -101,12 +97,6 @@ class Sketch(BlockedAccumulator):
         """Continue from a snapshot of an equal fold."""
         super().restore(state)
         self._nan = state["nan"]
-
-    @staticmethod
-    def state_bytes(spec: HostFold, length: int | None) -> int:
-        """Nodes, an unfinished block, what a merge takes, and all of them in order for the result."""
-        del spec
-        return SKETCH_RECORDS * 8 * (5 * tree_levels(length, SKETCH_RECORDS) + 40)
 
 
 def _interpolated(numbers: np.ndarray, ends: np.ndarray, q: np.ndarray) -> np.ndarray:

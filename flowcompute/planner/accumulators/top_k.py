@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from flowcompute.planner.accumulator import Accumulator
-from flowcompute.planner.accumulators.host_fold import SLICE_NUMBERS, HostFold, slices
+from flowcompute.planner.accumulators.host_fold import slices
 from flowcompute.planner.accumulators.ordered import to_ordered
 from flowcompute.planner.canonical import canonical_nan
+from flowcompute.planner.fold_spec import HostFold
 from flowcompute.spec import INT64, is_float
 
 
@@ -74,12 +75,6 @@ class TopK(Accumulator):
         """Continue from a snapshot of an equal fold."""
         self.start, self.records = state["start"], state["records"]
         self._values, self._indices = np.array(state["values"]), np.array(state["indices"])
-
-    @staticmethod
-    def state_bytes(spec: HostFold, length: int | None) -> int:
-        """What is kept, and what choosing from it and a slice takes."""
-        del length
-        return 64 * (spec.result.shape[0] + SLICE_NUMBERS)
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:

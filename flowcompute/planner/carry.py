@@ -1,0 +1,34 @@
+"""What scans carry from batch to batch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+
+class Carry(ABC):
+    """What a scan carries from batch to batch."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """The carry as plain data and arrays."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+
+    def mark(self) -> Callable[[], None]:
+        """Note where it stands; the result puts it back there, once."""
+        return partial(self.restore, self.snapshot())
+
+
+class Scan(Carry):
+    """A scan along axis 0 of what it is given, batch after batch, on the host."""
+
+    @abstractmethod
+    def advance(self, arrays: Sequence[np.ndarray], start: int, out: np.ndarray) -> None:
+        """The results for the next records, of which `start` is the first, into `out`."""
