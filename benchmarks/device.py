@@ -21,7 +21,7 @@ from benchmarks.interleaved import interleaved
 from flowcompute.batch import Batch
 from flowcompute.gpu._cl import cl
 from flowcompute.gpu.executor import OpenCLExecutor
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.steps import RegionStep
 from flowcompute.strategy import Precision
 

@@ -138,7 +138,7 @@ from flowcompute.errors import (
     SpecError,
 )
 from flowcompute.flow import open_flow, plan, resolve, run, start
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.runtime.run import Run
 from flowcompute.sinks import callback, discard, save, to_array
 from flowcompute.sources import feed, iterate, open, source

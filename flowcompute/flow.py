@@ -22,11 +22,11 @@ from flowcompute.graph.draw import draw_tree
 from flowcompute.graph.graph import Graph, build_graph, structural_hash
 from flowcompute.observe.observers import Log, Observe
 from flowcompute.planner.explain import describe_run
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.masked import fold_selected
 from flowcompute.planner.memory import BatchTooLargeError
 from flowcompute.planner.parts import move_parts_to_sources
 from flowcompute.planner.pieces import split_items
-from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.shaping import Shaping
 from flowcompute.planner.stored import chosen_plan

@@ -18,7 +18,7 @@ from flowcompute.gpu.render import argument_types, program_of, render
 from flowcompute.gpu.sharing import SharedExecutor
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.plan import ExecutionPlan
 from flowcompute.planner.seat import SeatBackend
 from flowcompute.planner.sharing import why_alone
 from flowcompute.planner.steps import RegionStep
@@ -51,7 +51,7 @@ class OpenCLBackend(SeatBackend):
         assert isinstance(kernel, Kernel)
         return render(kernel)
 
-    def prepare(self, plan: Plan) -> None:
+    def prepare(self, plan: ExecutionPlan) -> None:
         """Compile its kernels of all passes; isolated ones in a worker process, which keeps them for others."""
         regions = [step for step in plan.steps if isinstance(step, RegionStep)]
         kernels = [step.kernel for step in regions if step.kernel and plan.backend.seats[step.seat] is self]
@@ -65,13 +65,13 @@ class OpenCLBackend(SeatBackend):
         needed = host_bytes(self.device)
         return measure_limits(self.device) if needed <= room_bytes else None
 
-    def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
+    def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass, on all devices where its batches can be shared."""
         alone = why_alone(plan.passes[pass_index], by_hand=plan.config.by_hand)
         if len(self.devices) > 1 and alone is None:
             return SharedExecutor(plan, pass_index, resident, self.devices)
         return OpenCLExecutor(plan, pass_index, resident, self.device)
 
-    def part(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> OpenCLExecutor:
+    def part(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> OpenCLExecutor:
         """See `SeatBackend.part`."""
         return OpenCLExecutor(plan, pass_index, resident, self.device, seat)

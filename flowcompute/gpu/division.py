@@ -6,14 +6,14 @@ from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import GPU_PARTS_PER_UNIT, PARTS_PER_UNIT
 from flowcompute.planner.lower_matmul import ROWS_PER_ITEM
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.plan import ExecutionPlan
 from flowcompute.planner.steps import RegionStep
 
 SCAN_GROUPS_PER_UNIT = 4
 """Work-groups that scan tiles at a time, for each compute unit of a GPU."""
 
 
-def division(plan: Plan, traits: Traits, kernel: Kernel, items: int, blocks: int) -> tuple[int, int, int]:
+def division(plan: ExecutionPlan, traits: Traits, kernel: Kernel, items: int, blocks: int) -> tuple[int, int, int]:
     """How many numbers or rows there are, how many a work-item takes (0: what is its turn), and the work-groups.
 
     Args:
@@ -48,12 +48,12 @@ def division(plan: Plan, traits: Traits, kernel: Kernel, items: int, blocks: int
     return count, chunk, max(1, -(-count // chunk))
 
 
-def _tiles(plan: Plan, kernel: Kernel) -> int:
+def _tiles(plan: ExecutionPlan, kernel: Kernel) -> int:
     fold = next(argument.value for argument in kernel.arguments if argument.kind == "partial")
     return -(-plan.folds[fold].numbers // kernel.columns)
 
 
-def _chunk(plan: Plan, traits: Traits, kernel: Kernel, count: int) -> int:
+def _chunk(plan: ExecutionPlan, traits: Traits, kernel: Kernel, count: int) -> int:
     """Numbers or rows for one work-item: of products a fair share, else as the kernel's knobs say."""
     if kernel.work == "matmul":
         share, together = -(-count // (2 * traits.units)), kernel.tile[0]
@@ -65,7 +65,7 @@ def _chunk(plan: Plan, traits: Traits, kernel: Kernel, count: int) -> int:
     return max(1, items // columns)
 
 
-def _row_numbers(plan: Plan, kernel: Kernel) -> int:
+def _row_numbers(plan: ExecutionPlan, kernel: Kernel) -> int:
     regions = (step for step in plan.steps if isinstance(step, RegionStep) and step.kernel is not None)
     numbers = next(one.region.numbers for one in regions if one.kernel and one.kernel.name == kernel.name)
     return numbers // max(1, kernel.units)

@@ -33,7 +33,7 @@ from flowcompute.planner.fold import Fold
 from flowcompute.planner.in_flight import batches_of_each, uploads_at_a_time
 from flowcompute.planner.kernel import Argument, Kernel, register_dtype
 from flowcompute.planner.memory import staging_shares
-from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.plan import Clock, ExecutionPlan
 from flowcompute.planner.residency import VECTOR_NUMBERS
 from flowcompute.planner.scan import make_scan
 from flowcompute.planner.seat import SeatExecutor
@@ -57,7 +57,7 @@ class OpenCLExecutor(SeatExecutor):
     """
 
     def __init__(
-        self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], device: Device, seat: int = 0
+        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], device: Device, seat: int = 0
     ) -> None:
         super().__init__(plan, pass_index, resident)
         self.device, self.seat = device, seat

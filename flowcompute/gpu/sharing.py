@@ -17,7 +17,7 @@ from flowcompute.planner.backend import close_all
 from flowcompute.planner.clockwork import Made
 from flowcompute.planner.executor import Pushes
 from flowcompute.planner.in_flight import batches_of_each
-from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.plan import Clock, ExecutionPlan
 from flowcompute.planner.sharing import alignment
 
 
@@ -35,7 +35,7 @@ class _Share(OpenCLExecutor):
     """One of the devices: computes batches of the root clock, and touches no state."""
 
     def __init__(
-        self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], device: Device, in_flight: int
+        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], device: Device, in_flight: int
     ) -> None:
         super().__init__(plan, pass_index, resident, device)
         self.in_flight = in_flight
@@ -109,7 +109,9 @@ class SharedExecutor(OpenCLExecutor):
         devices: of one kind.
     """
 
-    def __init__(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], devices: Sequence[Device]) -> None:
+    def __init__(
+        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], devices: Sequence[Device]
+    ) -> None:
         super().__init__(plan, pass_index, resident, devices[0])
         each = batches_of_each(plan.depth, plan.backend.traits)
         self.lanes = self.in_flight = plan.depth

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flowcompute.batch import Batch
     from flowcompute.planner.kernel import Kernel
     from flowcompute.planner.launch_log import LaunchLog
-    from flowcompute.planner.plan import Plan
+    from flowcompute.planner.plan import ExecutionPlan
     from flowcompute.planner.steps import RegionStep
 
 
@@ -199,7 +199,7 @@ class Backend(ABC):
     def source_text(self, kernel: Any) -> str:
         """The text of a lowered kernel for this device; touches no device."""
 
-    def prepare(self, plan: Plan) -> None:  # noqa: B027 - most have nothing to compile
+    def prepare(self, plan: ExecutionPlan) -> None:  # noqa: B027 - most have nothing to compile
         """Compile everything that the passes of a plan need, so that their executors open at once.
 
         Raises:
@@ -215,7 +215,7 @@ class Backend(ABC):
         return None
 
     @abstractmethod
-    def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
+    def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass of the plan; nothing is touched before its `open`.
 
         Args:

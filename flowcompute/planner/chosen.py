@@ -19,7 +19,7 @@ from flowcompute.sources.stored import StoredSource
 from flowcompute.strategy import KERNEL_KNOBS, KernelKnobs, Strategy
 
 if TYPE_CHECKING:
-    from flowcompute.planner.plan import Plan
+    from flowcompute.planner.plan import ExecutionPlan
 
 
 def not_applied(
@@ -61,7 +61,7 @@ def _why(knob: str, wanted: int, having: Sequence[Kernel], traits: Traits) -> st
     return f"{wanted} is none of its values on {traits.name}; it is {', '.join(found)}"
 
 
-def complete_strategy(plan: Plan) -> Strategy:
+def complete_strategy(plan: ExecutionPlan) -> Strategy:
     """All knobs that a plan has, as they are: a plan made with it is the same plan."""
     settled = with_defaults(plan.strategy, plan.backend.traits)
     return Strategy(
@@ -74,7 +74,7 @@ def complete_strategy(plan: Plan) -> Strategy:
     )
 
 
-def batch_sizes(plan: Plan, batch_bytes: int) -> list[int]:
+def batch_sizes(plan: ExecutionPlan, batch_bytes: int) -> list[int]:
     """Records in a batch of each pass of a plan if it were made with other batches."""
     joined = complete_strategy(plan).joined_batches
     strategy = replace(plan.strategy, batch_bytes=batch_bytes, joined_batches=joined)
@@ -82,7 +82,7 @@ def batch_sizes(plan: Plan, batch_bytes: int) -> list[int]:
     return [one.batch_items for one in made[1]]
 
 
-def variant(plan: Plan, step: RegionStep, knobs: KernelKnobs) -> Kernel:
+def variant(plan: ExecutionPlan, step: RegionStep, knobs: KernelKnobs) -> Kernel:
     """The kernel of a step with other knobs; those that are unset stay as they are."""
     assert step.kernel is not None
     style = KernelStyle(plan.backend.seats[step.seat].traits, knobs.over(step.kernel.knobs), plan.config.precision)

@@ -12,7 +12,7 @@ from flowcompute.graph.graph import Graph
 from flowcompute.planner.inlet import Inlet
 from flowcompute.planner.inlets import make_inlet
 from flowcompute.planner.input_bytes import base_item_bytes, extra_items
-from flowcompute.planner.plan import Clock, Pass, Plan
+from flowcompute.planner.plan import Clock, ExecutionPlan, Pass
 from flowcompute.planner.try_inlet import Attempt
 
 DRAIN = -1
@@ -39,7 +39,7 @@ class Clockwork:
         attempts: of host functions that may drop records, by node.
     """
 
-    def __init__(self, plan: Plan, one_pass: Pass, run: RunBatch, attempts: Mapping[int, Attempt]) -> None:
+    def __init__(self, plan: ExecutionPlan, one_pass: Pass, run: RunBatch, attempts: Mapping[int, Attempt]) -> None:
         self._clocks = one_pass.clocks
         self._derived = [clock for clock in one_pass.clocks if clock.entries]
         self._run = run

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flowcompute.planner.canonical import identity
-from flowcompute.planner.emit import Arguments, Scope, loaded
+from flowcompute.planner.emit import Arguments, Scope, loaded, units_loop
 from flowcompute.planner.kernel import (
     Argument,
     Assign,
@@ -27,7 +27,6 @@ from flowcompute.planner.kernel import (
     Store,
     register_dtype,
 )
-from flowcompute.planner.lower_flat import units_loop
 from flowcompute.planner.reduction import Parts, Reduction, moved
 from flowcompute.planner.region import Access, Layout
 from flowcompute.planner.row_shape import RowShape

@@ -15,7 +15,7 @@ from flowcompute.planner.backend import KernelTuner
 from flowcompute.planner.executor import Pushes, StepExecutor
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.legs import Leg, legs_of, made_ahead, seats_of
-from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.plan import Clock, ExecutionPlan
 from flowcompute.planner.reuse import Between, nowhere, reused_on_host
 from flowcompute.planner.seat import SeatExecutor
 from flowcompute.planner.steps import RegionStep
@@ -94,7 +94,7 @@ class Course(StepExecutor):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ExecutionPlan,
         pass_index: int,
         resident: dict[int, np.ndarray],
         parts: Parts,

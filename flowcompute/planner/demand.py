@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from flowcompute.elements.along import SECTION
-from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.plan import Clock, ExecutionPlan
 
 
-def records_wanted(plan: Plan, index: int, clock: Clock) -> int | None:
+def records_wanted(plan: ExecutionPlan, index: int, clock: Clock) -> int | None:
     """The most records of a clock of pass `index` that anything comes of; None where there is no bound.
 
     Only sections take from it then (`x[:10]` of an iterable), and all of them end. Whoever

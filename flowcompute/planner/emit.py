@@ -22,6 +22,7 @@ from flowcompute.planner.kernel import (
     CallFunction,
     Convert,
     Expr,
+    For,
     Generate,
     Let,
     Load,
@@ -284,3 +285,11 @@ def _spread_key(key: Key) -> Access:
 def loaded(scope: Scope, load: Load) -> Var:
     """Emit a load; half formats arrive as float32, bools as masks of one byte."""
     return scope.let(load, register_dtype(load.argument.dtype), mask_bytes=1)
+
+
+def units_loop(index: str, count: str, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
+    """A loop over blocks: a run of `chunk` neighbours for a work-item of a CPU, turns for work-groups of a GPU."""
+    if not cpu:
+        return [For(index, "gid", count, "gsize", body)]
+    limit = SetInteger("limit", f"(gid + 1) * chunk < {count} ? (gid + 1) * chunk : {count}")
+    return [limit, For(index, "gid * chunk", "limit", "1", body)]

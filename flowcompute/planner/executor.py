@@ -25,7 +25,7 @@ from flowcompute.planner.clockwork import Arrays, Clockwork, Made, Slice
 from flowcompute.planner.crossing import never_on_host
 from flowcompute.planner.fold_spec import FoldSpec, HostFold
 from flowcompute.planner.host_call import call_host, read_only
-from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.plan import Clock, ExecutionPlan
 from flowcompute.planner.reuse import Between
 from flowcompute.planner.scan import make_scan
 from flowcompute.planner.slices import even, sliced
@@ -45,7 +45,7 @@ class StepExecutor(Executor):
     that they overlap in, and `resident` ids to whole values.
     """
 
-    def __init__(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> None:
+    def __init__(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> None:
         self.plan = plan
         self.one_pass = plan.passes[pass_index]
         self.nodes = plan.graph.nodes

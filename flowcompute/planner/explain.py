@@ -15,16 +15,16 @@ from flowcompute.spec import format_shape
 
 if TYPE_CHECKING:
     from flowcompute.planner.clocks import Entry
-    from flowcompute.planner.plan import Pass, Plan, SinkStage
+    from flowcompute.planner.plan import ExecutionPlan, Pass, SinkStage
 
 
-def kernel_groups(plan: Plan) -> dict[str, tuple[int, ...]]:
+def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
     """Nodes by the kernel that computes them."""
     steps = [step for step in plan.steps if isinstance(step, RegionStep)]
     return {f"{step.kernel.name if step.kernel else 'numpy'}: {step.name}": step.region.nodes for step in steps}
 
 
-def describe_plan(plan: Plan) -> str:
+def describe_plan(plan: ExecutionPlan) -> str:
     """The plan as a page of text."""
     lines = [f"plan on {plan.backend.traits.name} ({plan.backend.traits.reason})"]
     for number, one in enumerate(plan.passes):
@@ -49,19 +49,19 @@ def describe_plan(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def _promise(plan: Plan, sink: SinkStage) -> str:
+def _promise(plan: ExecutionPlan, sink: SinkStage) -> str:
     """How often a record comes, where a job can be killed and resumed; what no root gives is nobody's but the run's."""
     said = plan.config.resumable and sink.root != sink.NO_ROOT
     return f", {sink.element.promise}" if said else ""
 
 
-def _entry(plan: Plan, entry: Entry) -> str:
+def _entry(plan: ExecutionPlan, entry: Entry) -> str:
     nodes = plan.graph.nodes
     names = ", ".join(nodes[i].name for _, i in entry.inputs)
     return f"{names} as it is" if entry.node is None else f"{entry.node.name} of {names}"
 
 
-def _step(plan: Plan, step: RegionStep | NodeStep) -> str:
+def _step(plan: ExecutionPlan, step: RegionStep | NodeStep) -> str:
     nodes = plan.graph.nodes
     if isinstance(step, NodeStep):
         return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}"
@@ -83,7 +83,7 @@ def _bytes(size: int) -> str:
 
 
 def describe_run(
-    plan: Plan, progress: Progress, metrics: Mapping[str, Any], kept: Checkpoints, said: Sequence[str] = ()
+    plan: ExecutionPlan, progress: Progress, metrics: Mapping[str, Any], kept: Checkpoints, said: Sequence[str] = ()
 ) -> str:
     """The graph after (or during) a run: what each element has done."""
     ended = "resolved" if progress.items == progress.total_items else "stopped"
@@ -104,12 +104,12 @@ def describe_run(
     return f"{total}{saved}{unplanned}\n{draw_tree(plan.graph, notes=notes)}"
 
 
-def plan_dot(plan: Plan) -> str:
+def plan_dot(plan: ExecutionPlan) -> str:
     """The plan's graph in Graphviz's language, kernels framed."""
     return draw_dot(plan.graph, kernel_groups(plan))
 
 
-def plan_svg(plan: Plan, shares: Mapping[str, float] | None = None) -> str:
+def plan_svg(plan: ExecutionPlan, shares: Mapping[str, float] | None = None) -> str:
     """The plan's graph as SVG: what a kernel computes in a frame of its own, with the reasons for its cuts.
 
     Args:

@@ -13,10 +13,10 @@ from flowcompute.strategy import Limits, Roofline
 from flowcompute.strategy.roofline import scaled
 
 if TYPE_CHECKING:
-    from flowcompute.planner.plan import Plan
+    from flowcompute.planner.plan import ExecutionPlan
 
 
-def explain_strategy(plan: Plan) -> str:
+def explain_strategy(plan: ExecutionPlan) -> str:
     """The knobs of the run and of each kernel, with what was tried of each and what came of it."""
     origin = {"defaults": "defaults", "stored": "stored by an earlier run", "tuned": "found by this run"}
     limits = limits_of(plan)
@@ -34,7 +34,7 @@ def explain_strategy(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def _origin_of_run(plan: Plan) -> str:
+def _origin_of_run(plan: ExecutionPlan) -> str:
     names = ("batch_bytes", "depth", "joined_batches", "input", "reader_threads")
     set_ = [f"{name}={value}" for name in names if (value := getattr(plan.strategy, name)) is not None]
     pinned = [name for name in names if getattr(plan.pinned, name) is not None]
@@ -42,7 +42,7 @@ def _origin_of_run(plan: Plan) -> str:
     return told or "all by default"
 
 
-def _kernel(plan: Plan, step: RegionStep, kernel: Kernel, limits: Limits | None) -> list[str]:
+def _kernel(plan: ExecutionPlan, step: RegionStep, kernel: Kernel, limits: Limits | None) -> list[str]:
     head = f"kernel {kernel.name} ({kernel.region}, {kernel.family}): "
     knobs, work = kernel.knobs.plain(), _work(plan, step, limits)
     if not knobs:
@@ -56,7 +56,7 @@ def _kernel(plan: Plan, step: RegionStep, kernel: Kernel, limits: Limits | None)
     return [head + "; ".join(texts), *_tried(plan, kernel.name), *work]
 
 
-def _work(plan: Plan, step: RegionStep, limits: Limits | None) -> list[str]:
+def _work(plan: ExecutionPlan, step: RegionStep, limits: Limits | None) -> list[str]:
     """What a kernel does for each record at least, how fast that can be, and how fast it was when it was tuned."""
     if not step.region.stream:
         return []
@@ -69,5 +69,5 @@ def _work(plan: Plan, step: RegionStep, limits: Limits | None) -> list[str]:
     return [text, *(f"  when tuned, {one}" for one in plan.tuning.rooflines if one.region == step.name)]
 
 
-def _tried(plan: Plan, where: str) -> list[str]:
+def _tried(plan: ExecutionPlan, where: str) -> list[str]:
     return [f"  tried {trial}" for trial in plan.tuning.tried if trial.where == where]

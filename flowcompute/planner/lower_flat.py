@@ -9,7 +9,7 @@ import numpy as np
 from flowcompute.elements.generate import Generator
 from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.canonical import BLOCK, LANES
-from flowcompute.planner.emit import Arguments, Point, Scope, loaded
+from flowcompute.planner.emit import Arguments, Point, Scope, loaded, units_loop
 from flowcompute.planner.families import Family
 from flowcompute.planner.fold_spec import FoldSpec
 from flowcompute.planner.kernel import For, If, Kernel, Load, SetInteger, Stmt, Store, Var, register_dtype
@@ -246,14 +246,6 @@ class FlatLowering:
             for part, var in enumerate(parts if shift is None else (shift, *parts)):
                 argument = self.arguments.get("partial", self.folds[fold].parts()[part], fold, part)
                 scope.add(Store(argument, "block", var, 1, "1"))
-
-
-def units_loop(index: str, count: str, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
-    """A loop over blocks: a run of `chunk` neighbours for a work-item of a CPU, turns for work-groups of a GPU."""
-    if not cpu:
-        return [For(index, "gid", count, "gsize", body)]
-    limit = SetInteger("limit", f"(gid + 1) * chunk < {count} ? (gid + 1) * chunk : {count}")
-    return [limit, For(index, "gid * chunk", "limit", "1", body)]
 
 
 def accumulators(spec: FoldSpec) -> tuple[np.dtype, ...]:

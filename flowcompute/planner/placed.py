@@ -16,7 +16,7 @@ from flowcompute.planner.clockwork import Made
 from flowcompute.planner.course import Course, OneAtATime, Parts
 from flowcompute.planner.executor import StepExecutor
 from flowcompute.planner.legs import seats_of
-from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.plan import Clock, ExecutionPlan
 from flowcompute.planner.seat import SeatBackend, SeatExecutor
 from flowcompute.planner.sharing import alignment
 from flowcompute.planner.steps import RegionStep, Step
@@ -45,12 +45,12 @@ class PlacedBackend(Backend):
         """The text of a kernel, which says itself what it was lowered for."""
         return next(seat for seat in self._seats if seat.traits.code_shape != "numpy").source_text(kernel)
 
-    def prepare(self, plan: Plan) -> None:
+    def prepare(self, plan: ExecutionPlan) -> None:
         """Compile the kernels of each seat there."""
         for seat in self._seats:
             seat.prepare(plan)
 
-    def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
+    def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass, with a part for each seat."""
         parts = [seat.part(plan, pass_index, resident, number) for number, seat in enumerate(self._seats)]
         return PlacedExecutor(plan, pass_index, resident, parts)
@@ -72,7 +72,7 @@ class PlacedExecutor(StepExecutor):
     """
 
     def __init__(
-        self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], parts: Sequence[SeatExecutor]
+        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], parts: Sequence[SeatExecutor]
     ) -> None:
         super().__init__(plan, pass_index, resident)
         self._parts = Parts(parts)

@@ -10,8 +10,6 @@ from flowcompute.elements.destination import Destination
 from flowcompute.elements.source import Source
 from flowcompute.graph.graph import Graph
 from flowcompute.planner.clocks import Entry
-from flowcompute.planner.explain import describe_plan, plan_dot, plan_svg
-from flowcompute.planner.explain_strategy import explain_strategy
 from flowcompute.planner.fold_spec import FoldSpec, HostFold
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.panels import Panels
@@ -176,20 +174,8 @@ class MemoryPlan:
 
 
 @dataclass(frozen=True)
-class KernelPlan:
-    """A kernel of a plan: `ir` is its loop nest, `source` its OpenCL C."""
-
-    name: str
-    ir: Kernel
-    source: str
-
-    def __str__(self) -> str:
-        return self.source
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What `element.plan()` gives and what a run follows.
+class ExecutionPlan:
+    """What a run follows.
 
     Attributes:
         folds: what each fold computes whose blocks a kernel may reduce, by its node's id.
@@ -238,29 +224,3 @@ class Plan:
         """The name of the region for each element inside of one."""
         regions = [(step.name, step.region) for step in self.steps if isinstance(step, RegionStep)]
         return {self.graph.nodes[i].name: name for name, region in regions for i in region.nodes}
-
-    @property
-    def kernels(self) -> tuple[KernelPlan, ...]:
-        """The kernels, with their text; none on the reference backend."""
-        lowered = [step.kernel for step in self.steps if isinstance(step, RegionStep) and step.kernel is not None]
-        return tuple(KernelPlan(kernel.name, kernel, self.backend.source_text(kernel)) for kernel in lowered)
-
-    @property
-    def text(self) -> str:
-        """The plan as a page of text."""
-        return describe_plan(self)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def explain(self) -> str:
-        """The knobs of the run and of each kernel: what was chosen, what else there is, and why."""
-        return explain_strategy(self)
-
-    def dot(self) -> str:
-        """The graph in Graphviz's language, each kernel framed."""
-        return plan_dot(self)
-
-    def svg(self) -> str:
-        """The graph as SVG, each kernel in a frame with the reasons for its cuts."""
-        return plan_svg(self)

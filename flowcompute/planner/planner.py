@@ -16,12 +16,13 @@ from flowcompute.graph.graph import Graph, Node
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.chosen import not_applied
 from flowcompute.planner.clocks import ClockNodes, find_clocks
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.fold_spec import CANONICAL_FOLDS, FoldSpec, HostFold, host_fold
 from flowcompute.planner.isolation import not_isolated
 from flowcompute.planner.legs import not_ahead, steps_ahead
 from flowcompute.planner.memory import plan_memory
 from flowcompute.planner.placement import only_seat, place_nodes
-from flowcompute.planner.plan import Clock, Pass, Plan, SinkStage, SourceStage
+from flowcompute.planner.plan import Clock, Pass, SinkStage, SourceStage
 from flowcompute.planner.policies import check_dead_letters
 from flowcompute.planner.readings import Reading, find_readings, levels_of
 from flowcompute.planner.reason import Reason

@@ -11,15 +11,17 @@ from flowcompute.planner.work import work_of
 from flowcompute.strategy.roofline import Limits, Roofline, load_limits
 
 if TYPE_CHECKING:
-    from flowcompute.planner.plan import Plan
+    from flowcompute.planner.plan import ExecutionPlan
 
 
-def limits_of(plan: Plan) -> tuple[Limits | None, ...]:
+def limits_of(plan: ExecutionPlan) -> tuple[Limits | None, ...]:
     """What was measured on each of a plan's devices."""
     return tuple(load_limits(seat.traits.kind) for seat in plan.backend.seats)
 
 
-def rooflines(plan: Plan, rows: Mapping[str, NodeMetrics], limits: Sequence[Limits | None]) -> tuple[Roofline, ...]:
+def rooflines(
+    plan: ExecutionPlan, rows: Mapping[str, NodeMetrics], limits: Sequence[Limits | None]
+) -> tuple[Roofline, ...]:
     """A roofline for each region that has worked on batches, in the order of the plan.
 
     Args:

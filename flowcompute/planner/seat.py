@@ -10,14 +10,14 @@ import numpy as np
 from flowcompute.batch import Batch
 from flowcompute.planner.backend import Backend
 from flowcompute.planner.executor import StepExecutor
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.plan import ExecutionPlan
 
 
 class SeatBackend(Backend):
     """A backend that can be one of the seats of a run."""
 
     @abstractmethod
-    def part(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> SeatExecutor:
+    def part(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> SeatExecutor:
         """An executor that runs the regions of a seat for another one."""
 
 

@@ -10,8 +10,8 @@ from flowcompute.elements import Source
 from flowcompute.errors import PlanError
 from flowcompute.graph.graph import Graph, structural_hash
 from flowcompute.planner.capabilities import Traits
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.plan import Plan
 from flowcompute.strategy import Config, KernelKnobs, Key, Pace, Stored, Strategy, StrategyStore, Tuning
 
 

@@ -20,7 +20,7 @@ from flowcompute.planner.capabilities import Traits
 from flowcompute.planner.contraction import PANEL
 from flowcompute.planner.elementwise import cast, elementwise
 from flowcompute.planner.kernel import register_dtype
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.plan import ExecutionPlan
 from flowcompute.planner.seat import SeatBackend, SeatExecutor
 from flowcompute.planner.steps import RegionStep
 from flowcompute.planner.storage import view_array
@@ -53,11 +53,11 @@ class NumpyBackend(SeatBackend):
         """There are no kernels."""
         raise AssertionError(f"the NumPy backend has no kernels: {kernel}")
 
-    def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
+    def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass."""
         return NumpyExecutor(plan, pass_index, resident)
 
-    def part(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> SeatExecutor:  # noqa: ARG002
+    def part(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> SeatExecutor:  # noqa: ARG002
         """See `SeatBackend.part`."""
         return NumpyExecutor(plan, pass_index, resident)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from flowcompute.metrics import NodeMetrics
 from flowcompute.planner.explain import plan_svg
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.rooflines import limits_of, rooflines
 from flowcompute.strategy import Strategy, Tuning
 

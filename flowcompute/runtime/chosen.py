@@ -8,7 +8,7 @@ from typing import Protocol
 
 from flowcompute.metrics import NodeMetrics
 from flowcompute.planner.chosen import complete_strategy
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.stored import note_pace
 from flowcompute.runtime.live import LiveTrials
 from flowcompute.runtime.pace_of import pace_of

@@ -10,8 +10,9 @@ import numpy as np
 import trio
 
 from flowcompute.elements.destination import Writer
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.in_flight import uploads_at_a_time
-from flowcompute.planner.plan import Plan, SinkStage
+from flowcompute.planner.plan import SinkStage
 from flowcompute.planner.policies import find_dead_letters
 from flowcompute.runtime.failure import attributed
 from flowcompute.runtime.keeper import Keeper, Request, Resume

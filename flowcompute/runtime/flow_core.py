@@ -20,7 +20,8 @@ from flowcompute.metrics import Skipped
 from flowcompute.observe.observers import Observe
 from flowcompute.planner.backend import Executor
 from flowcompute.planner.clockwork import DRAIN
-from flowcompute.planner.plan import Plan, SourceStage
+from flowcompute.planner.explained import Plan
+from flowcompute.planner.plan import SourceStage
 from flowcompute.planner.policies import find_dead_letters, policies
 from flowcompute.runtime.flow_record import FlowRecord
 from flowcompute.sources.feed import FeedSource

@@ -16,8 +16,8 @@ from flowcompute.elements.tally import skipped_by_policy
 from flowcompute.metrics import BatchMetrics, Checkpoints, Metrics, NodeMetrics, Progress, Snapshot, Span, Track
 from flowcompute.observe.observers import Observe, Observers
 from flowcompute.planner.backend import Executor
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.launch_log import LaunchLog
-from flowcompute.planner.plan import Plan
 from flowcompute.ring import Ring
 from flowcompute.runtime.about import about
 from flowcompute.runtime.history import BATCHES, Totals, batches_of, launch_track

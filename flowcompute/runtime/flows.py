@@ -14,7 +14,8 @@ import trio
 
 from flowcompute.errors import PlanError, RunError
 from flowcompute.observe.observers import Observe
-from flowcompute.planner.plan import Clock, Plan
+from flowcompute.planner.explained import Plan
+from flowcompute.planner.plan import Clock
 from flowcompute.runtime.flow_core import FlowCore, Result
 from flowcompute.runtime.flow_keeper import FlowKeeper
 from flowcompute.runtime.watched_flow import WatchedFlow

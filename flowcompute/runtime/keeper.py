@@ -22,7 +22,8 @@ from flowcompute.elements.keeping import Place, SideFile, State
 from flowcompute.elements.letters import DeadLetters
 from flowcompute.errors import Site
 from flowcompute.files import FILES
-from flowcompute.planner.plan import Plan, SinkStage
+from flowcompute.planner.explained import Plan
+from flowcompute.planner.plan import SinkStage
 from flowcompute.runtime.barrier import Barrier
 from flowcompute.runtime.cadence import Cadence
 from flowcompute.runtime.failure import attributed

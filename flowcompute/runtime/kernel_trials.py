@@ -12,9 +12,10 @@ import numpy as np
 from flowcompute.errors import DeviceError, DeviceFullError, FlowError
 from flowcompute.planner.backend import Backend, Executor
 from flowcompute.planner.chosen import variant
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.kernel import Kernel
 from flowcompute.planner.knob_table import KNOBS_BESIDE_BODIES, candidates
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.plan import ExecutionPlan
 from flowcompute.planner.steps import RegionStep
 from flowcompute.runtime.budget import Budget
 from flowcompute.strategy import KernelKnobs, Limits
@@ -149,7 +150,7 @@ class TunedBackend(Backend):
         """See `Backend.source_text`."""
         return self._backend.source_text(kernel)
 
-    def prepare(self, plan: Plan) -> None:
+    def prepare(self, plan: ExecutionPlan) -> None:
         """See `Backend.prepare`."""
         self._backend.prepare(plan)
 
@@ -157,7 +158,7 @@ class TunedBackend(Backend):
         """See `Backend.measure`."""
         return self._backend.measure(room_bytes)
 
-    def executor(self, plan: Plan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
+    def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """See `Backend.executor`."""
         made = self._backend.executor(plan, pass_index, resident)
         made.tuner = self._tuner

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from flowcompute.elements.source import Reader
 from flowcompute.planner.chosen import batch_sizes, complete_strategy, is_read_in_parts
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.runtime.cuts import Cuts
 from flowcompute.strategy.pace import DriftWatch
 from flowcompute.strategy.search import Candidate, Climb, Search, Space

@@ -16,7 +16,8 @@ from flowcompute.elements.policy import ErrorPolicy
 from flowcompute.elements.source import AsyncReader, Reader
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.planner.demand import records_wanted
-from flowcompute.planner.plan import Clock, Plan, SinkStage
+from flowcompute.planner.explained import Plan
+from flowcompute.planner.plan import Clock, SinkStage
 from flowcompute.planner.policies import policies
 from flowcompute.planner.run_knobs import with_defaults
 from flowcompute.runtime.buffers import Pool

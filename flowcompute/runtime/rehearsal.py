@@ -10,7 +10,8 @@ from flowcompute.elements.op import Kind
 from flowcompute.elements.scan_function import ScanFunction
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
-from flowcompute.planner.plan import Pass, Plan, SinkStage
+from flowcompute.planner.explained import Plan
+from flowcompute.planner.plan import Pass, SinkStage
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.policies import policies
 from flowcompute.runtime.run import Run

@@ -20,7 +20,7 @@ import trio
 
 from flowcompute.errors import FlowError, RunError
 from flowcompute.observe.observers import Observe, Observers
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.runtime.about import about
 from flowcompute.runtime.chosen import Chosen, RunTuner
 from flowcompute.runtime.driver import Driver

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from flowcompute.errors import PlanError
 from flowcompute.observe.observers import Observe
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.runtime.chosen import RunTuner
 from flowcompute.runtime.keeper import Request
 from flowcompute.runtime.run import Run, refuse_in_trio_task

@@ -19,7 +19,7 @@ from flowcompute.elements.site import warn_at
 from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, PlanError, Site
 from flowcompute.files import Files, shown
 from flowcompute.planner.canonical import ORDER_VERSION
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.policies import files_of, letter_paths
 from flowcompute.planner.shaping import Shaping
 from flowcompute.strategy import Mode

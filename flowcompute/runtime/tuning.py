@@ -19,7 +19,7 @@ import numpy as np
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
 from flowcompute.planner.chosen import batch_sizes, complete_strategy
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.rooflines import limits_of, rooflines
 from flowcompute.planner.run_knobs import default_batch_bytes

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from flowcompute.metrics import Checkpoints, Metrics, Progress, Skipped
 from flowcompute.observe.observers import Observers
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.policies import policies
 from flowcompute.planner.rooflines import limits_of, rooflines
 from flowcompute.runtime.chosen import Chosen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flowcompute.metrics import Metrics, Progress, Skipped
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.runtime.flow_core import FlowCore
 
 

@@ -17,8 +17,8 @@ from flowcompute.gpu.render import render
 from flowcompute.graph.graph import build_graph
 from flowcompute.planner.backend import Backend, Executor
 from flowcompute.planner.capabilities import Traits
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.plan import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.strategy import Config, Strategy
 

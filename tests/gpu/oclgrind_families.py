@@ -40,8 +40,8 @@ from flowcompute.gpu._cl import cl
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.devices import select_device
 from flowcompute.gpu.render import render
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.plan import Plan
 from flowcompute.runtime.starting import start
 from flowcompute.strategy import Strategy
 

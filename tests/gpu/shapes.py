@@ -15,8 +15,8 @@ from flowcompute.elements import Element
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.devices import select_device
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.placed import PlacedBackend
-from flowcompute.planner.plan import Plan
 from flowcompute.runtime.starting import start
 from flowcompute.strategy import Strategy
 

@@ -17,7 +17,7 @@ from flowcompute.gpu.devices import all_devices, select_device
 from flowcompute.gpu.programs import build
 from flowcompute.graph.graph import build_graph
 from flowcompute.planner.capabilities import Traits
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.steps import RegionStep
 from flowcompute.strategy import Config, Strategy

@@ -17,7 +17,7 @@ from flowcompute.errors import SpecError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.graph.graph import build_graph
 from flowcompute.planner.capabilities import Traits
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.scan_order import scan_tile
 from flowcompute.strategy import Config

@@ -19,7 +19,7 @@ from flowcompute.elements import Element
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.devices import select_device
 from flowcompute.graph.graph import build_graph
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.planner import make_plan
 from flowcompute.planner.steps import RegionStep
 from flowcompute.runtime.starting import start

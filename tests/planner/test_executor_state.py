@@ -11,7 +11,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.batch import Batch
 from flowcompute.planner.backend import Executor
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 
 
 def job(x: fc.Element, v: fc.Element) -> tuple[fc.Element, ...]:

@@ -10,7 +10,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.elements import Element
 from flowcompute.errors import PlanError
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.steps import NodeStep, RegionStep
 from tests.gpu.shapes import resolve_on_gpu
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
+from flowcompute.planner.explained import Plan
 from flowcompute.planner.knob_table import candidates
-from flowcompute.planner.plan import Plan
 from flowcompute.strategy import KERNEL_KNOBS
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 from tests.properties.cases import cases

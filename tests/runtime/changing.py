@@ -10,7 +10,7 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.elements.source import Reader
-from flowcompute.planner.plan import Plan
+from flowcompute.planner.explained import Plan
 from flowcompute.runtime.cuts import Cuts
 from flowcompute.runtime.run import Run
 from flowcompute.runtime.starting import start

@@ -16,7 +16,8 @@ from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.planner.backend import Backend, Executor
 from flowcompute.planner.capabilities import Traits
-from flowcompute.planner.plan import Clock, MemoryPlan, Pass, Plan, SinkStage, SourceStage
+from flowcompute.planner.explained import Plan
+from flowcompute.planner.plan import Clock, MemoryPlan, Pass, SinkStage, SourceStage
 from flowcompute.planner.shaping import Shaping
 from flowcompute.spec import INT64, Spec, Stream
 from flowcompute.strategy import Config, Strategy
