@@ -24,8 +24,8 @@ import numpy as np
 import flowcompute as fc
 from benchmarks.interleaved import interleaved
 from flowcompute.batch import Batch
-from flowcompute.elements.nn.attention import _naive_attention, attention_of
-from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.elements.nn.dot_product_attention import _naive_attention, attention_of
+from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
 
 try:
     import torch

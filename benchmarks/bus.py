@@ -17,7 +17,7 @@ from benchmarks.bus_limits import limits
 from benchmarks.bus_peers import peers
 from benchmarks.interleaved import interleaved
 from benchmarks.report import say
-from flowcompute.gpu.devices import select_device
+from flowcompute.gpu.device.discovery import select_device
 
 Jobs = dict[str, tuple[int, Callable[[], Any]]]
 """By name the bytes that go to the device, and what brings them there."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from flowcompute.gpu._cl import cl
-from flowcompute.gpu.device import Device
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.device import Device
 
 BLOCK_BYTES = 16 << 20
 BLOCKS = 64

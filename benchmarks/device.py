@@ -19,11 +19,11 @@ import numpy as np
 import flowcompute as fc
 from benchmarks.interleaved import interleaved
 from flowcompute.batch import Batch
-from flowcompute.gpu._cl import cl
-from flowcompute.gpu.executor import OpenCLExecutor
-from flowcompute.planner.explained import Plan
-from flowcompute.planner.steps import RegionStep
-from flowcompute.strategy import Precision
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.schedule.explain.plan_view import Plan
+from flowcompute.schedule.steps import RegionStep
+from flowcompute.strategy.config import Precision
 
 
 class Resident:

@@ -11,12 +11,12 @@ import numpy as np
 import trio
 
 import flowcompute as fc
-from flowcompute.gpu._cl import cl
-from flowcompute.gpu.division import division
-from flowcompute.gpu.executor import OpenCLExecutor
-from flowcompute.gpu.programs import build
-from flowcompute.gpu.render import render
-from flowcompute.planner.steps import RegionStep
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.programs import build
+from flowcompute.gpu.render.renderer import render
+from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.gpu.run.work_division import division
+from flowcompute.schedule.steps import RegionStep
 
 ITEMS, NUMBERS = 8, 4
 WARM_UP = 200

@@ -23,14 +23,14 @@ import numpy as np
 
 import flowcompute as fc
 from benchmarks.interleaved import interleaved
-from flowcompute.gpu.launcher import LocalLauncher
-from flowcompute.gpu.transfers import Transfers
-from flowcompute.runtime.starting import start
+from flowcompute.gpu.memory.transfers import Transfers
+from flowcompute.gpu.worker.launcher import LocalLauncher
+from flowcompute.runtime.run.starting import start
 from tests.gpu.shapes import gpu_shaped, two_gpus
 
 UPLOAD_S, DOWNLOAD_S, KERNEL_S = 0.002, 0.0013, 0.002
 
-USERS = ("flowcompute.gpu.executor", "flowcompute.runtime.driver")
+USERS = ("flowcompute.gpu.run.gpu_executor", "flowcompute.runtime.run.driver")
 """Who asks how many batches are uploaded at a time."""
 
 
@@ -68,7 +68,7 @@ def two_devices(options: argparse.Namespace) -> dict[str, Callable[[], object]]:
     strategy = fc.Strategy(batch_bytes=4096, depth=options.depth, joined_batches=1)
     with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
         ahead = fc.plan(job, memory=1 << 28, strategy=strategy)
-        with mock.patch("flowcompute.planner.planner.steps_ahead", return_value=0):
+        with mock.patch("flowcompute.schedule.planner.steps_ahead", return_value=0):
             alone = fc.plan(job, memory=1 << 28, strategy=strategy)
     plans = {"one batch at a time between devices": alone, "computed ahead": ahead}
     return {name: lambda plan=plan: start(plan, progress=False).wait() for name, plan in plans.items()}

@@ -22,8 +22,8 @@ import numpy as np
 import flowcompute as fc
 from benchmarks.interleaved import interleaved
 from benchmarks.tuning import record
-from flowcompute.elements import Element
-from flowcompute.strategy import StrategyStore
+from flowcompute.elements.element import Element
+from flowcompute.strategy.strategy_store import StrategyStore
 
 WORSE = 1.02
 """What is kept must not take longer than so much of the default's time, in 95 of 100 runs."""

@@ -18,14 +18,14 @@ from dataclasses import replace
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.elements import Element
-from flowcompute.planner.chosen import variant
-from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.knob_table import candidates
-from flowcompute.planner.steps import RegionStep
-from flowcompute.runtime.kernel_trials import TunedBackend
-from flowcompute.runtime.starting import start
-from flowcompute.strategy import KernelKnobs
+from flowcompute.elements.element import Element
+from flowcompute.ir.nodes import Kernel
+from flowcompute.lower.kernel_knobs import candidates
+from flowcompute.runtime.run.starting import start
+from flowcompute.runtime.tuning.kernel_trials import TunedBackend
+from flowcompute.schedule.explain.applied_knobs import variant
+from flowcompute.schedule.steps import RegionStep
+from flowcompute.strategy.knobs import KernelKnobs
 from flowcompute.strategy.search import Candidate, Climb, RandomSearch, Search
 
 WORSE = 1.02

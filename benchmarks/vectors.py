@@ -17,8 +17,8 @@ import numpy as np
 import flowcompute as fc
 from benchmarks.device import Resident, copy_of
 from benchmarks.interleaved import interleaved
-from flowcompute.gpu._cl import cl
-from flowcompute.gpu.executor import OpenCLExecutor
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
 
 
 class Queued(Resident):

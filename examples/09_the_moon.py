@@ -6,8 +6,8 @@ import tempfile
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.demo import distance
-from flowcompute.demo_data import find_data
+from flowcompute.demo.ephemeris import find_data
+from flowcompute.demo.moon_distance import distance
 
 with tempfile.TemporaryDirectory() as folder:
     data = find_data(offline=True)  # what `flowcompute demo` has fetched, else a Moon on a plain ellipse

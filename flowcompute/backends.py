@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from flowcompute.elements.functions.kernel import UserOp
-from flowcompute.elements.functions.opencl import SourceOp
-from flowcompute.elements.pin import Pin, plain_name
+from flowcompute.elements import Pin, plain_name
+from flowcompute.elements.functions import SourceOp, UserOp
+from flowcompute.engine import PlacedBackend, SeatBackend
 from flowcompute.errors import PlanError
-from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.devices import select_device, select_devices, shown_names
-from flowcompute.graph.graph import Graph
-from flowcompute.planner.backend import Backend
-from flowcompute.planner.placed import PlacedBackend
-from flowcompute.planner.seat import SeatBackend
+from flowcompute.gpu import OpenCLBackend
+from flowcompute.gpu.device import select_device, select_devices, shown_names
+from flowcompute.graph import Graph
 from flowcompute.reference import NumpyBackend
+from flowcompute.schedule import Backend
 from flowcompute.spec import FLOAT64
 from flowcompute.strategy import Devices
 

@@ -15,7 +15,7 @@ class Batch:
         seq: position of the batch in the pass, from 0 and gapless.
         start, stop: record indices; the only durable coordinates.
         arrays: value id in the graph -> array of shape `(stop - start, *item)`.
-        clock: the clock whose records they are; see `planner/clocks.py`.
+        clock: the clock whose records they are; see `rewrite/clocks.py`.
     """
 
     seq: int

@@ -13,33 +13,29 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from flowcompute.backends import choose_backend, device_names
-from flowcompute.elements import Destination, Element, VerbSlot
-from flowcompute.elements.site import user_site
+from flowcompute.elements import Destination, Element, VerbSlot, user_site
 from flowcompute.errors import PlanError, SpecError
 from flowcompute.files import FILES
-from flowcompute.gpu.isolated import Isolation
-from flowcompute.graph.draw import draw_tree
-from flowcompute.graph.graph import Graph, build_graph, structural_hash
-from flowcompute.observe.observers import Log, Observe
-from flowcompute.planner.explain import describe_run
-from flowcompute.planner.explained import Plan
-from flowcompute.planner.masked import fold_selected
-from flowcompute.planner.memory import BatchTooLargeError
-from flowcompute.planner.parts import move_parts_to_sources
-from flowcompute.planner.pieces import split_items
-from flowcompute.planner.planner import make_plan
-from flowcompute.planner.shaping import Shaping
-from flowcompute.planner.stored import chosen_plan
-from flowcompute.planner.views import move_views
-from flowcompute.runtime.budget import Tune, check_tune
-from flowcompute.runtime.cadence import Cadence, Every
+from flowcompute.gpu.worker import Isolation
+from flowcompute.graph import Graph, build_graph, draw_tree, structural_hash
+from flowcompute.observe import Log, Observe
+from flowcompute.rewrite import fold_selected, move_parts_to_sources, move_views, split_items
+from flowcompute.runtime.checkpoints import (
+    Cadence,
+    Every,
+    Request,
+    checkpoint_path,
+    refuse_overwriting,
+    refuse_unreadable,
+    stored_shaping,
+)
 from flowcompute.runtime.flows import FlowOpener
-from flowcompute.runtime.keeper import Request
-from flowcompute.runtime.rehearsal import why_not_rehearsed
 from flowcompute.runtime.run import Run
-from flowcompute.runtime.starting import start as start_run
-from flowcompute.runtime.stored_job import checkpoint_path, refuse_overwriting, refuse_unreadable, stored_shaping
-from flowcompute.runtime.tuning import Tuner
+from flowcompute.runtime.run import start as start_run
+from flowcompute.runtime.tuning import Tune, Tuner, check_tune, why_not_rehearsed
+from flowcompute.schedule import Shaping, chosen_plan, make_plan
+from flowcompute.schedule.explain import Plan, describe_run
+from flowcompute.schedule.memory import BatchTooLargeError
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
 from flowcompute.strategy import (

@@ -7,9 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from flowcompute.checkpoint import CheckpointFolder, absolute_path
-from flowcompute.checkpoint.job import rebuild_job
-from flowcompute.checkpoint.kept import KeptJob, read_progress
+from flowcompute.checkpoint.job import KeptJob, read_progress, rebuild_job
+from flowcompute.checkpoint.store import CheckpointFolder, absolute_path
 from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
 from flowcompute.flow import open_flow, start

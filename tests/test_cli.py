@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.cli import main
-from flowcompute.gpu import devices
+from flowcompute.cli.command import main
 from flowcompute.gpu.backend import OpenCLBackend
+from flowcompute.gpu.device import discovery as devices
 from tests.gpu.shapes import gpu_shaped
 
 JOBS = """

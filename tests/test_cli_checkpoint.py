@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.cli import main
+from flowcompute.cli.command import main
 
 DATA = (np.arange(40_000) % 251).astype(np.float32).reshape(20_000, 2)
 

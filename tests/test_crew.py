@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from flowcompute.crew import Crew
+from flowcompute.thread_pool import Crew
 
 
 def test_calls_give_values_in_any_order_and_threads_are_kept() -> None:

@@ -10,8 +10,8 @@ from numpy.polynomial import chebyshev
 
 import flowcompute as fc
 from flowcompute import demo
-from flowcompute.cli import main
-from flowcompute.demo_data import DE421, ellipse
+from flowcompute.cli.command import main
+from flowcompute.demo.ephemeris import DE421, ellipse
 
 
 @pytest.fixture

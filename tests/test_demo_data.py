@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from numpy.polynomial import chebyshev
 
-from flowcompute import demo_data
-from flowcompute.demo_data import Ephemeris, ellipse, find_data
+from flowcompute.demo import ephemeris as demo_data
+from flowcompute.demo.ephemeris import Ephemeris, ellipse, find_data
 from flowcompute.errors import DestinationError, SourceError
-from flowcompute.files import Files
+from flowcompute.files.file_layer import Files
 
 ITEMS = 20
 FOLDER = "moonpkg-1.0"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flowcompute.cli import main
+from flowcompute.cli.command import main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 
 
 def rows() -> Element:

@@ -15,12 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 import flowcompute as fc
-from flowcompute.cli.checkpoint import add_checkpoint
-from flowcompute.cli.describe import describe_file, describe_job
-from flowcompute.cli.job import JOB_HELP, JobName, job_name, load_job
+from flowcompute.cli.inspect_file import describe_file, describe_job
+from flowcompute.cli.make_report import add_report
+from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
 from flowcompute.cli.output import write_text
-from flowcompute.cli.report import add_report
-from flowcompute.cli.resume import add_resume, left_at
+from flowcompute.cli.resume_job import add_resume, left_at
 from flowcompute.cli.running import (
     add_every,
     add_observe,
@@ -31,12 +30,13 @@ from flowcompute.cli.running import (
     print_results,
     run_options,
 )
+from flowcompute.cli.show_checkpoint import add_checkpoint
 from flowcompute.cli.strategies import add_strategies
 from flowcompute.demo import run_demo, summary
 from flowcompute.elements import Source
 from flowcompute.errors import CheckpointWarning, FlowError
-from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.devices import describe_devices, select_device
+from flowcompute.gpu import OpenCLBackend
+from flowcompute.gpu.device import describe_devices, select_device
 
 FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 

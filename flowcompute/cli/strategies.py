@@ -6,7 +6,7 @@ import argparse
 import datetime as dt
 from typing import Any, Literal
 
-from flowcompute.cli.job import JOB_HELP, job_name, load_job
+from flowcompute.cli.named_job import JOB_HELP, job_name, load_job
 from flowcompute.cli.output import write_text
 from flowcompute.cli.running import add_run_options, run_options
 from flowcompute.errors import PlanError

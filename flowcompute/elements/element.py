@@ -6,16 +6,13 @@ import copy
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from flowcompute.elements.site import user_site
 from flowcompute.errors import Site, SpecError
 from flowcompute.spec import Spec
-
-if TYPE_CHECKING:
-    from flowcompute.elements.compute import Compute
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Element(ABC):
 
     verbs: VerbSlot
     """Filled once by the top level."""
-    apply: Callable[..., Compute]
+    apply: Callable[..., Element]
     """Filled once by `elements.compute`."""
 
     spec: Spec
@@ -195,113 +192,113 @@ class Element(ABC):
 
     # -- operators ------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Compute:
+    def __add__(self, other: Any) -> Element:
         return Element.apply("add", self, other)
 
-    def __radd__(self, other: Any) -> Compute:
+    def __radd__(self, other: Any) -> Element:
         return Element.apply("add", other, self)
 
-    def __sub__(self, other: Any) -> Compute:
+    def __sub__(self, other: Any) -> Element:
         return Element.apply("subtract", self, other)
 
-    def __rsub__(self, other: Any) -> Compute:
+    def __rsub__(self, other: Any) -> Element:
         return Element.apply("subtract", other, self)
 
-    def __mul__(self, other: Any) -> Compute:
+    def __mul__(self, other: Any) -> Element:
         return Element.apply("multiply", self, other)
 
-    def __rmul__(self, other: Any) -> Compute:
+    def __rmul__(self, other: Any) -> Element:
         return Element.apply("multiply", other, self)
 
-    def __truediv__(self, other: Any) -> Compute:
+    def __truediv__(self, other: Any) -> Element:
         return Element.apply("divide", self, other)
 
-    def __rtruediv__(self, other: Any) -> Compute:
+    def __rtruediv__(self, other: Any) -> Element:
         return Element.apply("divide", other, self)
 
-    def __floordiv__(self, other: Any) -> Compute:
+    def __floordiv__(self, other: Any) -> Element:
         return Element.apply("floor_divide", self, other)
 
-    def __rfloordiv__(self, other: Any) -> Compute:
+    def __rfloordiv__(self, other: Any) -> Element:
         return Element.apply("floor_divide", other, self)
 
-    def __mod__(self, other: Any) -> Compute:
+    def __mod__(self, other: Any) -> Element:
         return Element.apply("remainder", self, other)
 
-    def __rmod__(self, other: Any) -> Compute:
+    def __rmod__(self, other: Any) -> Element:
         return Element.apply("remainder", other, self)
 
-    def __pow__(self, other: Any) -> Compute:
+    def __pow__(self, other: Any) -> Element:
         return Element.apply("pow", self, other)
 
-    def __rpow__(self, other: Any) -> Compute:
+    def __rpow__(self, other: Any) -> Element:
         return Element.apply("pow", other, self)
 
-    def __matmul__(self, other: Any) -> Compute:
+    def __matmul__(self, other: Any) -> Element:
         return Element.apply("matmul", self, other)
 
-    def __rmatmul__(self, other: Any) -> Compute:
+    def __rmatmul__(self, other: Any) -> Element:
         return Element.apply("matmul", other, self)
 
-    def __and__(self, other: Any) -> Compute:
+    def __and__(self, other: Any) -> Element:
         return Element.apply("bitwise_and", self, other)
 
-    def __rand__(self, other: Any) -> Compute:
+    def __rand__(self, other: Any) -> Element:
         return Element.apply("bitwise_and", other, self)
 
-    def __or__(self, other: Any) -> Compute:
+    def __or__(self, other: Any) -> Element:
         return Element.apply("bitwise_or", self, other)
 
-    def __ror__(self, other: Any) -> Compute:
+    def __ror__(self, other: Any) -> Element:
         return Element.apply("bitwise_or", other, self)
 
-    def __xor__(self, other: Any) -> Compute:
+    def __xor__(self, other: Any) -> Element:
         return Element.apply("bitwise_xor", self, other)
 
-    def __rxor__(self, other: Any) -> Compute:
+    def __rxor__(self, other: Any) -> Element:
         return Element.apply("bitwise_xor", other, self)
 
-    def __lshift__(self, other: Any) -> Compute:
+    def __lshift__(self, other: Any) -> Element:
         return Element.apply("bitwise_left_shift", self, other)
 
-    def __rlshift__(self, other: Any) -> Compute:
+    def __rlshift__(self, other: Any) -> Element:
         return Element.apply("bitwise_left_shift", other, self)
 
     def __rshift__(self, other: Any) -> Any:
         """`x >> destination` composes; otherwise the bitwise right shift of integers."""
         return Element.apply("bitwise_right_shift", self, other)
 
-    def __rrshift__(self, other: Any) -> Compute:
+    def __rrshift__(self, other: Any) -> Element:
         return Element.apply("bitwise_right_shift", other, self)
 
-    def __neg__(self) -> Compute:
+    def __neg__(self) -> Element:
         return Element.apply("negative", self)
 
-    def __pos__(self) -> Compute:
+    def __pos__(self) -> Element:
         return Element.apply("positive", self)
 
-    def __abs__(self) -> Compute:
+    def __abs__(self) -> Element:
         return Element.apply("abs", self)
 
-    def __invert__(self) -> Compute:
+    def __invert__(self) -> Element:
         return Element.apply("bitwise_invert", self)
 
-    def __lt__(self, other: Any) -> Compute:
+    def __lt__(self, other: Any) -> Element:
         return Element.apply("less", self, other)
 
-    def __le__(self, other: Any) -> Compute:
+    def __le__(self, other: Any) -> Element:
         return Element.apply("less_equal", self, other)
 
-    def __gt__(self, other: Any) -> Compute:
+    def __gt__(self, other: Any) -> Element:
         return Element.apply("greater", self, other)
 
-    def __ge__(self, other: Any) -> Compute:
+    def __ge__(self, other: Any) -> Element:
         return Element.apply("greater_equal", self, other)
 
-    def __eq__(self, other: Any) -> Compute:  # type: ignore[override]
+    def __eq__(self, other: Any) -> Element:  # type: ignore[override]
         return Element.apply("equal", self, other)
 
-    def __ne__(self, other: Any) -> Compute:  # type: ignore[override]
+    def __ne__(self, other: Any) -> Element:  # type: ignore[override]
         return Element.apply("not_equal", self, other)
 
     def __getitem__(self, key: Any) -> Any:
@@ -320,54 +317,54 @@ class Element(ABC):
         """The last two axes exchanged; where one of them is the stream as `T`."""
         return Element.apply("matrix_transpose", self)
 
-    def astype(self, dtype: Any) -> Compute:
+    def astype(self, dtype: Any) -> Element:
         """The value cast to `dtype`; see `fc.astype`."""
         return Element.apply("astype", self, dtype=dtype)
 
-    def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Compute:
+    def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Element:
         """Sum over `axis`; see `fc.sum`."""
         return Element.apply("sum", self, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Compute:
+    def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Element:
         """Product over `axis`; see `fc.prod`."""
         return Element.apply("prod", self, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Compute:
+    def mean(self, axis: Any = None, *, keepdims: bool = False) -> Element:
         """Mean over `axis`; see `fc.mean`."""
         return Element.apply("mean", self, axis=axis, keepdims=keepdims)
 
-    def var(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
+    def var(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Element:
         """Variance over `axis`; see `fc.var`."""
         return Element.apply("var", self, axis=axis, correction=correction, keepdims=keepdims)
 
-    def std(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
+    def std(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Element:
         """Standard deviation over `axis`; see `fc.std`."""
         return Element.apply("std", self, axis=axis, correction=correction, keepdims=keepdims)
 
-    def min(self, axis: Any = None, *, keepdims: bool = False) -> Compute:
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Element:
         """Minimum over `axis`; see `fc.min`."""
         return Element.apply("min", self, axis=axis, keepdims=keepdims)
 
-    def max(self, axis: Any = None, *, keepdims: bool = False) -> Compute:
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Element:
         """Maximum over `axis`; see `fc.max`."""
         return Element.apply("max", self, axis=axis, keepdims=keepdims)
 
-    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Compute:
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Element:
         """Index of the first minimum; see `fc.argmin`."""
         return Element.apply("argmin", self, axis=axis, keepdims=keepdims)
 
-    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Compute:
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Element:
         """Index of the first maximum; see `fc.argmax`."""
         return Element.apply("argmax", self, axis=axis, keepdims=keepdims)
 
-    def any(self, axis: Any = None, *, keepdims: bool = False) -> Compute:
+    def any(self, axis: Any = None, *, keepdims: bool = False) -> Element:
         """Whether any number over `axis` is non-zero; see `fc.any`."""
         return Element.apply("any", self, axis=axis, keepdims=keepdims)
 
-    def all(self, axis: Any = None, *, keepdims: bool = False) -> Compute:
+    def all(self, axis: Any = None, *, keepdims: bool = False) -> Element:
         """Whether all numbers over `axis` are non-zero; see `fc.all`."""
         return Element.apply("all", self, axis=axis, keepdims=keepdims)
 
-    def clip(self, min: Any = None, max: Any = None) -> Compute:
+    def clip(self, min: Any = None, max: Any = None) -> Element:
         """The value limited to [min, max]; see `fc.clip`."""
         return Element.apply("clip", self, min, max)

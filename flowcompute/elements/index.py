@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.along import section, select
+from flowcompute.elements.axes import INDEX, make_view, section, select, take
 from flowcompute.elements.compute import ALONG, Compute, Constant, as_element
 from flowcompute.elements.element import Element
-from flowcompute.elements.shape import INDEX, make_view, take
 from flowcompute.elements.site import user_site
-from flowcompute.elements.statistics import first, last
+from flowcompute.elements.streams import first, last
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, Spec, Stream, format_shape
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.element import Element
-from flowcompute.elements.tally import Tally
+from flowcompute.elements.policies import Tally
 
 
 class Reader(ABC):

@@ -9,20 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.gpu.device import Device
-from flowcompute.gpu.devices import select_devices
-from flowcompute.gpu.executor import OpenCLExecutor
-from flowcompute.gpu.isolated import open_launcher
-from flowcompute.gpu.limits import host_bytes, measure_limits
+from flowcompute.engine import SeatBackend
+from flowcompute.gpu.device import Device, host_bytes, measure_limits, select_devices
 from flowcompute.gpu.render import argument_types, program_of, render
-from flowcompute.gpu.sharing import SharedExecutor
-from flowcompute.planner.backend import Executor
-from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.plan import ExecutionPlan
-from flowcompute.planner.seat import SeatBackend
-from flowcompute.planner.sharing import why_alone
-from flowcompute.planner.steps import RegionStep
-from flowcompute.strategy.roofline import Limits
+from flowcompute.gpu.run import OpenCLExecutor, SharedExecutor
+from flowcompute.gpu.worker import open_launcher
+from flowcompute.ir import Kernel
+from flowcompute.schedule import ExecutionPlan, Executor, RegionStep
+from flowcompute.schedule.placement import why_alone
+from flowcompute.strategy import Limits
 
 
 class OpenCLBackend(SeatBackend):

@@ -1,1 +1,17 @@
 """The graph, found by walking back from what is resolved: merged, hashed, drawn."""
+
+from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree
+from flowcompute.graph.graph import Graph, Node, build_graph, is_literal, structural_hash
+from flowcompute.graph.picture import draw_svg
+
+__all__ = [
+    "Graph",
+    "Node",
+    "build_graph",
+    "draw_dot",
+    "draw_lines",
+    "draw_svg",
+    "draw_tree",
+    "is_literal",
+    "structural_hash",
+]

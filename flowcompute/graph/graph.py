@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import Compute, Constant, Destination, Element, HostFunction, Source
-from flowcompute.elements.functions.ir import functions
-from flowcompute.elements.functions.kernel import UserOp
-from flowcompute.elements.op import Kind, Op
-from flowcompute.elements.pin import Pin
-from flowcompute.elements.scan_function import KernelScan, ScanFunction
+from flowcompute.elements import Compute, Constant, Destination, Element, HostFunction, Kind, Op, Pin, Source
+from flowcompute.elements.functions import UserOp
+from flowcompute.elements.streams import KernelScan, ScanFunction
 from flowcompute.errors import SpecError
+from flowcompute.function_ir import functions
 from flowcompute.spec import Spec
 
 _COMPARED_BYTES = 1 << 20

@@ -13,8 +13,8 @@ from html import escape
 
 from flowcompute.elements import Compute, Constant
 from flowcompute.graph.draw import details, title
+from flowcompute.graph.drawing_layout import LANE, Edge, Layers, Point, place
 from flowcompute.graph.graph import Graph, Node
-from flowcompute.graph.layers import LANE, Edge, Layers, Point, place
 
 CHAR, LINE = 7, 16
 """Room for a character and for a line of text of 12 pixels."""

@@ -13,8 +13,8 @@ from flowcompute.errors import MetricsWarning, PlanError
 from flowcompute.files import path_text
 from flowcompute.metrics import Snapshot, Track
 from flowcompute.observe.exporter import Exporter, parse_port
-from flowcompute.observe.log import MetricsLog
-from flowcompute.observe.trace import SPANS, Trace
+from flowcompute.observe.json_log import MetricsLog
+from flowcompute.observe.trace_file import SPANS, Trace
 
 Log = str | os.PathLike[str] | TextIO
 

@@ -9,21 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.compute import CAST
-from flowcompute.elements.generate import Generator
-from flowcompute.elements.nn.attention import ATTENTION, attention_of
-from flowcompute.elements.op import Kind
-from flowcompute.graph.graph import Node
-from flowcompute.planner.backend import Executor
-from flowcompute.planner.canonical import canonical_nan, reduce_rows
-from flowcompute.planner.capabilities import Traits
-from flowcompute.planner.contraction import PANEL
-from flowcompute.planner.elementwise import cast, elementwise
-from flowcompute.planner.kernel import register_dtype
-from flowcompute.planner.plan import ExecutionPlan
-from flowcompute.planner.seat import SeatBackend, SeatExecutor
-from flowcompute.planner.steps import RegionStep
-from flowcompute.planner.storage import view_array
+from flowcompute.elements import CAST, Kind
+from flowcompute.elements.generated import Generator
+from flowcompute.elements.nn import ATTENTION, attention_of
+from flowcompute.engine import SeatBackend, SeatExecutor, cast, elementwise
+from flowcompute.graph import Node
+from flowcompute.ir import Traits, canonical_nan, reduce_rows, register_dtype, view_array
+from flowcompute.lower.matmul import PANEL
+from flowcompute.schedule import ExecutionPlan, Executor, RegionStep
 from flowcompute.spec import is_float
 from flowcompute.strategy import default_memory_bytes
 

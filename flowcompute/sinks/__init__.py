@@ -1,19 +1,23 @@
 """Where data goes out: arrays, files and functions."""
 
-from flowcompute.sinks.callback import CallbackSink, callback
-from flowcompute.sinks.discard import DiscardSink, discard
-from flowcompute.sinks.memory import MemorySink, to_array
-from flowcompute.sinks.npy import NpySink
-from flowcompute.sinks.raw import RawSink
-from flowcompute.sinks.save import save
-from flowcompute.sinks.stored import StoredSink
+from flowcompute.sinks.array_sink import MemorySink, to_array
+from flowcompute.sinks.callback_sink import CallbackSink, callback
+from flowcompute.sinks.discard_sink import DiscardSink, discard
+from flowcompute.sinks.file_sink import StoredSink
+from flowcompute.sinks.npy_sink import NpySink
+from flowcompute.sinks.numbers import NumbersSink
+from flowcompute.sinks.raw_sink import RawSink
+from flowcompute.sinks.save_sink import save
+from flowcompute.sinks.spool_sink import SpoolSink
 
 __all__ = [
     "CallbackSink",
     "DiscardSink",
     "MemorySink",
     "NpySink",
+    "NumbersSink",
     "RawSink",
+    "SpoolSink",
     "StoredSink",
     "callback",
     "discard",

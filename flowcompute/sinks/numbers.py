@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.destination import Destination, Writer
-from flowcompute.elements.keeping import Place, Promise, State
+from flowcompute.elements import Destination, Place, Promise, State, Writer
 from flowcompute.spec import Spec
 
 

@@ -1,13 +1,15 @@
 """Where data comes in: arrays, files and iterables as streams."""
 
-from flowcompute.sources.feed import FeedSource, feed
-from flowcompute.sources.iterate import IterateSource, iterate
-from flowcompute.sources.memory import MemorySource, source
-from flowcompute.sources.npy import NpySource
-from flowcompute.sources.open import open
-from flowcompute.sources.raw import RawSource
+from flowcompute.sources.array_source import MemorySource, source
+from flowcompute.sources.feed_source import FeedSource, feed
+from flowcompute.sources.file_source import StoredSource
+from flowcompute.sources.iterate_source import IterateSource, iterate
+from flowcompute.sources.npy_source import NpySource
+from flowcompute.sources.open_source import open
+from flowcompute.sources.raw_source import RawSource
 from flowcompute.sources.several import SeveralSource
-from flowcompute.sources.stored import StoredSource
+from flowcompute.sources.spool_source import SpoolSource
+from flowcompute.sources.view import SourceView
 
 __all__ = [
     "FeedSource",
@@ -16,6 +18,8 @@ __all__ = [
     "NpySource",
     "RawSource",
     "SeveralSource",
+    "SourceView",
+    "SpoolSource",
     "StoredSource",
     "feed",
     "iterate",

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from flowcompute.elements.tally import Tally
+from flowcompute.elements.policies import Tally
 from flowcompute.errors import Site, SourceError
 from flowcompute.spec import BFLOAT16, BOOL, SUPPORTED_DTYPES, Spec
 

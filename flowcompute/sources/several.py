@@ -8,11 +8,10 @@ from itertools import accumulate
 
 import numpy as np
 
-from flowcompute.elements.site import user_site
-from flowcompute.elements.source import Reader, Source
+from flowcompute.elements import Reader, Source, user_site
 from flowcompute.errors import SourceError
 from flowcompute.files import Fingerprint, shown
-from flowcompute.sources.stored import StoredReader, StoredSource, check_position, fail_changed, source_errors
+from flowcompute.sources.file_source import StoredReader, StoredSource, check_position, fail_changed, source_errors
 from flowcompute.spec import Spec, Stream
 
 

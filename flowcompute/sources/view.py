@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.source import Reader, Source
+from flowcompute.elements import Reader, Source
 from flowcompute.errors import SourceError
-from flowcompute.sources.stored import check_position
+from flowcompute.sources.file_source import check_position
 from flowcompute.spec import Spec, Stream
 
 _CHUNK_BYTES = 1 << 20

@@ -2,16 +2,20 @@
 
 from flowcompute.strategy.config import Config, Devices, Mode, Precision, Size, default_memory_bytes, parse_bytes
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
-from flowcompute.strategy.pace import Pace
-from flowcompute.strategy.roofline import Limits, Roofline, load_limits, save_limits
-from flowcompute.strategy.store import Key, Stored, StrategyStore, export_strategies, read_exported
+from flowcompute.strategy.pace import DriftWatch, Pace
+from flowcompute.strategy.roofline import Limits, Roofline, Unit, load_limits, save_limits, scaled
+from flowcompute.strategy.search import Candidate, Climb, Search, Space
 from flowcompute.strategy.strategy import Strategy
+from flowcompute.strategy.strategy_store import Key, Stored, StrategyStore, export_strategies, read_exported
 from flowcompute.strategy.trial import Trial, Tuning
 
 __all__ = [
     "KERNEL_KNOBS",
+    "Candidate",
+    "Climb",
     "Config",
     "Devices",
+    "DriftWatch",
     "KernelKnobs",
     "Key",
     "Limits",
@@ -19,16 +23,20 @@ __all__ = [
     "Pace",
     "Precision",
     "Roofline",
+    "Search",
     "Size",
+    "Space",
     "Stored",
     "Strategy",
     "StrategyStore",
     "Trial",
     "Tuning",
+    "Unit",
     "default_memory_bytes",
     "export_strategies",
     "load_limits",
     "parse_bytes",
     "read_exported",
     "save_limits",
+    "scaled",
 ]

@@ -58,7 +58,7 @@ def check_knobs(knobs: Any) -> None:
 class KernelKnobs:
     """Knobs of one kernel; an unset one (None) is left to the planner.
 
-    Which kernels have which knobs is the table of `planner.knob_table`.
+    Which kernels have which knobs is the table of `lower.kernel_knobs`.
 
     Raises:
         PlanError: when made with a knob out of its range.

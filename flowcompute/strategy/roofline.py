@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from flowcompute.cache_folder import cache_folder, private_folder
 from flowcompute.errors import PlanError
-from flowcompute.strategy.kept import read_kept, write_kept
+from flowcompute.files import cache_folder, private_folder
+from flowcompute.strategy.kept_files import read_kept, write_kept
 from flowcompute.version import __version__
 
 Unit = Literal["float32", "float64", "integer", "tensor"]

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flowcompute.elements.destination import Destination, Writer
-from flowcompute.elements.source import AsyncReader, Reader, Source
+from flowcompute.elements import AsyncReader, Destination, Reader, Source, Writer
 from flowcompute.errors import SourceError
 from flowcompute.spec import FLOAT32, SUPPORTED_DTYPES, Spec, Stream, is_float
 

@@ -11,8 +11,8 @@ import ml_dtypes
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.elements import Element
 from flowcompute.elements.compute import Function
+from flowcompute.elements.element import Element
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 
 TEXT = "float f(float a, float b) { return a + 2 * b; }"

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.checkpoint.decode import decode
-from flowcompute.checkpoint.encode import encode
-from flowcompute.checkpoint.job import describe_job, rebuild_job
-from flowcompute.elements import Destination, Element
-from flowcompute.elements.functions.opencl import SourceOp
+from flowcompute.checkpoint.job.describe import describe_job
+from flowcompute.checkpoint.job.rebuild import rebuild_job
+from flowcompute.checkpoint.store.decode import decode
+from flowcompute.checkpoint.store.encode import encode
+from flowcompute.elements.destination import Destination
+from flowcompute.elements.element import Element
+from flowcompute.elements.functions.opencl_function import SourceOp
 from flowcompute.graph.graph import Graph, build_graph
 
 

@@ -12,9 +12,11 @@ from unittest import mock
 
 import numpy as np
 
-from flowcompute.checkpoint import CheckpointFolder, SideFile
-from flowcompute.files import Files
-from flowcompute.testing import Crash, Disk, SimulatedFiles
+from flowcompute.checkpoint.store.folder import CheckpointFolder
+from flowcompute.checkpoint.store.side_files import SideFile
+from flowcompute.files.file_layer import Files
+from tests.support.disk import Disk
+from tests.support.simulated_files import Crash, SimulatedFiles
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 PATH = "/data/job"

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from flowcompute.testing import Disk, SimulatedFiles
 from tests.checkpoint.scenarios import LATER, LONG, PATH, SCENARIOS, Scenario, found, prepared, resumed, run
+from tests.support.disk import Disk
+from tests.support.simulated_files import SimulatedFiles
 
 MOMENTS = ("before", "torn", "after")
 

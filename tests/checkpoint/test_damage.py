@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from flowcompute.checkpoint import CheckpointFolder
-from flowcompute.checkpoint.envelope import checksum
-from flowcompute.checkpoint.values import DamagedError
+from flowcompute.checkpoint.store.envelope import checksum
+from flowcompute.checkpoint.store.folder import CheckpointFolder
+from flowcompute.checkpoint.store.values import DamagedError
 from flowcompute.errors import CheckpointError, CheckpointWarning
-from flowcompute.files import FILES
-from flowcompute.testing import Disk, SimulatedFiles
+from flowcompute.files.file_layer import FILES
 from tests.checkpoint import scenarios
 from tests.checkpoint.scenarios import LONG, PATH, SECOND, advance, first, prepared, resumed
+from tests.support.disk import Disk
+from tests.support.simulated_files import SimulatedFiles
 
 TWO = SECOND._replace(before=2)
 

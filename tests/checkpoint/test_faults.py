@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from flowcompute.checkpoint import CheckpointFolder
+from flowcompute.checkpoint.store.folder import CheckpointFolder
 from flowcompute.errors import CheckpointError, CheckpointWarning
-from flowcompute.files import FILES, Files
-from flowcompute.testing import FaultyFiles, SimulatedFiles
+from flowcompute.files.file_layer import FILES, Files
 from tests.checkpoint.scenarios import (
     LATER,
     PATH,
@@ -28,6 +27,8 @@ from tests.checkpoint.scenarios import (
     run,
     side_bytes,
 )
+from tests.support.faulty_files import FaultyFiles
+from tests.support.simulated_files import SimulatedFiles
 
 CODES = (errno.ENOSPC, errno.EIO)
 

@@ -11,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flowcompute.checkpoint import Blob, CheckpointFolder, SideFile, SideMark
+from flowcompute.checkpoint.store.folder import CheckpointFolder
+from flowcompute.checkpoint.store.side_files import SideFile
+from flowcompute.checkpoint.store.values import Blob, SideMark
 from flowcompute.errors import CheckpointError
-from flowcompute.files import Files
-from flowcompute.testing import Disk, SimulatedFiles
+from flowcompute.files.file_layer import Files
+from tests.support.disk import Disk
+from tests.support.simulated_files import SimulatedFiles
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from flowcompute.checkpoint import CheckpointFolder
-from flowcompute.checkpoint.encode import encode
-from flowcompute.checkpoint.envelope import FORMAT
-from flowcompute.checkpoint.lock import LOCK
+from flowcompute.checkpoint.store.encode import encode
+from flowcompute.checkpoint.store.envelope import FORMAT
+from flowcompute.checkpoint.store.folder import CheckpointFolder
+from flowcompute.checkpoint.store.lock import LOCK
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 from tests.checkpoint.scenarios import reproducible
 from tests.checkpoint.test_values import same

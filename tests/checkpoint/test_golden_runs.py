@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.checkpoint import CheckpointFolder
-from flowcompute.checkpoint.lock import LOCK
+from flowcompute.checkpoint.store.folder import CheckpointFolder
+from flowcompute.checkpoint.store.lock import LOCK
 from flowcompute.errors import CheckpointError, RunError, Site
 from flowcompute.graph.graph import build_graph
 

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowcompute.checkpoint import CheckpointFolder
-from flowcompute.checkpoint.values import Extension
+from flowcompute.checkpoint.store.folder import CheckpointFolder
+from flowcompute.checkpoint.store.values import Extension
 from flowcompute.errors import CheckpointError, CheckpointWarning
-from flowcompute.testing import Disk, SimulatedFiles
+from tests.support.disk import Disk
+from tests.support.simulated_files import SimulatedFiles
 
 PATH = "/job"
 ARRAY = np.arange(4, dtype=np.int32)
@@ -238,7 +239,7 @@ def test_a_newer_version_is_refused_in_one_clear_line_and_not_fallen_back_from()
 
 @pytest.mark.parametrize(("name", "most"), [("HEAD", 128), ("gen-00000000.msgpack", 1000)])
 def test_a_file_that_is_too_large_is_not_read(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flowcompute.checkpoint.envelope.MAX_BYTES", 1000)
+    monkeypatch.setattr("flowcompute.checkpoint.store.envelope.MAX_BYTES", 1000)
     disk = SMALL.copy()
     disk.files[SimulatedFiles(disk).find(f"{PATH}/{name}")] = bytes(4_000_000)
     disk.files[SimulatedFiles(disk).find(f"{PATH}/job.msgpack")] = b""

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.checkpoint.folder import CheckpointFolder
-from flowcompute.checkpoint.job import check_sources, describe_job, differences, rebuild_job
-from flowcompute.checkpoint.values import blob_of
+from flowcompute.checkpoint.job.describe import describe_job
+from flowcompute.checkpoint.job.difference import check_sources, differences
+from flowcompute.checkpoint.job.rebuild import rebuild_job
+from flowcompute.checkpoint.store.folder import CheckpointFolder
+from flowcompute.checkpoint.store.values import blob_of
 from tests.checkpoint.elements import FUNCTIONS, JOBS, TEXT, elementwise
 from tests.checkpoint.kept import Store, bindings, described, graph_of, round_trip
 

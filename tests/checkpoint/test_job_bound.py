@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.checkpoint import sources
-from flowcompute.checkpoint.fingerprint import function_digest
-from flowcompute.checkpoint.job import differences, rebuild_job
+from flowcompute.checkpoint.job.difference import differences
+from flowcompute.checkpoint.job.fingerprint import function_digest
+from flowcompute.checkpoint.job.parts import kept_sources as sources
+from flowcompute.checkpoint.job.rebuild import rebuild_job
 from tests.checkpoint.kept import Store, bindings, described, graph_of
 from tests.checkpoint.test_job_edits import fixture_folder, roots_of
 

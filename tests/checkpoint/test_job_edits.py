@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.checkpoint.job import check_sources, differences, rebuild_job
+from flowcompute.checkpoint.job.difference import check_sources, differences
+from flowcompute.checkpoint.job.rebuild import rebuild_job
 from tests.checkpoint.kept import Store, described
 
 PROGRAM = """

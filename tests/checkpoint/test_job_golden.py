@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.checkpoint.decode import decode
-from flowcompute.checkpoint.encode import encode
-from flowcompute.checkpoint.job import describe_job, differences, rebuild_job
+from flowcompute.checkpoint.job.describe import describe_job
+from flowcompute.checkpoint.job.difference import differences
+from flowcompute.checkpoint.job.rebuild import rebuild_job
+from flowcompute.checkpoint.store.decode import decode
+from flowcompute.checkpoint.store.encode import encode
 from flowcompute.graph.graph import build_graph
 from tests.checkpoint.kept import Store, described
 

@@ -18,9 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.checkpoint.job import check_sources, describe_job, differences, rebuild_job
-from flowcompute.checkpoint.operations import OPERATIONS
-from flowcompute.checkpoint.tags import TAGS
+from flowcompute.checkpoint.job.describe import describe_job
+from flowcompute.checkpoint.job.difference import check_sources, differences
+from flowcompute.checkpoint.job.makers.operations import OPERATIONS
+from flowcompute.checkpoint.job.parts.tags import TAGS
+from flowcompute.checkpoint.job.rebuild import rebuild_job
 from flowcompute.errors import FlowError
 from flowcompute.graph.graph import build_graph
 from tests.checkpoint.elements import JOBS, TEXT, elementwise

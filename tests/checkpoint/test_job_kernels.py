@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.checkpoint.job import rebuild_job
-from flowcompute.checkpoint.kernels import describe_functions, rebuild_functions
-from flowcompute.elements.functions import ir
+from flowcompute import function_ir as ir
+from flowcompute.checkpoint.job.kept_functions import describe_functions, rebuild_functions
+from flowcompute.checkpoint.job.rebuild import rebuild_job
 from tests.checkpoint.elements import collatz, divided
 from tests.checkpoint.kept import Store, described
 from tests.gpu.drawn_functions import Drawn, module

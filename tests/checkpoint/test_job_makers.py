@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.checkpoint.job import rebuild_job
-from flowcompute.elements import Destination
+from flowcompute.checkpoint.job.rebuild import rebuild_job
+from flowcompute.elements.destination import Destination
 from tests.checkpoint.elements import TEXT, divided, items, numbers, remainder, rows, unknown
 from tests.checkpoint.kept import Store, bindings, described, graph_of
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 from flowcompute.flow import structural_hash_of
 from tests.checkpoint.kept import graph_of, round_trip
 from tests.properties.cases import cases

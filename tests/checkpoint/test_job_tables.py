@@ -13,21 +13,24 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.checkpoint.operations import OPERATIONS, op_tag
-from flowcompute.checkpoint.tags import PARTS, TAGS
-from flowcompute.elements import Compute, Destination, Element, Source, linalg
-from flowcompute.elements.compute import Function
-from flowcompute.elements.functions.opencl import SourceOp
-from flowcompute.elements.functions.tables import FMOD
-from flowcompute.elements.host import HOST, TRY_HOST
+from flowcompute.checkpoint.job.makers.operations import OPERATIONS, op_tag
+from flowcompute.checkpoint.job.parts.tags import PARTS, TAGS
+from flowcompute.elements.compute import Compute, Function
+from flowcompute.elements.destination import Destination
+from flowcompute.elements.element import Element
+from flowcompute.elements.functions.callable_tables import FMOD
+from flowcompute.elements.functions.opencl_function import SourceOp
+from flowcompute.elements.host_function import HOST, TRY_HOST
+from flowcompute.elements.math import linalg
 from flowcompute.elements.op import Op
-from flowcompute.elements.scan_function import KERNEL_SCAN, SCAN
-from flowcompute.sinks import StoredSink
+from flowcompute.elements.source import Source
+from flowcompute.elements.streams.scan_function import KERNEL_SCAN, SCAN
+from flowcompute.sinks.file_sink import StoredSink
 from flowcompute.sinks.numbers import NumbersSink
-from flowcompute.sinks.spool import SpoolSink
-from flowcompute.sources.feed import FeedSource
-from flowcompute.sources.spool import SpoolSource
-from flowcompute.sources.stored import StoredSource
+from flowcompute.sinks.spool_sink import SpoolSink
+from flowcompute.sources.feed_source import FeedSource
+from flowcompute.sources.file_source import StoredSource
+from flowcompute.sources.spool_source import SpoolSource
 from flowcompute.sources.view import SourceView
 from tests.checkpoint.elements import JOBS, TEXT
 from tests.checkpoint.kept import graph_of, round_trip

@@ -8,8 +8,8 @@ import random
 import re
 from pathlib import Path
 
-from flowcompute.checkpoint import CheckpointFolder
-from flowcompute.files import FILES, Files
+from flowcompute.checkpoint.store.folder import CheckpointFolder
+from flowcompute.files.file_layer import FILES, Files
 from tests.checkpoint.scenarios import LONG, advance, first, found, resumed
 
 KILLS = 1000 if LONG else 4

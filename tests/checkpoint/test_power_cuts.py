@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from flowcompute.checkpoint import CheckpointFolder
-from flowcompute.testing import Disk, SimulatedFiles, power_cuts
+from flowcompute.checkpoint.store.folder import CheckpointFolder
 from tests.checkpoint.scenarios import FIRST, LONG, PATH, SCENARIOS, SECOND, Scenario, found, prepared, run
+from tests.support.disk import Disk, power_cuts
+from tests.support.simulated_files import SimulatedFiles
 
 MOST = 1 << 12 if LONG else 1 << 7
 DRAWN = 10_000 if LONG else 40

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from flowcompute.checkpoint import CheckpointFolder
+from flowcompute.checkpoint.store.folder import CheckpointFolder
 from flowcompute.errors import CheckpointError
-from flowcompute.testing import FaultyFiles
+from tests.support.faulty_files import FaultyFiles
 
 
 class Meanwhile(FaultyFiles):

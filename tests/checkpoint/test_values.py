@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from flowcompute.checkpoint import Blob, SideMark, values
-from flowcompute.checkpoint.decode import decode
-from flowcompute.checkpoint.encode import encode
-from flowcompute.checkpoint.values import ArrayPlace, DamagedError
+from flowcompute.checkpoint.store import values
+from flowcompute.checkpoint.store.decode import decode
+from flowcompute.checkpoint.store.encode import encode
+from flowcompute.checkpoint.store.values import ArrayPlace, Blob, DamagedError, SideMark
 from flowcompute.errors import CheckpointError
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 
@@ -186,7 +186,7 @@ def test_what_is_written_can_be_read_up_to_the_limits(monkeypatch: pytest.Monkey
     assert decode(full, lambda _: None).value == list(range(10))
     with pytest.raises(CheckpointError, match="more than 11 values"):
         encode(list(range(11)))
-    monkeypatch.setattr("flowcompute.checkpoint.decode.MAX_VALUES", 10)
+    monkeypatch.setattr("flowcompute.checkpoint.store.decode.MAX_VALUES", 10)
     with pytest.raises(DamagedError, match="more than 10 values"):
         decode(full, lambda _: None)
 

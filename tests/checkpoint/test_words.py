@@ -14,16 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.checkpoint import CheckpointFolder
-from flowcompute.checkpoint.lock import LOCK
-from flowcompute.checkpoint.words import JobWords
+from flowcompute.checkpoint.job.words import JobWords
+from flowcompute.checkpoint.store.folder import CheckpointFolder
+from flowcompute.checkpoint.store.lock import LOCK
 from flowcompute.graph.draw import draw_tree
-from flowcompute.testing import Disk, SimulatedFiles
 from tests.checkpoint.kept import described, graph_of
 from tests.checkpoint.scenarios import PATH, SECOND, array_of, prepared
 from tests.checkpoint.test_damage import contents, damaged
 from tests.checkpoint.test_job_hostile import Bases, changed, fixture_bases, node, one_of, watched
 from tests.properties.cases import cases
+from tests.support.disk import Disk
+from tests.support.simulated_files import SimulatedFiles
 
 __all__ = ["fixture_bases"]
 

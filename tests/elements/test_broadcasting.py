@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 from flowcompute.errors import SpecError
 
 N = 6

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements.generate import index
+from flowcompute.elements.generated.generator import index
 from flowcompute.errors import SpecError
 from flowcompute.graph.graph import build_graph
 from flowcompute.spec import SUPPORTED_DTYPES, is_float

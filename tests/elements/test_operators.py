@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import FUNCTIONS, Element
 from flowcompute.elements.compute import Function
+from flowcompute.elements.element import Element
+from flowcompute.elements.operators import FUNCTIONS
 from flowcompute.errors import SpecError
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {

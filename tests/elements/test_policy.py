@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements.letters import DeadLetters
-from flowcompute.elements.policy import ErrorPolicy
-from flowcompute.elements.tally import Tally, skipped_by_policy
+from flowcompute.elements.policies.dead_letters import DeadLetters
+from flowcompute.elements.policies.policy import ErrorPolicy
+from flowcompute.elements.policies.skip_counter import Tally, skipped_by_policy
 from flowcompute.errors import DestinationError, SpecError
 from flowcompute.metrics import Skipped
 from flowcompute.spec import SUPPORTED_DTYPES, is_float
-from flowcompute.testing import FaultyFiles
 from flowcompute.testing.contracts import assert_plain, sample
+from tests.support.faulty_files import FaultyFiles
 
 
 def composed_by_host(**options: Any) -> fc.Element:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import FUNCTIONS
 from flowcompute.elements.compute import Function
-from flowcompute.elements.logic import Comparison, Logical
+from flowcompute.elements.math.logic import Comparison, Logical
+from flowcompute.elements.operators import FUNCTIONS
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, SUPPORTED_DTYPES
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements.philox import blocks, box_muller, philox
+from flowcompute.elements.generated.philox import blocks, box_muller, philox
 from flowcompute.errors import SpecError
 from flowcompute.graph.graph import build_graph
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, SUPPORTED_DTYPES, is_float

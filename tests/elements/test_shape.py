@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements import Constant
+from flowcompute.elements.compute import Constant
 from flowcompute.errors import RunError, SpecError
 from flowcompute.spec import SUPPORTED_DTYPES
 from tests.elements.drawn_views import item_shapes, views

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import flowcompute as fc
-from flowcompute.planner.steps import NodeStep
+from flowcompute.schedule.steps import NodeStep
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, SUPPORTED_DTYPES, UINT64, is_float
 
 RNG = np.random.default_rng(11)

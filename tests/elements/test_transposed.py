@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import TransposedStream
+from flowcompute.elements.math.transposition import TransposedStream
 from flowcompute.spec import BFLOAT16
 
 RNG = np.random.default_rng(7)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-import flowcompute.files as files_module
-from flowcompute.files import FILES, Draft, Files, Fingerprint, explain, shown
-from flowcompute.testing import FaultyFiles
+import flowcompute.files.file_layer as files_module
+from flowcompute.files.file_layer import FILES, Draft, Files, Fingerprint, explain, shown
+from tests.support.faulty_files import FaultyFiles
 
 
 @pytest.fixture

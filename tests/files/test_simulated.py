@@ -7,9 +7,11 @@ import re
 
 import pytest
 
-from flowcompute.files import Draft, Files
-from flowcompute.folders import Folders
-from flowcompute.testing import Crash, Disk, FaultyFiles, SimulatedFiles, power_cuts
+from flowcompute.files.file_layer import Draft, Files
+from flowcompute.files.folders import Folders
+from tests.support.disk import Disk, power_cuts
+from tests.support.faulty_files import FaultyFiles
+from tests.support.simulated_files import Crash, SimulatedFiles
 
 
 def calls_of_the_system(layer: type) -> set[str]:

@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.gpu.render import render
+from flowcompute.gpu.render.renderer import render
 from flowcompute.graph.graph import build_graph
-from flowcompute.planner.backend import Backend, Executor
-from flowcompute.planner.capabilities import Traits
-from flowcompute.planner.explained import Plan
-from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.planner import make_plan
-from flowcompute.strategy import Config, Strategy
+from flowcompute.ir.capabilities import Traits
+from flowcompute.ir.nodes import Kernel
+from flowcompute.schedule.backend import Backend, Executor
+from flowcompute.schedule.explain.plan_view import Plan
+from flowcompute.schedule.planner import make_plan
+from flowcompute.strategy.config import Config
+from flowcompute.strategy.strategy import Strategy
 
 FOLDER = Path(__file__).parent
 CPU = Traits("a CPU", "cpu", "cpu", True, True, 1 << 33, 1 << 32, 1 << 15, 2)

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.planner import kernel as ir
-from flowcompute.planner.kernel import Kernel, Stmt, Var
-from flowcompute.planner.kernel_tensor import (
+from flowcompute import ir
+from flowcompute.ir.nodes import Kernel, Stmt, Var
+from flowcompute.ir.tensor_nodes import (
     Across,
     AwaitCopies,
     Copy,

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 from unittest import mock
 
-from flowcompute.gpu._cl import cl
+from flowcompute.gpu.device._cl import cl
 
 FULL, RESOURCES, LOST, REFUSED = -4, -5, -36, -54
 """MEM_OBJECT_ALLOCATION_FAILURE, OUT_OF_RESOURCES, INVALID_COMMAND_QUEUE, INVALID_WORK_GROUP_SIZE."""

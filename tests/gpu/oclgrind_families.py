@@ -33,17 +33,18 @@ import ml_dtypes
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 from flowcompute.errors import FlowError
-from flowcompute.gpu import buffers, executor
-from flowcompute.gpu._cl import cl
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.devices import select_device
-from flowcompute.gpu.render import render
-from flowcompute.planner.explained import Plan
-from flowcompute.planner.kernel import Kernel
-from flowcompute.runtime.starting import start
-from flowcompute.strategy import Strategy
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.gpu.memory import device_buffers as buffers
+from flowcompute.gpu.render.renderer import render
+from flowcompute.gpu.run import gpu_executor as executor
+from flowcompute.ir.nodes import Kernel
+from flowcompute.runtime.run.starting import start
+from flowcompute.schedule.explain.plan_view import Plan
+from flowcompute.strategy.strategy import Strategy
 
 SHAPES = ("cpu", "gpu")
 LIMIT_S = 120

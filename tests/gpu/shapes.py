@@ -11,14 +11,14 @@ from unittest import mock
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
+from flowcompute.engine.split_executor import PlacedBackend
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.device import Device
-from flowcompute.gpu.devices import select_device
-from flowcompute.planner.explained import Plan
-from flowcompute.planner.placed import PlacedBackend
-from flowcompute.runtime.starting import start
-from flowcompute.strategy import Strategy
+from flowcompute.gpu.device.device import Device
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.runtime.run.starting import start
+from flowcompute.schedule.explain.plan_view import Plan
+from flowcompute.strategy.strategy import Strategy
 
 
 @cache

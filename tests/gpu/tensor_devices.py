@@ -10,17 +10,19 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import Constant, Element
+from flowcompute.elements.compute import Constant
+from flowcompute.elements.element import Element
 from flowcompute.errors import PlanError
-from flowcompute.gpu._cl import cl
-from flowcompute.gpu.devices import all_devices, select_device
-from flowcompute.gpu.programs import build
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.discovery import all_devices, select_device
+from flowcompute.gpu.device.programs import build
 from flowcompute.graph.graph import build_graph
-from flowcompute.planner.capabilities import Traits
-from flowcompute.planner.explained import Plan
-from flowcompute.planner.planner import make_plan
-from flowcompute.planner.steps import RegionStep
-from flowcompute.strategy import Config, Strategy
+from flowcompute.ir.capabilities import Traits
+from flowcompute.schedule.explain.plan_view import Plan
+from flowcompute.schedule.planner import make_plan
+from flowcompute.schedule.steps import RegionStep
+from flowcompute.strategy.config import Config
+from flowcompute.strategy.strategy import Strategy
 from tests.golden.test_golden import NVIDIA, OnPaper
 from tests.gpu.emulator import emulate
 

@@ -15,18 +15,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
+from flowcompute.engine.in_flight_batch import Course
 from flowcompute.errors import DeviceError, DeviceFullError
-from flowcompute.gpu.device import Device
-from flowcompute.gpu.executor import OpenCLExecutor
-from flowcompute.gpu.memory import DeviceMemory
-from flowcompute.gpu.slots import Slots
-from flowcompute.planner.course import Course
-from flowcompute.planner.legs import passed_on
-from flowcompute.planner.sharing import alignment
-from flowcompute.planner.steps import RegionStep
-from flowcompute.reference import NumpyBackend
-from flowcompute.runtime.starting import start
+from flowcompute.gpu.device.device import Device
+from flowcompute.gpu.memory.batch_slots import Slots
+from flowcompute.gpu.memory.device_memory import DeviceMemory
+from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.reference.backend import NumpyBackend
+from flowcompute.runtime.run.starting import start
+from flowcompute.schedule.placement.pipeline_stages import passed_on
+from flowcompute.schedule.placement.shared_passes import alignment
+from flowcompute.schedule.steps import RegionStep
 from tests.gpu.faulty_driver import LOST, driver_error
 from tests.gpu.shapes import two_gpus
 from tests.gpu.test_reuse import SMALL, Watched, programs
@@ -118,7 +118,7 @@ def test_what_is_taken_is_what_was_planned() -> None:
         def place(graph: Any, backend: object) -> Any:
             return tuple(seats[node.id // 2 % len(seats)] for node in graph.nodes), ()
 
-        with mock.patch("flowcompute.planner.planner.place_nodes", place):
+        with mock.patch("flowcompute.schedule.planner.place_nodes", place):
             plan = planned(*roots, strategy=SMALL)
         devices = Watched(plan)
         with devices.watch():

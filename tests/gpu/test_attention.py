@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements import Element
-from flowcompute.elements.nn.attention import _naive_attention
+from flowcompute.elements.element import Element
+from flowcompute.elements.nn.dot_product_attention import _naive_attention
 from flowcompute.errors import SpecError
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 

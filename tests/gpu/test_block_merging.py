@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.gpu import block_merging
-from flowcompute.planner.blocks import largest_nodes
-from flowcompute.planner.canonical import column_block
+from flowcompute.engine.folds.block_tree import largest_nodes
+from flowcompute.gpu.run import block_merging
+from flowcompute.ir.reduction_order import column_block
 
 COLUMNS = 67
 BLOCK = column_block(COLUMNS)

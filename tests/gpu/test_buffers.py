@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowcompute.errors import RunError
-from flowcompute.gpu._cl import cl
-from flowcompute.gpu.buffers import DeviceArena, HostBuffers, size_class
-from flowcompute.gpu.device import Device
-from flowcompute.gpu.devices import select_device
-from flowcompute.gpu.programs import build
-from flowcompute.gpu.transfers import Transfers
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.device import Device
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.gpu.device.programs import build
+from flowcompute.gpu.memory.device_buffers import DeviceArena, HostBuffers, size_class
+from flowcompute.gpu.memory.transfers import Transfers
 
 COPY = """
 __kernel void copy(__global const uchar *restrict from, __global uchar *restrict to, const long n) {

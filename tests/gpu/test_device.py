@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import flowcompute.gpu.devices as devices_module
+import flowcompute.gpu.device.discovery as devices_module
 from flowcompute.errors import PlanError
-from flowcompute.gpu._cl import cl
-from flowcompute.gpu.device import Device
-from flowcompute.gpu.devices import all_devices, choose, describe, describe_devices, ordered, select_device
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.device import Device
+from flowcompute.gpu.device.discovery import all_devices, choose, describe, describe_devices, ordered, select_device
 
 POCL_3_0 = "OpenCL 3.0 PoCL 3.0-rc2  Linux, Release, RELOC, LLVM 14.0.6, SLEEF, DISTRO, POCL_DEBUG"
 
@@ -289,9 +289,9 @@ def test_a_fork_before_the_first_use_is_harmless(tmp_path: object) -> None:
 WITHOUT = """
 import sys
 sys.modules["pyopencl"] = None
-import flowcompute.gpu.backend, flowcompute.gpu.buffers, flowcompute.gpu.devices, flowcompute.gpu.programs
+import flowcompute.gpu.backend, flowcompute.gpu.memory.device_buffers, flowcompute.gpu.device.discovery, flowcompute.gpu.device.programs
 from flowcompute.errors import PlanError
-for use in (lambda: flowcompute.gpu.devices.select_device("auto", False), flowcompute.gpu.devices.describe_devices):
+for use in (lambda: flowcompute.gpu.device.discovery.select_device("auto", False), flowcompute.gpu.device.discovery.describe_devices):
     try:
         use()
     except PlanError as error:

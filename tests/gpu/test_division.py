@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.gpu.division import division
+from flowcompute.gpu.run.work_division import division
 from tests.gpu.shapes import plan_for_gpu
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.planner.kernel import If
+from flowcompute.ir.nodes import If
 from tests.gpu.shared_memory import SharedMemory
 from tests.gpu.tensor_devices import emulated
 
@@ -21,13 +21,13 @@ def product() -> np.ndarray:
 
 def test_a_missing_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.isfinite(product()).all()
-    monkeypatch.setattr("flowcompute.planner.lower_tensor_matmul.Barrier", lambda: NOTHING)
+    monkeypatch.setattr("flowcompute.lower.matmul.tensor_matmul.Barrier", lambda: NOTHING)
     with pytest.raises(AssertionError, match="no barrier since another team wrote this"):
         product()
 
 
 def test_a_missing_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flowcompute.planner.lower_tensor_matmul.AwaitCopies", lambda _: NOTHING)
+    monkeypatch.setattr("flowcompute.lower.matmul.tensor_matmul.AwaitCopies", lambda _: NOTHING)
     assert np.isnan(product()).any()
 
 

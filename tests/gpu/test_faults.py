@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import Element
-from flowcompute.gpu._cl import cl
-from flowcompute.gpu.device import Device
-from flowcompute.gpu.executor import OpenCLExecutor
-from flowcompute.runtime.starting import start
+from flowcompute.elements.element import Element
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.device import Device
+from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.runtime.run.starting import start
 from tests.gpu.faulty_driver import FULL, LOST, REFUSED, RESOURCES, FaultyDriver, FlakyDriver, driver_error
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
 

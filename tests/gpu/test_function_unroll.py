@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.planner.kernel import Kernel
-from flowcompute.planner.steps import RegionStep
-from flowcompute.runtime.kernel_trials import TunedBackend
-from flowcompute.runtime.starting import start
+from flowcompute.ir.nodes import Kernel
+from flowcompute.runtime.run.starting import start
+from flowcompute.runtime.tuning.kernel_trials import TunedBackend
+from flowcompute.schedule.steps import RegionStep
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
 DATA = np.random.default_rng(3).standard_normal(1035).astype(np.float32)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements.drawing import NORMAL, SCALED, SCALED_WIDE, UNIFORM
-from flowcompute.elements.generate import Generator, index
-from flowcompute.gpu._cl import cl
-from flowcompute.gpu.devices import select_device
-from flowcompute.gpu.generate import generated
-from flowcompute.gpu.programs import build
-from flowcompute.gpu.types import memory_type
-from flowcompute.planner.kernel import Argument, Generate, Var
+from flowcompute.elements.generated.drawing import NORMAL, SCALED, SCALED_WIDE, UNIFORM
+from flowcompute.elements.generated.generator import Generator, index
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.gpu.device.programs import build
+from flowcompute.gpu.render.opencl_types import memory_type
+from flowcompute.gpu.render.render_generators import generated
+from flowcompute.ir.nodes import Argument, Generate, Var
 from flowcompute.spec import FLOAT32, FLOAT64, UINT64
 from tests.gpu.shapes import resolve_on_gpu
 

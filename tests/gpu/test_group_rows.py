@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import Element
-from flowcompute.planner.plan import KernelPlan
-from flowcompute.strategy import Strategy
+from flowcompute.elements.element import Element
+from flowcompute.schedule.explain.plan_view import KernelPlan
+from flowcompute.strategy.strategy import Strategy
 from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper
 
 ROWS = 7

@@ -20,14 +20,14 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.engine.split_executor import PlacedBackend
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.devices import select_device
-from flowcompute.gpu.isolated import IsolatedMemory
-from flowcompute.gpu.messages import receive, send
-from flowcompute.gpu.worker import Worker
-from flowcompute.planner.placed import PlacedBackend
-from flowcompute.reference import NumpyBackend
-from flowcompute.runtime.starting import start
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.gpu.worker.isolated_launcher import IsolatedMemory
+from flowcompute.gpu.worker.messages import receive, send
+from flowcompute.gpu.worker.worker_process import Worker
+from flowcompute.reference.backend import NumpyBackend
+from flowcompute.runtime.run.starting import start
 from tests.gpu.shapes import plan_for_gpu, twin
 from tests.gpu.test_faults import DATA, MEMORY, same, some_of_everything
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flowcompute.gpu._cl import cl
-from flowcompute.gpu.render import render
-from flowcompute.planner.kernel import Argument, Array, Barrier, If, Integer, Kernel, Let, Put, Store, Var
-from flowcompute.planner.kernel_scan import LookBehind
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.render.renderer import render
+from flowcompute.ir.nodes import Argument, Array, Barrier, If, Integer, Kernel, Let, Put, Store, Var
+from flowcompute.ir.scan_nodes import LookBehind
 from flowcompute.spec import FLOAT64, INT32
 from tests.gpu.shapes import gpu_shaped
 

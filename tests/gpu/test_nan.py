@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 from tests.gpu.shapes import resolve_on_gpu
 
 QUIET = {"float16": 0x7E00, "bfloat16": 0x7FC0, "float32": 0x7FC00000, "float64": 0x7FF8000000000000}

@@ -14,11 +14,11 @@ from hypothesis import given
 
 import flowcompute as fc
 from flowcompute.errors import PlanError
-from flowcompute.gpu import device as module
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.device import passes_wide_vectors_wrong
-from flowcompute.gpu.devices import select_device
-from flowcompute.gpu.render import program_of
+from flowcompute.gpu.device import device as module
+from flowcompute.gpu.device.device import passes_wide_vectors_wrong
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.gpu.render.renderer import program_of
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
 from tests.gpu.test_ops import made
 from tests.properties.cases import cases

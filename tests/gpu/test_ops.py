@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import FUNCTIONS, Element, nn
+from flowcompute.elements import nn
 from flowcompute.elements.compute import Function
+from flowcompute.elements.element import Element
 from flowcompute.elements.op import Op
+from flowcompute.elements.operators import FUNCTIONS
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, SUPPORTED_DTYPES, is_float
 

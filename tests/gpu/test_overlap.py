@@ -15,13 +15,13 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.batch import Batch
+from flowcompute.engine.stream_scheduler import DRAIN, Made
 from flowcompute.errors import KernelError, RunError
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.buffers import size_class
-from flowcompute.gpu.executor import OpenCLExecutor
-from flowcompute.gpu.memory import DeviceMemory
-from flowcompute.planner.clockwork import DRAIN, Made
-from flowcompute.runtime.starting import start
+from flowcompute.gpu.memory.device_buffers import size_class
+from flowcompute.gpu.memory.device_memory import DeviceMemory
+from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.runtime.run.starting import start
 from tests.gpu.faulty_driver import REFUSED, driver_error
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
 from tests.runtime.changing import Changing

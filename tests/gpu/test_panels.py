@@ -14,16 +14,16 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import DeviceFullError, PlanError
+from flowcompute.fuse.weight_tiles import Panels
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.buffers import as_lines, packed
-from flowcompute.gpu.memory import DeviceMemory
-from flowcompute.gpu.passing import PassingOperands
-from flowcompute.gpu.transfers import Transfers
-from flowcompute.planner import residency
-from flowcompute.planner.knob_table import KernelStyle
-from flowcompute.planner.lower import lower
-from flowcompute.planner.panels import Panels
-from flowcompute.planner.steps import RegionStep
+from flowcompute.gpu.memory.device_buffers import as_lines, packed
+from flowcompute.gpu.memory.device_memory import DeviceMemory
+from flowcompute.gpu.memory.streamed_weights import PassingOperands
+from flowcompute.gpu.memory.transfers import Transfers
+from flowcompute.lower.forms import lower
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.schedule.placement import weight_residency as residency
+from flowcompute.schedule.steps import RegionStep
 from tests.golden.test_golden import NVIDIA
 from tests.gpu import shapes
 from tests.gpu.emulator import emulate

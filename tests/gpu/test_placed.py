@@ -13,16 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements import Compute, Element
+from flowcompute.elements.compute import Compute
+from flowcompute.elements.element import Element
+from flowcompute.engine.split_executor import PlacedBackend
 from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.devices import select_device
-from flowcompute.gpu.executor import OpenCLExecutor
-from flowcompute.gpu.transfers import Transfers
-from flowcompute.planner.in_flight import pinned as in_all
-from flowcompute.planner.placed import PlacedBackend
-from flowcompute.planner.steps import RegionStep
-from flowcompute.reference import NumpyBackend
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.gpu.memory.transfers import Transfers
+from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.reference.backend import NumpyBackend
+from flowcompute.schedule.memory.in_flight import pinned as in_all
+from flowcompute.schedule.steps import RegionStep
 from tests.gpu.shapes import gpu_shaped, two_gpus
 
 DATA = np.random.default_rng(3).standard_normal((700, 24), dtype=np.float32)
@@ -160,7 +161,7 @@ def test_the_plan_counts_what_is_pinned_for_all_devices() -> None:
     root = ((x * 2).on("gpu") + 1).on("gpu:1")
     with (
         mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()),
-        mock.patch("flowcompute.gpu.memory.Transfers", wraps=Transfers) as made,
+        mock.patch("flowcompute.gpu.memory.device_memory.Transfers", wraps=Transfers) as made,
     ):
         run = fc.run(root, progress=False, memory="1GiB")
     assert run.value.tobytes() == (DATA * 2 + 1).tobytes()

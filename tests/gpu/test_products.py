@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 from flowcompute.errors import SpecError
-from flowcompute.planner.contraction import PANEL
+from flowcompute.lower.matmul.matmul_anchor import PANEL
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
 

@@ -17,15 +17,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.cache_folder import cache_folder, read_private
 from flowcompute.errors import KernelError
-from flowcompute.gpu import cache, executor, programs
-from flowcompute.gpu._cl import cl
-from flowcompute.gpu.cache import ProgramStore
-from flowcompute.gpu.device import Device
-from flowcompute.gpu.devices import select_device
-from flowcompute.gpu.launcher import LocalLauncher
-from flowcompute.gpu.programs import build, complete_options, program_key, save_new_programs
+from flowcompute.files.user_cache import cache_folder, read_private
+from flowcompute.gpu.device import program_cache as cache
+from flowcompute.gpu.device import programs
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.device import Device
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.gpu.device.program_cache import ProgramStore
+from flowcompute.gpu.device.programs import build, complete_options, program_key, save_new_programs
+from flowcompute.gpu.run import gpu_executor as executor
+from flowcompute.gpu.worker.launcher import LocalLauncher
 from tests.gpu.program_cache import TEXT, cache_of_its_own
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
 pytestmark = pytest.mark.compiles

@@ -11,9 +11,9 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import DeviceError, PlanError
-from flowcompute.gpu.device import Device
-from flowcompute.gpu.memory import DeviceMemory
-from flowcompute.gpu.pinned import PinnedMemory
+from flowcompute.gpu.device.device import Device
+from flowcompute.gpu.device.pinned_memory import PinnedMemory
+from flowcompute.gpu.memory.device_memory import DeviceMemory
 from tests.gpu.faulty_driver import LOST, driver_error
 from tests.gpu.shapes import plan_for_gpu, run_on_gpu
 

@@ -14,14 +14,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements import Element
-from flowcompute.gpu import buffers
-from flowcompute.gpu.executor import OpenCLExecutor
-from flowcompute.gpu.launcher import LocalLauncher
-from flowcompute.gpu.memory import DeviceMemory
-from flowcompute.planner import reuse
-from flowcompute.planner.reuse import Between
-from flowcompute.runtime.starting import start
+from flowcompute.elements.element import Element
+from flowcompute.gpu.memory import device_buffers as buffers
+from flowcompute.gpu.memory.device_memory import DeviceMemory
+from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.gpu.worker.launcher import LocalLauncher
+from flowcompute.runtime.run.starting import start
+from flowcompute.schedule.memory import buffer_assignment as reuse
+from flowcompute.schedule.memory.buffer_assignment import Between
 from tests.gpu.shapes import plan_for_gpu, run_on_gpu
 from tests.properties.cases import cases
 

@@ -16,11 +16,11 @@ from flowcompute.elements.nn.state_space import selective_scan_of
 from flowcompute.errors import SpecError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.graph.graph import build_graph
-from flowcompute.planner.capabilities import Traits
-from flowcompute.planner.explained import Plan
-from flowcompute.planner.planner import make_plan
-from flowcompute.planner.scan_order import scan_tile
-from flowcompute.strategy import Config
+from flowcompute.ir.capabilities import Traits
+from flowcompute.ir.scan_order import scan_tile
+from flowcompute.schedule.explain.plan_view import Plan
+from flowcompute.schedule.planner import make_plan
+from flowcompute.strategy.config import Config
 from tests.golden.test_golden import GPU, NVIDIA, OnPaper
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu, run_on_gpu
 

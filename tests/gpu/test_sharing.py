@@ -16,15 +16,15 @@ import pytest
 import flowcompute as fc
 from flowcompute.errors import DeviceError, KernelError, PlanError
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.device import Device
-from flowcompute.gpu.devices import select_device
-from flowcompute.gpu.executor import OpenCLExecutor
-from flowcompute.gpu.launcher import LocalLauncher
-from flowcompute.gpu.memory import DeviceMemory
-from flowcompute.gpu.sharing import _Share
-from flowcompute.planner.reuse import Between
-from flowcompute.planner.sharing import alignment
-from flowcompute.runtime.starting import start
+from flowcompute.gpu.device.device import Device
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.gpu.memory.device_memory import DeviceMemory
+from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.gpu.run.shared_executor import _Share
+from flowcompute.gpu.worker.launcher import LocalLauncher
+from flowcompute.runtime.run.starting import start
+from flowcompute.schedule.memory.buffer_assignment import Between
+from flowcompute.schedule.placement.shared_passes import alignment
 from tests.gpu.faulty_driver import LOST, REFUSED, driver_error
 from tests.gpu.shapes import gpu_shaped, twin
 
@@ -287,7 +287,7 @@ def test_devices_of_several_kinds_share_no_batches() -> None:
     one = select_device("cpu", needs_float64=False)
     other = twin(one)
     other.traits, other.platform = dataclasses.replace(one.traits, kind="of another kind"), "another"
-    with mock.patch("flowcompute.gpu.devices.select_device", side_effect=[one, other]):
+    with mock.patch("flowcompute.gpu.device.discovery.select_device", side_effect=[one, other]):
         made = fc.plan(fc.source(DATA) * 2, device=["cpu", "gpu"])
     assert made.backend.traits.devices == 1
     assert made.backend.traits.kind == one.traits.kind

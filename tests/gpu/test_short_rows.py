@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.devices import select_device
+from flowcompute.gpu.device.discovery import select_device
 from flowcompute.graph.graph import build_graph
-from flowcompute.planner.explained import Plan
-from flowcompute.planner.planner import make_plan
-from flowcompute.planner.steps import RegionStep
-from flowcompute.runtime.starting import start
-from flowcompute.strategy import Config
+from flowcompute.runtime.run.starting import start
+from flowcompute.schedule.explain.plan_view import Plan
+from flowcompute.schedule.planner import make_plan
+from flowcompute.schedule.steps import RegionStep
+from flowcompute.strategy.config import Config
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 
 pytestmark = pytest.mark.compiles

@@ -11,16 +11,16 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.pinning import stays_pinned
-from flowcompute.gpu.buffers import DeviceArena
-from flowcompute.gpu.device import Device
-from flowcompute.gpu.devices import select_device
-from flowcompute.gpu.pinned import PinnedMemory
-from flowcompute.gpu.staging import LEAST_BYTES, Staging
-from flowcompute.gpu.transfers import Transfers
-from flowcompute.planner.chosen import complete_strategy
-from flowcompute.planner.in_flight import pinned
-from flowcompute.planner.memory import MOST_STAGING_BYTES, PIECE_BYTES, STAGING_BLOCKS, staging_bytes
-from flowcompute.planner.run_knobs import default_batch_bytes
+from flowcompute.gpu.device.device import Device
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.gpu.device.pinned_memory import PinnedMemory
+from flowcompute.gpu.memory.device_buffers import DeviceArena
+from flowcompute.gpu.memory.staging import LEAST_BYTES, Staging
+from flowcompute.gpu.memory.transfers import Transfers
+from flowcompute.schedule.explain.applied_knobs import complete_strategy
+from flowcompute.schedule.memory.in_flight import pinned
+from flowcompute.schedule.memory.memory_plan import MOST_STAGING_BYTES, PIECE_BYTES, STAGING_BLOCKS, staging_bytes
+from flowcompute.schedule.run_knobs import default_batch_bytes
 from tests.gpu.faulty_driver import FaultyDriver
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu, twin
 
@@ -123,7 +123,7 @@ def test_a_failed_copy_is_told_and_the_next_one_works(device: Device) -> None:
 
 
 def test_transfers_share_a_ring_without_waiting_for_each_other(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flowcompute.gpu.staging.PIECE_BYTES", 4096)
+    monkeypatch.setattr("flowcompute.gpu.memory.staging.PIECE_BYTES", 4096)
     asking = threading.Lock()
     staging, arena = Staging(device, STAGING_BLOCKS * 4096, asking), DeviceArena(device)
     rng, size = np.random.default_rng(5), 40 * 4096 + 9
@@ -162,7 +162,7 @@ def test_pinned_memory_is_handed_out_again(device: Device) -> None:
 
 def test_no_more_stays_pinned_than_is_said(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     pinned = PinnedMemory(device.context)
-    monkeypatch.setattr("flowcompute.gpu.pinned.KEPT_BYTES", 1000)
+    monkeypatch.setattr("flowcompute.gpu.device.pinned_memory.KEPT_BYTES", 1000)
     blocks = [pinned.take(size) for size in (400, 500, 600, 5000)]
     starts = [block.ctypes.data for block in blocks]
     for block in blocks:

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import Element
-from flowcompute.planner.knob_table import KernelStyle
-from flowcompute.planner.lower_tensor_attention import lower_tensor_attention
-from flowcompute.planner.steps import RegionStep
-from flowcompute.strategy import KernelKnobs
+from flowcompute.elements.element import Element
+from flowcompute.lower.attention.tensor_attention import lower_tensor_attention
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.schedule.steps import RegionStep
+from flowcompute.strategy.knobs import KernelKnobs
 from tests.golden.test_golden import NVIDIA
 from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper, real_device
 from tests.gpu.test_attention import defined

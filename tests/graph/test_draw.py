@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 from flowcompute.graph.draw import draw_dot, draw_tree
 from flowcompute.graph.graph import build_graph
 from flowcompute.graph.picture import draw_svg

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 from flowcompute.errors import SpecError
 from flowcompute.graph.graph import Graph, build_graph, structural_hash
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements import Element
-from flowcompute.graph.layers import Edge, place
-from flowcompute.planner.explain import kernel_groups
+from flowcompute.elements.element import Element
+from flowcompute.graph.drawing_layout import Edge, place
+from flowcompute.schedule.explain.explain_plan import kernel_groups
 
 SPACE = "{http://www.w3.org/2000/svg}"
 Box = tuple[float, float, float, float]

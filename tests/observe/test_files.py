@@ -10,10 +10,10 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import DestinationError, MetricsWarning, PlanError, RunError
-from flowcompute.files import FILES
+from flowcompute.files.file_layer import FILES
 from flowcompute.metrics import Span, Track
 from flowcompute.observe import observers
-from flowcompute.observe.trace import Trace
+from flowcompute.observe.trace_file import Trace
 from tests.observe.test_exporter import ours, small
 
 DATA = np.arange(4_000, dtype=np.float32).reshape(-1, 4)

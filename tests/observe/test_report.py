@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.cli import main
+from flowcompute.cli.command import main
 from flowcompute.errors import RunError, SourceError
-from flowcompute.observe import _plotly, report
+from flowcompute.observe import _plotly
+from flowcompute.observe import report_page as report
 from flowcompute.observe.figures import COLUMNS, pieces, timeline
-from flowcompute.observe.report import write_report
+from flowcompute.observe.report_page import write_report
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

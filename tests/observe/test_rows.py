@@ -11,10 +11,10 @@ import flowcompute as fc
 from flowcompute.errors import PlanError
 from flowcompute.metrics import EdgeMetrics
 from flowcompute.ring import Ring
-from flowcompute.runtime.buffers import Ledger, Pool
-from flowcompute.runtime.channel import Channel, Parcel
-from flowcompute.runtime.pass_record import PassRecord
-from flowcompute.runtime.stage_record import ComputeRecord, StageRecord, State
+from flowcompute.runtime.channels.batch_pool import Ledger, Pool
+from flowcompute.runtime.channels.channel import Channel, Parcel
+from flowcompute.runtime.channels.pass_record import PassRecord
+from flowcompute.runtime.events.stage_record import ComputeRecord, StageRecord, State
 
 DATA = np.random.default_rng(6).standard_normal((5_000, 8), dtype=np.float32)
 

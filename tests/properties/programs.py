@@ -10,9 +10,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 from flowcompute.errors import SpecError
-from flowcompute.planner.canonical import BLOCK, fold_block
+from flowcompute.ir.reduction_order import BLOCK, fold_block
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, SUPPORTED_DTYPES, UINT64, is_float
 from tests.properties import bounds
 from tests.properties.bounds import Bound

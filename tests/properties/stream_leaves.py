@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, SUPPORTED_DTYPES
 from tests.properties import bounds
 from tests.properties.bounds import Bound

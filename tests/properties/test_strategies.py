@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.planner.explained import Plan
-from flowcompute.planner.knob_table import candidates
-from flowcompute.strategy import KERNEL_KNOBS
+from flowcompute.lower.kernel_knobs import candidates
+from flowcompute.schedule.explain.plan_view import Plan
+from flowcompute.strategy.knobs import KERNEL_KNOBS
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
 from tests.properties.cases import cases
 from tests.properties.checks import check_same_bits, resolve

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flowcompute.elements import Element
+from flowcompute.elements.element import Element
 from flowcompute.spec import BOOL
 from tests.properties.bounds import Bound
 

@@ -10,10 +10,10 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.elements.source import Reader
-from flowcompute.planner.explained import Plan
-from flowcompute.runtime.cuts import Cuts
-from flowcompute.runtime.run import Run
-from flowcompute.runtime.starting import start
+from flowcompute.runtime.run.run import Run
+from flowcompute.runtime.run.starting import start
+from flowcompute.runtime.stages.batch_boundaries import Cuts
+from flowcompute.schedule.explain.plan_view import Plan
 
 
 class Changing:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.testing import FaultyFiles
+from tests.support.faulty_files import FaultyFiles
 
 Function = Callable[..., Any]
 

@@ -14,13 +14,14 @@ import numpy as np
 from flowcompute.batch import Batch
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.source import AsyncReader, Reader, Source
-from flowcompute.planner.backend import Backend, Executor
-from flowcompute.planner.capabilities import Traits
-from flowcompute.planner.explained import Plan
-from flowcompute.planner.plan import Clock, MemoryPlan, Pass, SinkStage, SourceStage
-from flowcompute.planner.shaping import Shaping
+from flowcompute.ir.capabilities import Traits
+from flowcompute.schedule.backend import Backend, Executor
+from flowcompute.schedule.explain.plan_view import Plan
+from flowcompute.schedule.plan import Clock, MemoryPlan, Pass, SinkStage, SourceStage
+from flowcompute.schedule.shaping import Shaping
 from flowcompute.spec import INT64, Spec, Stream
-from flowcompute.strategy import Config, Strategy
+from flowcompute.strategy.config import Config
+from flowcompute.strategy.strategy import Strategy
 
 STREAM = Spec(INT64, (3,), Stream(None))
 NUMBER = Spec(INT64, (), None)

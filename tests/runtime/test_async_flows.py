@@ -12,7 +12,7 @@ import trio.testing
 
 import flowcompute as fc
 from flowcompute.errors import RunError
-from flowcompute.runtime.flows import AsyncFlow
+from flowcompute.runtime.flows.flows import AsyncFlow
 from tests.runtime.feeding import X, assert_no_threads, failing, feed, numbers
 
 

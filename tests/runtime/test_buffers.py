@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowcompute.errors import RunError
-from flowcompute.runtime.buffers import ALIGNMENT, Ledger, Pool, aligned_empty
-from flowcompute.runtime.channel import Channel, Parcel
-from flowcompute.runtime.stage_record import StageRecord, State
+from flowcompute.runtime.channels.batch_pool import ALIGNMENT, Ledger, Pool, aligned_empty
+from flowcompute.runtime.channels.channel import Channel, Parcel
+from flowcompute.runtime.events.stage_record import StageRecord, State
 from flowcompute.spec import SUPPORTED_DTYPES
 
 

@@ -13,8 +13,9 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import CheckpointWarning, FlowError
-from flowcompute.testing import Crash, Disk, SimulatedFiles, power_cuts
 from tests.checkpoint.scenarios import LONG
+from tests.support.disk import Disk, power_cuts
+from tests.support.simulated_files import Crash, SimulatedFiles
 
 DATA = np.random.default_rng(11).standard_normal((3000, 3), dtype=np.float32)
 PATHS = ("/data/y.npy", "/data/z.raw")
@@ -32,7 +33,7 @@ def roots(files: SimulatedFiles) -> list[fc.Element]:
 
 def run(files: SimulatedFiles, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, ...]:
     """The job, to its end: the bytes of all its results."""
-    monkeypatch.setattr("flowcompute.runtime.keeper.FILES", files)
+    monkeypatch.setattr("flowcompute.runtime.checkpoints.checkpoint_coordinator.FILES", files)
     values = fc.resolve(
         *roots(files),
         device="numpy",

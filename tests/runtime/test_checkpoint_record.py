@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.checkpoint import CheckpointFolder
+from flowcompute.checkpoint.store.folder import CheckpointFolder
 
 SMALL = fc.Strategy(batch_bytes=1 << 12)
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.checkpoint import CheckpointFolder
+from flowcompute.checkpoint.store.folder import CheckpointFolder
 from flowcompute.errors import CheckpointError, PlanError, RunError
 
 DATA = np.random.default_rng(21).standard_normal((6000, 4), dtype=np.float32)

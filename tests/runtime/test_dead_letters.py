@@ -11,12 +11,12 @@ import trio
 
 import flowcompute as fc
 from flowcompute.errors import DestinationError, PlanError, RunError
-from flowcompute.runtime.driver import Driver
-from flowcompute.runtime.passes import Conduct
-from flowcompute.runtime.record import RunRecord
-from flowcompute.testing import FaultyFiles
+from flowcompute.runtime.channels.run_record import RunRecord
+from flowcompute.runtime.run.driver import Driver
+from flowcompute.runtime.run.running_pass import Conduct
 from tests.runtime.dropping import Function, batches, dead, fails_at, kept, letters, rows, run, with_files, written
 from tests.runtime.test_failure import CancelAt
+from tests.support.faulty_files import FaultyFiles
 
 
 def test_each_record_has_a_line_that_any_reader_of_json_understands(tmp_path):

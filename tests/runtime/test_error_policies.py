@@ -14,9 +14,9 @@ import flowcompute as fc
 from flowcompute.batch import Batch
 from flowcompute.errors import DestinationError, RunError
 from flowcompute.metrics import Skipped
-from flowcompute.runtime.progress import describe
-from flowcompute.testing import FaultyFiles
+from flowcompute.runtime.channels.progress_line import describe
 from tests.runtime.dropping import Function, fails_at, kept, letters, rows, run, with_files, written
+from tests.support.faulty_files import FaultyFiles
 
 LENGTHS = [0, 1, 2, 31, 32, 33, 64, 65, 200]
 

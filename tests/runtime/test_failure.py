@@ -6,11 +6,11 @@ import pytest
 import trio
 
 from flowcompute.errors import DestinationError, FlowError, RunError, Site
-from flowcompute.runtime.driver import Driver
-from flowcompute.runtime.failure import attributed, first_failure
-from flowcompute.runtime.passes import Conduct
-from flowcompute.runtime.record import RunRecord
-from flowcompute.runtime.starting import start
+from flowcompute.runtime.channels.failure import attributed, first_failure
+from flowcompute.runtime.channels.run_record import RunRecord
+from flowcompute.runtime.run.driver import Driver
+from flowcompute.runtime.run.running_pass import Conduct
+from flowcompute.runtime.run.starting import start
 from tests.runtime.fakes import Boom, Scene, full_job
 
 # How often each thing is done in a job of ten records in batches of four.

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowcompute.errors import RunError, SourceError
-from flowcompute.runtime.driver import Driver
-from flowcompute.runtime.passes import Conduct
-from flowcompute.runtime.record import RunRecord
-from flowcompute.runtime.stage_record import WAITING
-from flowcompute.runtime.starting import start
+from flowcompute.runtime.channels.run_record import RunRecord
+from flowcompute.runtime.events.stage_record import WAITING
+from flowcompute.runtime.run.driver import Driver
+from flowcompute.runtime.run.running_pass import Conduct
+from flowcompute.runtime.run.starting import start
 from tests.runtime.fakes import FakeAsyncSource, Job, Scene, full_job, full_values, records
 
 

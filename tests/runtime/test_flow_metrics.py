@@ -11,7 +11,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import PlanError, RunError
-from flowcompute.observe.report import page_of
+from flowcompute.observe.report_page import page_of
 from tests.observe.test_exporter import ours, read, refuses
 
 DATA = np.arange(80, dtype=np.float32).reshape(20, 4)

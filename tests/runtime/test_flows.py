@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.errors import PlanError, RunError
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.programs import build
+from flowcompute.gpu.device.programs import build
 from tests.gpu.shapes import gpu_shaped
 from tests.runtime.feeding import X, assert_no_threads, failing, feed, numbers
 
@@ -243,7 +243,7 @@ def test_nothing_is_planned_or_compiled_after_opening() -> None:
     x = feed()
     opener = fc.open_flow(fc.tanh(x).sum(axis=1), fc.window(x, 3).sum(axis=1), x.sum(axis=0) * 2, device="cpu")
     with (
-        mock.patch("flowcompute.gpu.launcher.build", wraps=build) as built,
+        mock.patch("flowcompute.gpu.worker.launcher.build", wraps=build) as built,
         mock.patch("flowcompute.flow.make_plan") as plan,
         opener as flow,
     ):

@@ -11,13 +11,13 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import KernelError
-from flowcompute.gpu.devices import select_device
-from flowcompute.planner.steps import RegionStep
-from flowcompute.runtime import kernel_trials as room
-from flowcompute.runtime.budget import SHARE, Budget
-from flowcompute.runtime.kernel_trials import KernelTrials
-from flowcompute.runtime.starting import start
-from flowcompute.runtime.tuning import Tuner
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.runtime.run.starting import start
+from flowcompute.runtime.tuning import kernel_trials as room
+from flowcompute.runtime.tuning.kernel_trials import KernelTrials
+from flowcompute.runtime.tuning.trial_budget import SHARE, Budget
+from flowcompute.runtime.tuning.tuner import Tuner
+from flowcompute.schedule.steps import RegionStep
 from flowcompute.strategy.search import RandomSearch
 from tests.gpu.shapes import plan_for_gpu
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.errors import RunError
-from flowcompute.planner.run_knobs import DEFAULT_BATCH_BYTES as DEFAULTS
-from flowcompute.runtime import live as room
-from flowcompute.runtime.budget import Budget
-from flowcompute.runtime.cuts import Cuts
-from flowcompute.runtime.live import LiveTrials
-from flowcompute.runtime.tuning import Tuner
+from flowcompute.runtime.run import live_trials as room
+from flowcompute.runtime.run.live_trials import LiveTrials
+from flowcompute.runtime.stages.batch_boundaries import Cuts
+from flowcompute.runtime.tuning.trial_budget import Budget
+from flowcompute.runtime.tuning.tuner import Tuner
+from flowcompute.schedule.run_knobs import DEFAULT_BATCH_BYTES as DEFAULTS
 from flowcompute.strategy.pace import LEAST_PARTS, DriftWatch, Pace
 from tests.properties.cases import cases
 from tests.runtime.changing import Changing, run_changing

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from flowcompute.metrics import Checkpoints, Progress
-from flowcompute.runtime.progress import Display, describe
-from flowcompute.runtime.record import RunRecord
-from flowcompute.runtime.starting import start
+from flowcompute.runtime.channels.progress_line import Display, describe
+from flowcompute.runtime.channels.run_record import RunRecord
+from flowcompute.runtime.run.starting import start
 from tests.runtime.fakes import Scene, full_job
 
 

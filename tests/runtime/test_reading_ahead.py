@@ -12,8 +12,8 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import SourceError
-from flowcompute.runtime.workers import Workers
-from flowcompute.sources.stored import StoredReader
+from flowcompute.runtime.channels.workers import Workers
+from flowcompute.sources.file_source import StoredReader
 from tests.gpu.shapes import run_on_gpu
 
 BATCH = fc.Strategy(batch_bytes=4096, input="read", reader_threads=2)

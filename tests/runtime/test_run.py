@@ -16,8 +16,8 @@ import trio
 
 from flowcompute.errors import PlanError, RunError
 from flowcompute.metrics import Metrics, NodeMetrics
-from flowcompute.runtime.interrupt import Interrupts
-from flowcompute.runtime.starting import start
+from flowcompute.runtime.run.interrupt import Interrupts
+from flowcompute.runtime.run.starting import start
 from tests.runtime.fakes import Boom, FakeAsyncSource, Job, Scene, full_job, full_values
 
 ROOT = pathlib.Path(__file__).absolute().parents[2]
@@ -220,7 +220,7 @@ def test_ctrl_c_stops_the_run_and_is_raised(monkeypatch):
             assert waiting.wait(20)
             sent.append(os.kill(os.getpid(), signal.SIGINT))
 
-    monkeypatch.setattr("flowcompute.runtime.run.Interrupts", Told)
+    monkeypatch.setattr("flowcompute.runtime.run.run.Interrupts", Told)
     earlier = signal.getsignal(signal.SIGINT)
     scene = Scene()
     run = start(endless_job(scene).plan(), progress=False, on_batch=interrupt_once)

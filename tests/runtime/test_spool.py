@@ -15,7 +15,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import DestinationError, PlanError, RunError, SourceError, SpecError
-from flowcompute.scratch import Scratch
+from flowcompute.files.scratch import Scratch
 
 X = np.random.default_rng(3).integers(-9, 9, (500, 3)).astype(np.float32) / 8
 
@@ -186,7 +186,9 @@ def test_beyond_its_limit_it_fails(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_named(tmp_path: Path) -> None:
     with (
-        mock.patch("flowcompute.files.os.pwrite", side_effect=OSError(errno.ENOSPC, "No space left on device")),
+        mock.patch(
+            "flowcompute.files.file_layer.os.pwrite", side_effect=OSError(errno.ENOSPC, "No space left on device")
+        ),
         pytest.raises(DestinationError, match="temporary file") as caught,
     ):
         centred(Once(), tmp_path).resolve(progress=False)
@@ -198,8 +200,10 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
 def test_short_writes_and_reads_go_on(tmp_path: Path) -> None:
     write, read = os.pwrite, os.preadv
     with (
-        mock.patch("flowcompute.files.os.pwrite", lambda handle, data, at: write(handle, data[:7], at)),
-        mock.patch("flowcompute.files.os.preadv", lambda handle, rooms, at: read(handle, [rooms[0][:5]], at)),
+        mock.patch("flowcompute.files.file_layer.os.pwrite", lambda handle, data, at: write(handle, data[:7], at)),
+        mock.patch(
+            "flowcompute.files.file_layer.os.preadv", lambda handle, rooms, at: read(handle, [rooms[0][:5]], at)
+        ),
     ):
         result = centred(Once(X[:40]), tmp_path).resolve(progress=False, device="numpy")
     np.testing.assert_array_equal(result, centred(Once(X[:40]), tmp_path).resolve(progress=False, device="numpy"))
@@ -207,7 +211,7 @@ def test_short_writes_and_reads_go_on(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with (
-        mock.patch("flowcompute.files.os.preadv", side_effect=OSError(errno.EIO, "Input/output error")),
+        mock.patch("flowcompute.files.file_layer.os.preadv", side_effect=OSError(errno.EIO, "Input/output error")),
         pytest.raises(SourceError, match="temporary file"),
     ):
         centred(Once(), tmp_path).resolve(progress=False)

@@ -8,17 +8,20 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.cli import main
+from flowcompute.cli.command import main
 from flowcompute.errors import PlanError
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.devices import select_device
-from flowcompute.planner.stored import job_key
-from flowcompute.runtime.kernel_trials import KernelTrials
-from flowcompute.runtime.pace_of import pace_of
-from flowcompute.runtime.rehearsal import Rehearsals
-from flowcompute.runtime.tuning import Tuner
-from flowcompute.strategy import KernelKnobs, Limits, Pace, Stored, StrategyStore, load_limits
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.runtime.channels.run_pace import pace_of
+from flowcompute.runtime.tuning.kernel_trials import KernelTrials
+from flowcompute.runtime.tuning.rehearsal import Rehearsals
+from flowcompute.runtime.tuning.tuner import Tuner
+from flowcompute.schedule.stored_strategies import job_key
+from flowcompute.strategy.knobs import KernelKnobs
+from flowcompute.strategy.pace import Pace
+from flowcompute.strategy.roofline import Limits, load_limits
 from flowcompute.strategy.search import RandomSearch
+from flowcompute.strategy.strategy_store import Stored, StrategyStore
 from tests.runtime.test_kernel_trials import DATA, Seconds, job
 
 LIMITS = Limits(1e9, {"float32": 1e9}, 1)
@@ -114,7 +117,7 @@ def test_equal_kernels_of_other_jobs_share_what_was_found():
 
 
 def test_short_jobs_measure_three_candidates_that_differ():
-    with mock.patch("flowcompute.runtime.tuning._BATCHES", (1 / 4, 1 / 2, 2, 4, 8)):
+    with mock.patch("flowcompute.runtime.tuning.tuner._BATCHES", (1 / 4, 1 / 2, 2, 4, 8)):
         run = fc.run(*job(), device="numpy", tune=True, progress=False)
     assert run.tuning.trials >= 3
     # All records are in one batch of any larger size.
@@ -169,7 +172,7 @@ def test_a_tuned_run_begins_with_what_is_kept_and_holds_the_default_against_it(b
 
 def paced(record_s):
     """Runs in which a record takes so long."""
-    return mock.patch("flowcompute.runtime.chosen.pace_of", return_value=Pace(record_s, 0.01))
+    return mock.patch("flowcompute.runtime.run.run_strategy.pace_of", return_value=Pace(record_s, 0.01))
 
 
 def test_what_is_kept_and_drifts_is_told_and_searched_for_again():

@@ -9,12 +9,12 @@ import trio
 import trio.testing
 
 from flowcompute.errors import RunError
-from flowcompute.runtime.driver import Driver
-from flowcompute.runtime.passes import Conduct
-from flowcompute.runtime.record import RunRecord
-from flowcompute.runtime.stage_record import StageRecord, State
-from flowcompute.runtime.starting import start
-from flowcompute.runtime.watchdog import watch
+from flowcompute.runtime.channels.run_record import RunRecord
+from flowcompute.runtime.events.stage_record import StageRecord, State
+from flowcompute.runtime.events.watchdog import watch
+from flowcompute.runtime.run.driver import Driver
+from flowcompute.runtime.run.running_pass import Conduct
+from flowcompute.runtime.run.starting import start
 from tests.runtime.fakes import FakeAsyncSource, Job, Scene, full_job
 
 

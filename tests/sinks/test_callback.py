@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from flowcompute.errors import RunError, SpecError
-from flowcompute.sinks import callback, discard
-from flowcompute.sinks.callback import CallbackWriter
+from flowcompute.sinks.callback_sink import CallbackWriter, callback
+from flowcompute.sinks.discard_sink import discard
 from flowcompute.spec import FLOAT32, Spec, Stream
 
 

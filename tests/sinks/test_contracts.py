@@ -6,9 +6,13 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.destination import Destination
-from flowcompute.sinks import MemorySink, NpySink, RawSink, callback, save, to_array
+from flowcompute.sinks.array_sink import MemorySink, to_array
+from flowcompute.sinks.callback_sink import callback
+from flowcompute.sinks.npy_sink import NpySink
+from flowcompute.sinks.raw_sink import RawSink
+from flowcompute.sinks.save_sink import save
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES, Spec
-from flowcompute.testing import DestinationContract
+from flowcompute.testing.contracts import DestinationContract
 
 
 class TestMemory(DestinationContract):

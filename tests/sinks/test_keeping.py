@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.elements import Destination
+from flowcompute.elements.destination import Destination
 from flowcompute.elements.keeping import Place
 from flowcompute.errors import CheckpointError, DestinationError
-from flowcompute.scratch import Scratch
-from flowcompute.sinks.callback import Delivery
-from flowcompute.sinks.spool import SpoolSink
+from flowcompute.files.scratch import Scratch
+from flowcompute.sinks.callback_sink import Delivery
+from flowcompute.sinks.spool_sink import SpoolSink
 from flowcompute.spec import FLOAT32, Spec, Stream
-from flowcompute.testing.faults import FaultyFiles
+from tests.support.faulty_files import FaultyFiles
 
 DATA = np.arange(60, dtype=np.float32).reshape(20, 3)
 

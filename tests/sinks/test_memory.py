@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from flowcompute.errors import RunError
-from flowcompute.sinks import to_array
-from flowcompute.sinks.memory import MemoryWriter
+from flowcompute.sinks.array_sink import MemoryWriter, to_array
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT32, Spec, Stream
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.gpu.devices import select_device
-from flowcompute.gpu.pinned import PinnedMemory
+from flowcompute.gpu.device.discovery import select_device
+from flowcompute.gpu.device.pinned_memory import PinnedMemory
 from tests.gpu.shapes import run_on_gpu
 
 DATA = np.random.default_rng(1).standard_normal((3000, 7), dtype=np.float32)

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from flowcompute.elements.destination import Destination
 from flowcompute.errors import DestinationError, SpecError
-from flowcompute.sinks import NpySink, RawSink, save
-from flowcompute.sinks.npy import _MAGIC
-from flowcompute.sources import MemorySource
+from flowcompute.sinks.npy_sink import _MAGIC, NpySink
+from flowcompute.sinks.raw_sink import RawSink
+from flowcompute.sinks.save_sink import save
+from flowcompute.sources.array_source import MemorySource
 from flowcompute.spec import BFLOAT16, FLOAT32, SUPPORTED_DTYPES, Spec, Stream
-from flowcompute.testing import FaultyFiles
+from tests.support.faulty_files import FaultyFiles
 
 HERE = os.path.basename(__file__)
 ARRAY = np.arange(60, dtype=np.float32).reshape(20, 3)

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from flowcompute.elements.source import Source
-from flowcompute.sources import IterateSource, MemorySource, NpySource, RawSource
-from flowcompute.sources import open as fc_open
+from flowcompute.sources.array_source import MemorySource
+from flowcompute.sources.iterate_source import IterateSource
+from flowcompute.sources.npy_source import NpySource
+from flowcompute.sources.open_source import open as fc_open
+from flowcompute.sources.raw_source import RawSource
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
-from flowcompute.testing import SourceContract
+from flowcompute.testing.contracts import SourceContract
 
 
 def settled(path: Path) -> Path:

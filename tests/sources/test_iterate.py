@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from flowcompute.elements.source import AsyncReader
 from flowcompute.errors import SourceError, SpecError
-from flowcompute.sources import IterateSource, iterate
-from flowcompute.sources.iterate import IterateReader
+from flowcompute.sources.iterate_source import IterateReader, IterateSource, iterate
 from flowcompute.spec import BFLOAT16, FLOAT32, SUPPORTED_DTYPES, is_float
 from flowcompute.testing.contracts import assert_same, read_rest
 

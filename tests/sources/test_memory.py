@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flowcompute.errors import SpecError
-from flowcompute.sources import MemorySource, source
+from flowcompute.sources.array_source import MemorySource, source
 from flowcompute.spec import BFLOAT16
 
 

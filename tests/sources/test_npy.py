@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowcompute.errors import FlowError, SourceError, SpecError
-from flowcompute.sources import NpySource
+from flowcompute.sources.npy_source import NpySource
 from flowcompute.spec import BFLOAT16, FLOAT32, Stream
 from flowcompute.testing.contracts import assert_same
 from tests.sources.test_npy_header import entry, head

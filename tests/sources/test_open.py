@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from flowcompute.errors import SourceError, SpecError
-from flowcompute.sources import NpySource, RawSource, SeveralSource
-from flowcompute.sources import open as fc_open
-from flowcompute.sources.stored import StoredSource
+from flowcompute.sources.file_source import StoredSource
+from flowcompute.sources.npy_source import NpySource
+from flowcompute.sources.open_source import open as fc_open
+from flowcompute.sources.raw_source import RawSource
+from flowcompute.sources.several import SeveralSource
 from flowcompute.spec import Stream
 
 HERE = os.path.basename(__file__)

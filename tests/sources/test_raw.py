@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flowcompute.errors import SourceError, SpecError
-from flowcompute.sources import RawSource
+from flowcompute.sources.raw_source import RawSource
 from flowcompute.spec import BFLOAT16, Stream
 
 

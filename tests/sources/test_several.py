@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from flowcompute.errors import SourceError
-from flowcompute.sources import NpySource, SeveralSource
-from flowcompute.sources import open as fc_open
+from flowcompute.sources.npy_source import NpySource
+from flowcompute.sources.open_source import open as fc_open
+from flowcompute.sources.several import SeveralSource
 from flowcompute.spec import Stream
-from flowcompute.testing import FaultyFiles
+from tests.support.faulty_files import FaultyFiles
 
 
 def write(folder: Path, *lengths: int) -> tuple[list[Path], np.ndarray]:

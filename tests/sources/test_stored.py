@@ -13,11 +13,12 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import SourceError
-from flowcompute.sources import NpySource, RawSource
-from flowcompute.sources import open as fc_open
-from flowcompute.sources.stored import StoredSource
-from flowcompute.testing import FaultyFiles
+from flowcompute.sources.file_source import StoredSource
+from flowcompute.sources.npy_source import NpySource
+from flowcompute.sources.open_source import open as fc_open
+from flowcompute.sources.raw_source import RawSource
 from tests.sources.test_contracts import settled
+from tests.support.faulty_files import FaultyFiles
 
 OUT = np.empty((4, 3), np.float32)
 

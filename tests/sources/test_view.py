@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from flowcompute.elements.source import Source
 from flowcompute.errors import SourceError
-from flowcompute.sources import MemorySource
-from flowcompute.sources import open as fc_open
+from flowcompute.sources.array_source import MemorySource
+from flowcompute.sources.open_source import open as fc_open
 from flowcompute.sources.view import SourceView
 from flowcompute.spec import SUPPORTED_DTYPES
-from flowcompute.testing import SourceContract
+from flowcompute.testing.contracts import SourceContract
 from tests.sources.tape import Tape
 
 FEW = SUPPORTED_DTYPES[:4]

@@ -9,7 +9,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import PlanError
-from flowcompute.strategy import parse_bytes
+from flowcompute.strategy.config import parse_bytes
 
 X = fc.source(np.ones(1000, np.float32))
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from flowcompute.cli import main
+from flowcompute.cli.command import main
 from flowcompute.errors import PlanError
-from flowcompute.strategy import Key, Stored, Strategy, StrategyStore, Trial, Tuning, read_exported
-from flowcompute.strategy import store as room
+from flowcompute.strategy import strategy_store as room
+from flowcompute.strategy.strategy import Strategy
+from flowcompute.strategy.strategy_store import Key, Stored, StrategyStore, read_exported
+from flowcompute.strategy.trial import Trial, Tuning
 
 KEY = Key("job", "0123456789abcdef0123", "PoCL | 3.0 | a CPU", "2^20 records")
 TUNING = Tuning("tuned", 3, 0.5, 0.125, (Trial("k0", "unroll=4", 0.125, 0.01, 6, "kept"),), ("a note",))

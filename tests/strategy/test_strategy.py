@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.errors import PlanError
-from flowcompute.strategy import KERNEL_KNOBS, KernelKnobs
+from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
 
 
 def _values(record: type) -> dict[str, st.SearchStrategy]:

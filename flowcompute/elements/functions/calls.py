@@ -6,24 +6,32 @@ import ast
 import builtins
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from flowcompute.elements.functions import ir
-from flowcompute.elements.functions.expressions import Expressions
+from flowcompute import function_ir as ir
+from flowcompute.elements.functions.callable_tables import FLOAT_CALLS, INTEGER_CALLS, OPERATIONS, UFUNC_CALLS
+from flowcompute.elements.functions.function_expressions import Expressions
 from flowcompute.elements.functions.promote import BOOLEAN, WHOLE, Type, Typed
-from flowcompute.elements.functions.read import Source
-from flowcompute.elements.functions.tables import FLOAT_CALLS, INTEGER_CALLS, OPERATIONS, UFUNC_CALLS
+from flowcompute.elements.functions.read_source import Source
 from flowcompute.elements.op import by_ufunc
 from flowcompute.spec import is_float, parse_dtype
 
-if TYPE_CHECKING:
-    from flowcompute.elements.functions.kernel import KernelFunction
-
 _CALLABLE = "math.* and numpy functions of numbers, abs, min, max, round, int, float, bool, and other kernels"
 
-Nested = Callable[["KernelFunction", Sequence[Type]], "tuple[ir.Function, tuple[Type, ...]]"]
+
+class Callee(Protocol):
+    """A kernel that another one calls."""
+
+    __name__: str
+
+    @property
+    def arity(self) -> int:
+        """How many arguments it takes."""
+
+
+Nested = Callable[[Any, Sequence[Type]], tuple[ir.Function, tuple[Type, ...]]]
 """A called kernel for arguments of these types, with the types of its results."""
 
 
@@ -97,9 +105,7 @@ class Calls(Expressions):
                 return self.number(node, self.arrays[name][1])
         raise self.source.error(node, "len() is that of a local array", got=self.source.text(node))
 
-    def user_call(
-        self, node: ast.AST, function: KernelFunction, operands: Sequence[Typed]
-    ) -> tuple[ir.Call, tuple[Type, ...]]:
+    def user_call(self, node: ast.AST, function: Callee, operands: Sequence[Typed]) -> tuple[ir.Call, tuple[Type, ...]]:
         """A call of another kernel with the types of its results."""
         if len(operands) != function.arity:
             raise self.source.error(

@@ -9,12 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from flowcompute.elements.along import window
+from flowcompute.elements.axes import pad, window
 from flowcompute.elements.compute import Constant
 from flowcompute.elements.element import Element
-from flowcompute.elements.functions.read import Source, assigned_names
-from flowcompute.elements.generate import index as positions
-from flowcompute.elements.pad import pad
+from flowcompute.elements.functions.read_source import Source, assigned_names
+from flowcompute.elements.generated import index as positions
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 

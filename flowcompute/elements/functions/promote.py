@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.functions import ir
+from flowcompute import function_ir as ir
 from flowcompute.elements.op import Op, by_ufunc
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, is_float, parse_dtype
 

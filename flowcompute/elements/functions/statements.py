@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from flowcompute.elements.functions import ir
+from flowcompute import function_ir as ir
 from flowcompute.elements.functions.calls import Calls, Nested
 from flowcompute.elements.functions.promote import WHOLE, Type, Typed, own_float
-from flowcompute.elements.functions.read import Source, assigned_names
+from flowcompute.elements.functions.read_source import Source, assigned_names
 
 MOST_ITEMS = 4096
 """Numbers in a local array: they are private to each number's computation, in registers where they fit."""

@@ -4,6 +4,7 @@ Axes are counted as everywhere, the stream being axis 0. Half formats are comput
 and rounded once, at the end; integers become the float in which NumPy takes their `exp`.
 """
 
+from flowcompute.elements.nn.activations import ACTIVATIONS as ACTIVATIONS
 from flowcompute.elements.nn.activations import (
     elu,
     erf,
@@ -16,14 +17,21 @@ from flowcompute.elements.nn.activations import (
     silu,
     softplus,
 )
-from flowcompute.elements.nn.attention import attention
 from flowcompute.elements.nn.convolution import conv1d, conv2d
+from flowcompute.elements.nn.dot_product_attention import ATTENTION as ATTENTION
+from flowcompute.elements.nn.dot_product_attention import attention
+from flowcompute.elements.nn.dot_product_attention import attention_of as attention_of
 from flowcompute.elements.nn.losses import binary_cross_entropy, cross_entropy, huber, mse
 from flowcompute.elements.nn.norms import group_norm, instance_norm, layer_norm, rms_norm
 from flowcompute.elements.nn.pooling import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
 from flowcompute.elements.nn.softmax import log_softmax, logsumexp, softmax
+from flowcompute.elements.nn.state_space import SELECTIVE_SCAN as SELECTIVE_SCAN
 from flowcompute.elements.nn.state_space import selective_scan
+from flowcompute.elements.nn.state_space import selective_scan_of as selective_scan_of
+from flowcompute.elements.nn.windows import WINDOWS as WINDOWS
+from flowcompute.elements.nn.windows import slide as slide
 from flowcompute.elements.nn.windows import unfold
+from flowcompute.elements.nn.windows import windows_of as windows_of
 
 __all__ = [
     "attention",

@@ -7,13 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from flowcompute.elements.arithmetic import abs, clip, maximum, minimum, multiply
 from flowcompute.elements.compute import Compute, Function, Operand, as_element, cast
-from flowcompute.elements.logic import where
+from flowcompute.elements.math import abs, clip, exp, expm1, log1p, maximum, minimum, multiply, tanh, where
 from flowcompute.elements.nn.floating import as_floats
 from flowcompute.elements.op import Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site
-from flowcompute.elements.transcendental import exp, expm1, log1p, tanh
 from flowcompute.errors import SpecError
 
 
@@ -141,3 +139,7 @@ def hardswish(x: Operand) -> Compute:
 def _as(value: Any, dtype: np.dtype) -> Compute:
     made: Any = cast(as_element(value, "astype"), dtype)
     return made  # type: ignore[no-any-return]
+
+
+ACTIVATIONS = (sigmoid, erf)
+"""Those that are operations of their own; the others are made of several."""

@@ -6,13 +6,11 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from flowcompute.elements.arithmetic import multiply
+from flowcompute.elements.axes import pad, permute_dims, reshape
 from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_dtype
+from flowcompute.elements.math import multiply, sum
 from flowcompute.elements.nn.implicit import implicit_convolution
 from flowcompute.elements.nn.windows import Sizes, slide, whole_numbers
-from flowcompute.elements.pad import pad
-from flowcompute.elements.reduce import sum
-from flowcompute.elements.shape import permute_dims, reshape
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, format_shape

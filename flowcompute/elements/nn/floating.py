@@ -8,8 +8,8 @@ import numpy as np
 
 from flowcompute.elements.compute import Operand, as_element, cast, common_dtype, resolve_dtypes
 from flowcompute.elements.element import Element
+from flowcompute.elements.math import Axis, normalise_axes
 from flowcompute.elements.op import Kind, Op, by_ufunc
-from flowcompute.elements.reduce import Axis, normalise_axes
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from flowcompute.elements.axes import permute_dims, reshape
 from flowcompute.elements.compute import Compute
-from flowcompute.elements.linalg import MATMUL
+from flowcompute.elements.math import MATMUL
 from flowcompute.elements.nn.windows import slide
-from flowcompute.elements.shape import permute_dims, reshape
 from flowcompute.spec import Spec
 
 

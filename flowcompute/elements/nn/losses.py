@@ -7,15 +7,27 @@ from typing import Any, Literal
 
 import numpy as np
 
-from flowcompute.elements import reduce
-from flowcompute.elements.arithmetic import abs, maximum, square, subtract
+from flowcompute.elements.axes import broadcast_to, expand_dims
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
-from flowcompute.elements.logic import equal, greater_equal, less, logical_and, where
+from flowcompute.elements.math import (
+    abs,
+    equal,
+    exp,
+    greater_equal,
+    less,
+    log,
+    log1p,
+    logical_and,
+    maximum,
+    mean,
+    square,
+    subtract,
+    sum,
+    where,
+)
 from flowcompute.elements.nn.floating import as_floats, checked_axes
 from flowcompute.elements.nn.softmax import below_largest
-from flowcompute.elements.shape import broadcast_to, expand_dims
 from flowcompute.elements.site import user_site
-from flowcompute.elements.transcendental import exp, log, log1p
 from flowcompute.errors import SpecError
 from flowcompute.spec import INT64, format_shape
 
@@ -65,7 +77,7 @@ def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: R
     known = logical_and(greater_equal(label, 0), less(label, count))
     y = below_largest(value, axes)
     chosen = where(known, where(equal(label, places), y, 0), math.nan)
-    loss = subtract(log(reduce.sum(exp(y), axes)), reduce.sum(chosen, axes))
+    loss = subtract(log(sum(exp(y), axes)), sum(chosen, axes))
     return _reduced("cross_entropy", loss, reduction, result)
 
 
@@ -110,5 +122,5 @@ def _reduced(name: str, loss: Any, reduction: Reduction, result: np.dtype) -> Co
             expected='None, "mean" or "sum"',
             got=repr(reduction),
         )
-    over = {"mean": reduce.mean, "sum": reduce.sum}
+    over = {"mean": mean, "sum": sum}
     return cast(loss if reduction is None else over[reduction](loss), result)  # type: ignore[return-value]

@@ -10,11 +10,10 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from flowcompute.elements.arithmetic import divide, multiply, sqrt, square, subtract
+from flowcompute.elements.axes import reshape
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
+from flowcompute.elements.math import Axis, divide, mean, multiply, sqrt, square, subtract
 from flowcompute.elements.nn.floating import as_floats, checked_axes
-from flowcompute.elements.reduce import Axis, mean
-from flowcompute.elements.shape import reshape
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import format_shape

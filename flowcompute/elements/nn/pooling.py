@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.arithmetic import divide
+from flowcompute.elements.axes import pad
 from flowcompute.elements.compute import Compute, Operand, as_element, cast
+from flowcompute.elements.math import divide, max, sum
 from flowcompute.elements.nn.windows import Sizes, slide, whole_numbers
-from flowcompute.elements.pad import pad
-from flowcompute.elements.reduce import max, sum
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, is_float

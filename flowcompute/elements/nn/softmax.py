@@ -11,12 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from flowcompute.elements.arithmetic import divide, subtract
 from flowcompute.elements.compute import Compute, Operand, cast
-from flowcompute.elements.logic import isfinite, where
+from flowcompute.elements.math import Axis, divide, exp, isfinite, log, max, subtract, sum, where
 from flowcompute.elements.nn.floating import as_floats, checked_axes
-from flowcompute.elements.reduce import Axis, max, sum
-from flowcompute.elements.transcendental import exp, log
 
 
 def softmax(x: Operand, axis: Axis = -1) -> Compute:

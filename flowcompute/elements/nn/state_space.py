@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowcompute.elements.arithmetic import add, multiply
 from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_dtype, common_length
+from flowcompute.elements.math import add, multiply
 from flowcompute.elements.op import Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from flowcompute.elements.axes import make_view
 from flowcompute.elements.compute import Constant, Operand, as_element
+from flowcompute.elements.math import normalise_axes
 from flowcompute.elements.op import Kind, Op
-from flowcompute.elements.reduce import normalise_axes
-from flowcompute.elements.shape import make_view
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 

@@ -1,0 +1,23 @@
+"""The job as data: what a checkpoint holds of a graph, and what comes of it. Knows nothing of folders and runs."""
+
+from flowcompute.checkpoint.job.describe import describe_job
+from flowcompute.checkpoint.job.difference import check_sources, differences
+from flowcompute.checkpoint.job.drafts import check_drafts
+from flowcompute.checkpoint.job.fields import UNSOUND
+from flowcompute.checkpoint.job.kept import KeptJob, read_progress
+from flowcompute.checkpoint.job.not_bound import NEVER_CALLED
+from flowcompute.checkpoint.job.rebuild import rebuild_job
+from flowcompute.checkpoint.job.words import JobWords
+
+__all__ = [
+    "NEVER_CALLED",
+    "UNSOUND",
+    "JobWords",
+    "KeptJob",
+    "check_drafts",
+    "check_sources",
+    "describe_job",
+    "differences",
+    "read_progress",
+    "rebuild_job",
+]

@@ -1,0 +1,64 @@
+"""A job as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from flowcompute.checkpoint.job.fingerprint import PYTHON
+from flowcompute.checkpoint.job.kept_functions import describe_functions
+from flowcompute.checkpoint.job.parts import Describing, part_of
+from flowcompute.errors import CheckpointError
+from flowcompute.files import shown
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import ORDER_VERSION
+
+FORMAT = 1
+"""Version of job data."""
+
+
+def describe_job(graph: Graph, put: Callable[[np.ndarray], Any]) -> dict[str, Any]:
+    """The graph as plain data: dicts, lists, None, bools, ints, text and bytes, and what `put` gives.
+
+    Args:
+        graph: the merged graph of the roots as users made it, before any rewriting.
+        put: keeps an array (C order, native byte order) beside the description, and gives plain data that
+            stands for it there: the same for the same content.
+
+    Raises:
+        CheckpointError: for an element that cannot be kept, or a file that cannot be read.
+    """
+    describing = Describing(put)
+    nodes = [_described(node, describing) for node in graph.nodes]
+    return {
+        "format": FORMAT,
+        "order": ORDER_VERSION,
+        "python": PYTHON,
+        "nodes": nodes,
+        "roots": list(graph.roots),
+        "kernels": describe_functions(describing.kernels),
+    }
+
+
+def _described(node: Node, describing: Describing) -> dict[str, Any]:
+    element, spec = node.element, node.spec
+    try:
+        part = part_of(element)
+        own = part.describe(element, describing)
+    except CheckpointError as error:
+        error.element, error.site = error.element or node.name, error.site or element.site
+        raise
+    return {
+        "tag": part.tag,
+        "name": str(node.name),
+        "given": element.name is not None,
+        "site": None if element.site is None else [shown(element.site.file), element.site.line],
+        "inputs": list(node.inputs),
+        "dtype": spec.dtype.name,
+        "shape": [int(size) for size in spec.shape],
+        "stream": spec.is_stream,
+        "length": None if spec.length is None else int(spec.length),
+        **own,
+    }

@@ -1,0 +1,207 @@
+"""What tells one state of a file, an array or a function from another, cheaply.
+
+Of a file these are its size, the time of its last change, and a SHA-256 over 16 blocks of 4 KiB: the first, the
+last, and others evenly between. A file of up to 64 KiB is so seen whole. Of a larger one a change of equal size
+between the blocks is seen by its time alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import operator
+import platform
+from collections.abc import Iterable, Mapping
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, refuse
+from flowcompute.checkpoint.job.not_bound import NotBound
+from flowcompute.files import FILES, Files, explain, shown
+from flowcompute.sources import StoredSource
+
+_BLOCK_BYTES = 1 << 12
+_BLOCKS = 16
+
+PYTHON = ".".join(platform.python_version_tuple()[:2])
+"""Digests of functions mean something under one version of Python only."""
+
+
+def blocks(size: int, block: int = _BLOCK_BYTES) -> list[tuple[int, int]]:
+    """Begin and length of the blocks that are looked at."""
+    if size <= _BLOCKS * block:
+        return [(0, size)]
+    return [(i * (size - block) // (_BLOCKS - 1), block) for i in range(_BLOCKS)]
+
+
+def file_fingerprint(path: str, files: Files = FILES) -> dict[str, Any]:
+    """The state of a file as plain data: "size" in bytes, "mtime_ns", "sample" (hexadecimal).
+
+    Raises:
+        OSError: if it cannot be read.
+    """
+    handle = files.open_read(path)
+    try:
+        status = files.status(handle)
+        digest = hashlib.sha256()
+        for begin, length in blocks(status.st_size):
+            data = bytearray(length)
+            digest.update(data[: files.read_into(handle, memoryview(data), begin)])
+    finally:
+        files.close(handle)
+    return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "sample": digest.hexdigest()}
+
+
+def described_file(source: StoredSource) -> dict[str, Any]:
+    """Path and state of the file of a source.
+
+    Raises:
+        CheckpointError: if it cannot be read.
+    """
+    try:
+        return {"path": str(source.path), **file_fingerprint(source.path, source.files)}
+    except OSError as error:
+        text, hint = explain(error)
+        refuse(f"cannot read {shown(source.path)}: {text}", hint=hint)
+
+
+def changes(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """How two states of a file differ, in words."""
+    found = []
+    if then["size"] != now["size"]:
+        found.append(f"it had {then['size']} bytes and has {now['size']}")
+    if then["sample"] != now["sample"]:
+        found.append("its content is another")
+    if then["mtime_ns"] != now["mtime_ns"]:
+        same = " (size and sampled content are the same)" if not found else ""
+        found.append(f"its time of change was {_time(then)} and is {_time(now)}{same}")
+    return found
+
+
+def _time(state: dict[str, Any]) -> str:
+    seconds, rest = divmod(int(state["mtime_ns"]), 10**9)
+    return f"{np.datetime64(seconds, 's') if 0 <= seconds < 2**40 else seconds}.{rest:09d}"
+
+
+def read_state(fields: Fields) -> tuple[str, dict[str, Any]]:
+    """Path and state as they are in job data."""
+    state: dict[str, Any] = {"size": fields.whole("size"), "mtime_ns": fields.whole("mtime_ns", least=-(1 << 63))}
+    path = fields.text("path")
+    return path, {**state, "sample": fields.text("sample")}
+
+
+def files_of(node: Mapping[str, Any]) -> list[Any]:
+    """What a node in job data says of its files."""
+    if "file" in node:
+        return [node["file"]]
+    if "files" not in node:
+        return []
+    return [Fields(one, "a file").take("file") for one in Fields(node, "a node").items("files", MOST_NODES)]
+
+
+def changed_file(path: str, then: dict[str, Any], files: Files = FILES) -> list[str]:
+    """How a file differs now, one line for all of it; none where it is the same."""
+    try:
+        found = changes(then, file_fingerprint(path, files))
+    except OSError as error:
+        return [f"{shown(path)} cannot be read: {explain(error)[0]}"]
+    except ValueError:
+        return [f"{shown(path)} is no path of a file"]
+    return [f"{shown(path)} has changed: {', '.join(found)}"] if found else []
+
+
+def array_sample(array: np.ndarray) -> str:
+    """A SHA-256 over dtype, shape and 16 runs of numbers of an array, of any layout and byte order."""
+    native = array.dtype.newbyteorder("=") if array.dtype.kind != "V" else array.dtype
+    digest = hashlib.sha256(f"{native.name} {array.shape}".encode())
+    for begin, length in blocks(array.size, max(1, _BLOCK_BYTES // array.itemsize)):
+        digest.update(np.ascontiguousarray(array.flat[begin : begin + length], native).tobytes())
+    return digest.hexdigest()
+
+
+def function_digest(function: object) -> str:
+    """A digest of what a function does, as far as that can be seen.
+
+    That is its bytecode, constants and names, and what is plain data (numbers, text, small arrays, and lists and maps
+    of them) in its defaults, in its closure and, of an object that can be called, in its attributes. What global
+    names mean is not part of it, nor are line numbers and the name of the file.
+    """
+    if isinstance(function, NotBound) and function.digest is not None:
+        return function.digest
+    digest = hashlib.sha256()
+    for part in _function_parts(function, 0):
+        digest.update(repr(part).encode(errors="surrogatepass"))
+    return digest.hexdigest()
+
+
+_DEEPEST = 8
+_OPERATORS = (operator.methodcaller, operator.itemgetter, operator.attrgetter)
+"""Objects whose fields are seen by `__reduce__` alone."""
+_COMPARED_BYTES = 1 << 20
+
+
+def _function_parts(function: Any, depth: int) -> Iterable[object]:
+    """What a function consists of, functions that it holds included."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(function, functools.partial):
+        yield from _function_parts(function.func, depth + 1)
+        yield from _value_parts((function.args, function.keywords), depth)
+    elif isinstance(function, MethodType):
+        yield from _function_parts(function.__func__, depth + 1)
+        yield from _value_parts(getattr(function.__self__, "__dict__", None), depth)
+    elif isinstance(function, FunctionType):
+        yield from _code_parts(function.__code__, depth + 1)
+        yield from _value_parts((function.__defaults__, function.__kwdefaults__), depth)
+        for cell in function.__closure__ or ():
+            try:
+                yield from _value_parts(cell.cell_contents, depth)
+            except ValueError:
+                yield "an empty cell"
+    elif isinstance(function, _OPERATORS):
+        yield type(function).__qualname__
+        yield from _value_parts(function.__reduce__()[1:], depth)
+    else:
+        yield getattr(function, "__qualname__", type(function).__qualname__)
+        if hasattr(function, "__wrapped__"):
+            yield from _function_parts(function.__wrapped__, depth + 1)
+        call = type(function).__call__
+        if isinstance(call, FunctionType):
+            yield from _function_parts(call, depth + 1)
+            yield from _value_parts(getattr(function, "__dict__", None), depth)
+
+
+def _code_parts(code: CodeType, depth: int) -> Iterable[object]:
+    yield (code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount, code.co_kwonlyargcount)
+    for constant in code.co_consts:
+        yield from _value_parts(constant, depth)
+
+
+def _value_parts(value: Any, depth: int) -> Iterable[object]:
+    """A value that a function holds, as far as it is plain."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, CodeType):
+        yield from _code_parts(value, depth + 1)
+    elif value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+        yield (type(value).__name__, value)
+    elif isinstance(value, tuple | list):
+        yield (type(value).__name__, len(value))
+        for one in value:
+            yield from _value_parts(one, depth + 1)
+    elif isinstance(value, dict):
+        yield ("dict", len(value))
+        for key in sorted(value, key=repr):
+            yield repr(key) if isinstance(key, str | int | float) else type(key).__qualname__
+            yield from _value_parts(value[key], depth + 1)
+    elif isinstance(value, frozenset | set):
+        # Sets have an order of their own in each process.
+        yield sorted(repr(one) if isinstance(one, str | bytes | int | float) else "" for one in value)
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.nbytes <= _COMPARED_BYTES:
+        yield (value.dtype.name, value.shape, value.tobytes())
+    elif callable(value) and not isinstance(value, type):
+        yield from _function_parts(value, depth + 1)
+    else:
+        yield type(value).__qualname__

@@ -1,0 +1,95 @@
+"""What a checkpoint says of a job beside its state: the part that stays the same, and how far it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, get_args
+
+from flowcompute.checkpoint.job.fields import Fields
+from flowcompute.metrics import Progress
+from flowcompute.schedule import Shaping
+from flowcompute.strategy import Mode, Precision
+
+
+@dataclass(frozen=True)
+class KeptJob:
+    """What stays the same in all generations.
+
+    Attributes:
+        token: names the drafts of the job; hexadecimal.
+        graph: the job as data, by `describe_job`; whoever uses it checks it.
+        order: the version of the canonical order of reductions.
+        kind: of the device that it was begun on.
+        precision: as the user fixed it.
+        shaping: decisions of planning that its state depends on.
+        flow: the mode of a flow; None for a run.
+    """
+
+    token: str
+    graph: dict[str, Any]
+    order: int
+    kind: str
+    precision: Precision
+    shaping: Shaping
+    flow: Mode | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "token": self.token,
+            "graph": self.graph,
+            "order": self.order,
+            "kind": self.kind,
+            "precision": self.precision,
+            "float64": self.shaping.float64,
+            "fused": self.shaping.fused,
+            "piece_bytes": self.shaping.piece_bytes,
+            "flow": self.flow,
+        }
+
+    @classmethod
+    def read(cls, data: object) -> Self:
+        """What `plain` gave; entries that a later minor version added are not looked at.
+
+        Raises:
+            CheckpointError: if it is something else.
+        """
+        fields = Fields(data, "what a checkpoint keeps of its job")
+        token, graph = fields.text("token"), fields.take("graph")
+        if not re.fullmatch("[0-9a-f]{1,64}", token):
+            # It becomes part of paths.
+            fields.wrong("token", "hexadecimal digits")
+        if not isinstance(graph, dict):
+            fields.wrong("graph", "the description of a job")
+        precision: Any = fields.choice("precision", get_args(Precision))
+        flow: Any = fields.maybe("flow", lambda key: fields.choice(key, get_args(Mode)))
+        pieces = fields.maybe("piece_bytes", lambda key: fields.whole(key, least=1))
+        return cls(
+            token,
+            graph,
+            fields.whole("order"),
+            fields.text("kind"),
+            precision,
+            Shaping(fields.flag("float64"), fields.flag("fused"), pieces),
+            flow,
+        )
+
+
+def read_progress(body: Mapping[str, Any]) -> Progress:
+    """How far a job was at a generation.
+
+    Raises:
+        CheckpointError: if its body does not say so.
+    """
+    fields = Fields(body, "a generation")
+    done = fields.flag("done")
+    kept = Fields(fields.take("progress"), "the progress of a job")
+    return Progress(
+        items=kept.whole("items"),
+        total_items=kept.maybe("total_items", kept.whole),
+        bytes_read=kept.whole("bytes_read"),
+        seconds=kept.real("seconds"),
+        done=done,
+    )

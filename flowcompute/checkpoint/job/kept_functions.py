@@ -1,0 +1,207 @@
+"""Typed functions of `fc.kernel` as data, and back: everything is checked that typing a user's function ensures.
+
+A function is a list of its parts (expressions and statements), each after those that it holds, which it names by
+their places; equal parts stand there once. So nothing is nested, however deep the function is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from flowcompute import function_ir as ir
+from flowcompute.checkpoint.job.attributes import decode, encode
+from flowcompute.checkpoint.job.fields import Fields, refuse, refused
+from flowcompute.checkpoint.job.function_rules import Body, Frame
+
+MOST_PARTS = 1 << 16
+"""Parts of a function, those of the functions that it calls included each time."""
+
+
+def describe_functions(functions: Mapping[str, ir.Function]) -> list[dict[str, Any]]:
+    """These functions and those that they call, each behind what it calls."""
+    found: dict[str, dict[str, Any]] = {}
+    for function in functions.values():
+        _describe(function, found)
+    return list(found.values())
+
+
+def _describe(function: ir.Function, found: dict[str, dict[str, Any]]) -> str:
+    """The digest of a function, which is then among those found."""
+    digest = function.digest
+    if digest not in found:
+        listing = _Listing(found)
+        body = listing.all(function.body)
+        found[digest] = {
+            "digest": digest,
+            "name": function.name,
+            "parameters": list(function.parameters),
+            "variables": [[one.name, one.dtype, one.size, one.counter] for one in function.variables],
+            "results": list(function.results),
+            "parts": listing.parts,
+            "body": body,
+        }
+    return digest
+
+
+class _Listing:
+    """The parts of one function."""
+
+    def __init__(self, found: dict[str, dict[str, Any]]) -> None:
+        self.parts: list[list[Any]] = []
+        self._found = found
+        self._places: dict[str, int] = {}
+
+    def all(self, parts: Iterable[Any]) -> list[int]:
+        """Places of parts."""
+        return [self.place(part) for part in parts]
+
+    def place(self, part: Any) -> int:
+        """The place of a part, behind those of what it holds."""
+        row = [type(part).__name__, *(self._field(getattr(part, one.name)) for one in fields(part))]
+        key = repr(row)
+        if key not in self._places:
+            self._places[key] = len(self.parts)
+            self.parts.append(row)
+            if len(self.parts) > MOST_PARTS:
+                refuse("a kernel is too long to be kept in a checkpoint", expected=f"at most {MOST_PARTS} parts")
+        return self._places[key]
+
+    def _field(self, value: Any) -> Any:
+        if isinstance(value, ir.Function):
+            return _describe(value, self._found)
+        if isinstance(value, ir.Expr | ir.Stmt):
+            return self.place(value)
+        if isinstance(value, tuple) and value and not isinstance(value[0], str):
+            return self.all(value)
+        return encode(value)
+
+
+# -- and back ----------------------------------------------------------------------------------------
+
+_KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
+    "Number": (ir.Number, ("value", "text")),
+    "Parameter": (ir.Parameter, ("count", "text")),
+    "Local": (ir.Local, ("text", "text")),
+    "Operation": (ir.Operation, ("text", "exprs", "text")),
+    "Cast": (ir.Cast, ("expr", "text")),
+    "Choose": (ir.Choose, ("expr", "expr", "expr", "text")),
+    "Item": (ir.Item, ("text", "expr", "text")),
+    "Call": (ir.Call, ("function", "exprs", "text")),
+    "Set": (ir.Set, ("text", "expr")),
+    "SetAll": (ir.SetAll, ("texts", "expr")),
+    "Fill": (ir.Fill, ("text", "expr")),
+    "Put": (ir.Put, ("text", "expr", "expr")),
+    "Branch": (ir.Branch, ("expr", "statements", "statements")),
+    "While": (ir.While, ("expr", "statements", "statements")),
+    "For": (ir.For, ("text", "whole", "whole", "whole", "statements")),
+    "Leave": (ir.Leave, ()),
+    "Next": (ir.Next, ()),
+    "Return": (ir.Return, ("exprs",)),
+}
+"""Every kind of part, with what its fields are."""
+
+
+def rebuild_functions(data: object) -> dict[str, ir.Function]:
+    """The functions that were described, by digest.
+
+    Raises:
+        CheckpointError: for anything that typing a user's function does not make.
+    """
+    if not isinstance(data, list | tuple) or len(data) > MOST_PARTS:
+        refuse("functions of kernels are no list", got=type(data).__name__)
+    functions: dict[str, ir.Function] = {}
+    sizes: dict[str, int] = {}
+    for one in data:
+        fields = Fields(one, "a kernel's function")
+        digest = fields.text("digest")
+        function, sizes[digest] = _Reading(fields, functions, sizes).function()
+        fields.close()
+        if function.digest != digest:
+            refuse("a kernel's function is not the one that it is said to be", got=digest)
+        functions[digest] = function
+    return functions
+
+
+class _Reading:
+    """Reads one function."""
+
+    def __init__(self, data: Fields, functions: Mapping[str, ir.Function], sizes: Mapping[str, int]) -> None:
+        self._data = data
+        self._functions = functions
+        self._sizes = sizes
+        self._frame = Frame(data)
+        self._parts: list[Any] = []
+        self._part_sizes: list[int] = []
+        self._size = 0
+        self._reads = 0
+
+    def function(self) -> tuple[ir.Function, int]:
+        """The function, and how many parts it has, those of functions that it calls included each time."""
+        data, frame = self._data, self._frame
+        name = data.text("name")
+        if not name.isidentifier():
+            data.wrong("name", "a name")
+        for row in data.items("parts", MOST_PARTS):
+            self._read(row)
+        self._size = self._reads = 0
+        body = self._held(data.take("body"), ir.Stmt)
+        self._check_size()
+        Body(frame).check(body)
+        return ir.Function(name, frame.parameters, frame.variables, body, frame.results), self._size
+
+    def _read(self, row: Any) -> None:
+        if not isinstance(row, list | tuple) or not row or not isinstance(row[0], str) or row[0] not in _KINDS:
+            refuse("this is no part of a kernel", got=row)
+        kind, forms = _KINDS[row[0]]
+        if len(row) != 1 + len(forms):
+            refuse("a part of a kernel has other fields", got=row)
+        self._size, self._reads = 1, 0
+        part = kind(*(self._field(value, form) for value, form in zip(row[1:], forms, strict=True)))
+        self._check_size()
+        self._frame.check(part, self._reads)
+        self._parts.append(part)
+        self._part_sizes.append(self._size)
+
+    def _check_size(self) -> None:
+        # Parts stand there once and may be held often: what is short as data may be long as a text.
+        if self._size > MOST_PARTS:
+            refuse("a kernel is too long", expected=f"at most {MOST_PARTS} parts")
+
+    def _field(self, value: Any, form: str) -> Any:
+        match form:
+            case "text" if isinstance(value, str):
+                return value
+            case "texts" if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+                return tuple(value)
+            case "count" if type(value) is int and value >= 0:
+                return value
+            case "whole" if type(value) is int:
+                return value
+            case "value" if isinstance(number := decode(value), bool | int | float):
+                return number
+            case "function" if isinstance(value, str) and value in self._functions:
+                self._size += self._sizes[value]
+                return self._functions[value]
+            case "expr":
+                return self._held([value], ir.Expr)[0]
+            case "exprs":
+                return self._held(value, ir.Expr)
+            case "statements":
+                return self._held(value, ir.Stmt)
+        raise refused("a field of a kernel's part is not what it should be", expected=form, got=value)
+
+    def _held(self, places: Any, kind: Any) -> tuple[Any, ...]:
+        """Parts that stand before this one."""
+        if not isinstance(places, list | tuple):
+            refuse("a kernel's part does not say what it holds", got=places)
+        parts = []
+        for place in places:
+            if type(place) is not int or not 0 <= place < len(self._parts) or not isinstance(self._parts[place], kind):
+                refuse("a kernel's part holds what does not stand before it", got=place)
+            parts.append(self._parts[place])
+            self._size += self._part_sizes[place]
+            if kind is ir.Expr:
+                self._reads |= self._frame.reads[id(parts[-1])]
+        return tuple(parts)

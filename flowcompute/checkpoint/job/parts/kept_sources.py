@@ -1,0 +1,185 @@
+"""How sources are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, refuse
+from flowcompute.checkpoint.job.fingerprint import array_sample, described_file, read_state
+from flowcompute.checkpoint.job.parts.part import BLOB_BYTES, Describing, Node, Part, Rebuilding
+from flowcompute.checkpoint.store import DTYPES
+from flowcompute.elements import Constant, Element
+from flowcompute.elements.policies import ErrorPolicy, parse_policy
+from flowcompute.sources import (
+    FeedSource,
+    IterateSource,
+    MemorySource,
+    NpySource,
+    RawSource,
+    SeveralSource,
+    StoredSource,
+)
+from flowcompute.spec import BFLOAT16, Stream
+
+# -- files -------------------------------------------------------------------------------------------
+
+
+def _stored(source: StoredSource) -> dict[str, Any]:
+    """A file and how its bytes are read."""
+    data = described_file(source)
+    if isinstance(source, RawSource):
+        layout = source.layout
+        data |= {"stored": _stored_name(layout.dtype), "item": list(layout.item_shape), "offset": layout.offset}
+    return data
+
+
+def _stored_name(dtype: np.dtype) -> str:
+    return dtype.name if dtype == BFLOAT16 or dtype.isnative else f">{dtype.name}"
+
+
+def _npy(fields: Fields, node: Node) -> StoredSource:
+    path, _ = read_state(fields)
+    return NpySource(path, dtype=BFLOAT16 if node.spec.dtype == BFLOAT16 else None, name=node.given)
+
+
+def _raw(fields: Fields, node: Node) -> StoredSource:
+    path, _ = read_state(fields)
+    name = fields.text("stored")
+    dtype = DTYPES.get(name.removeprefix(">"))
+    if dtype is None or (name.startswith(">") and (dtype == BFLOAT16 or dtype.itemsize == 1)):
+        fields.wrong("stored", "a dtype, perhaps in the other byte order")
+    stored = dtype.newbyteorder() if name.startswith(">") else dtype
+    return RawSource(path, dtype=stored, shape=fields.wholes("item"), offset=fields.whole("offset"), name=node.given)
+
+
+_FORMATS = {"npy": _npy, "raw": _raw}
+
+
+def _describe_file(source: StoredSource, _: Describing) -> dict[str, Any]:
+    return {"file": _stored(source)}
+
+
+def _rebuild_npy(fields: Fields, node: Node, _: Rebuilding) -> Element:
+    return _rebuild_file(fields.take("file"), "npy", node)
+
+
+def _rebuild_raw(fields: Fields, node: Node, _: Rebuilding) -> Element:
+    return _rebuild_file(fields.take("file"), "raw", node)
+
+
+def _rebuild_file(data: object, format: str, node: Node) -> StoredSource:
+    fields = Fields(data, "a file")
+    source = _FORMATS[format](fields, node)
+    fields.close()
+    return source
+
+
+def _describe_several(source: SeveralSource, _: Describing) -> dict[str, Any]:
+    return {"files": [{"format": part.format, "file": _stored(part)} for part in source.sources]}
+
+
+def _rebuild_several(fields: Fields, node: Node, _: Rebuilding) -> Element:
+    parts = []
+    for data in fields.items("files", MOST_NODES):
+        one = Fields(data, "a file")
+        parts.append(_rebuild_file(one.take("file"), one.choice("format", tuple(_FORMATS)), node))
+        one.close()
+    if not parts:
+        fields.wrong("files", "at least one file")
+    return SeveralSource(parts, name=node.given)
+
+
+# -- memory ------------------------------------------------------------------------------------------
+
+
+def _describe_array(array: np.ndarray, dtype: np.dtype, describing: Describing) -> dict[str, Any]:
+    if array.nbytes > BLOB_BYTES:
+        return {"bind": "array", "sample": array_sample(array)}
+    return describing.array(np.asarray(array, dtype))
+
+
+def _rebuild_array(fields: Fields, node: Node, rebuilding: Rebuilding) -> np.ndarray:
+    if "sample" not in fields:
+        return rebuilding.array(fields, node.spec)
+    sample = fields.text("sample")
+    array = np.asarray(node.bound)
+    shape = node.spec.full_shape
+    if array.shape != shape or array.dtype.newbyteorder("=") != node.spec.dtype or array_sample(array) != sample:
+        refuse(
+            f"what is bound to {node.name!r} is not the array that the job was begun with",
+            expected=str(node.spec),
+            got=f"{array.dtype.name}{array.shape}, of other numbers" if array.shape == shape else str(array.shape),
+            hint=f"bind={{{node.name!r}: array}} with the very numbers, in any layout",
+        )
+    return array
+
+
+def _describe_memory(source: MemorySource, describing: Describing) -> dict[str, Any]:
+    return _describe_array(source.array, source.dtype, describing)
+
+
+def _rebuild_memory(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+    # A view of its own: sources of the same array object are read as one.
+    return MemorySource(_rebuild_array(fields, node, rebuilding).view(), name=node.given)
+
+
+def _describe_constant(constant: Constant, describing: Describing) -> dict[str, Any]:
+    return _describe_array(constant.value, constant.dtype, describing)
+
+
+def _rebuild_constant(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+    return Constant(_rebuild_array(fields, node, rebuilding), name=node.given)
+
+
+# -- given by hand -----------------------------------------------------------------------------------
+
+
+def describe_policy(policy: ErrorPolicy) -> dict[str, Any]:
+    """What becomes of records that fail."""
+    return {"on_error": policy.on_error, "dead_letter": policy.path}
+
+
+def read_policy(fields: Fields) -> ErrorPolicy:
+    """What becomes of records that fail."""
+    policy = parse_policy(fields.text("on_error"), fields.maybe("dead_letter", fields.text), "on_error")
+    if policy.path is not None and policy.path != fields.text("dead_letter"):
+        fields.wrong("dead_letter", "an absolute path")
+    return policy
+
+
+def _describe_feed(_: FeedSource, __: Describing) -> dict[str, Any]:
+    return {}
+
+
+def _rebuild_feed(_: Fields, node: Node, __: Rebuilding) -> Element:
+    if node.spec.stream != Stream(None):
+        refuse("a feed is a stream of unknown length", got=str(node.spec))
+    return FeedSource(node.spec, name=node.given)
+
+
+def _describe_iterate(source: IterateSource, _: Describing) -> dict[str, Any]:
+    return {"bind": "iterable", "items": source.items, **describe_policy(source.policy)}
+
+
+def _rebuild_iterate(fields: Fields, node: Node, _: Rebuilding) -> Element:
+    return IterateSource(
+        node.bound,
+        shape=node.spec.shape,
+        dtype=node.spec.dtype,
+        items=fields.flag("items"),
+        policy=read_policy(fields),
+        name=node.given,
+    )
+
+
+SOURCES: dict[type[Element], Part] = {
+    NpySource: Part("npy", _describe_file, _rebuild_npy),
+    RawSource: Part("raw", _describe_file, _rebuild_raw),
+    SeveralSource: Part("several", _describe_several, _rebuild_several),
+    MemorySource: Part("memory", _describe_memory, _rebuild_memory, "array"),
+    Constant: Part("constant", _describe_constant, _rebuild_constant, "array"),
+    FeedSource: Part("feed", _describe_feed, _rebuild_feed),
+    IterateSource: Part("iterate", _describe_iterate, _rebuild_iterate, "iterable"),
+}

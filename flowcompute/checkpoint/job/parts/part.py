@@ -1,0 +1,117 @@
+"""How one class of elements is kept: what `tags.py` is a table of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from flowcompute import function_ir as ir
+from flowcompute.checkpoint.job.fields import Fields, refuse
+from flowcompute.elements import Element
+from flowcompute.spec import Spec
+
+INLINE_BYTES = 1 << 14
+"""Arrays up to this size lie in the description itself."""
+
+BLOB_BYTES = 64 << 20
+"""Arrays up to this size are kept beside it; larger ones are given again by name."""
+
+
+@dataclass
+class Describing:
+    """A job being described.
+
+    Attributes:
+        put: keeps an array beside the description and gives what stands for it there.
+        kernels: functions of `fc.kernel` found so far, by digest.
+    """
+
+    put: Callable[[np.ndarray], Any]
+    kernels: dict[str, ir.Function] = field(default_factory=dict)
+
+    def array(self, value: np.ndarray) -> dict[str, Any]:
+        """An array of a dtype of ours, in the description or beside it."""
+        array = np.ascontiguousarray(value)
+        return {"bytes": array.tobytes()} if array.nbytes <= INLINE_BYTES else {"blob": self.put(array)}
+
+
+@dataclass
+class Rebuilding:
+    """A job being made again.
+
+    Attributes:
+        get: gives an array for what `put` gave.
+        bind: objects given by name.
+        kernels: functions of `fc.kernel`, by digest.
+    """
+
+    get: Callable[[Any], np.ndarray]
+    bind: Mapping[str, object]
+    kernels: Mapping[str, ir.Function]
+
+    def array(self, fields: Fields, spec: Spec) -> np.ndarray:
+        """The array of that dtype and shape.
+
+        Raises:
+            CheckpointError: if it is another one.
+        """
+        shape = tuple(size or 0 for size in spec.full_shape)
+        if "bytes" in fields:
+            data = fields.take("bytes")
+            if not isinstance(data, bytes) or len(data) != spec.item_bytes * (1 if spec.stream is None else shape[0]):
+                fields.wrong("bytes", f"the bytes of {spec}")
+            try:
+                return np.frombuffer(data, spec.dtype).reshape(shape)
+            except ValueError:
+                fields.wrong("bytes", "a shape that an array can have")
+        try:
+            array: Any = self.get(fields.take("blob"))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            fields.wrong("blob", "what stands for an array")
+        if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (spec.dtype, shape):
+            refuse("an array beside the description is another one", expected=str(spec), got=_told(array))
+        return array
+
+
+def _told(array: object) -> str:
+    return f"{array.dtype.name}{array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+
+
+@dataclass(frozen=True)
+class Node:
+    """What is known of an element before it is made again.
+
+    Attributes:
+        name: its name in the graph.
+        given: that name where the user gave it.
+        spec: what it is said to have.
+        inputs: its operands.
+        bound: what was given for it by name, where it needs that.
+    """
+
+    name: str
+    given: str | None
+    spec: Spec
+    inputs: tuple[Element, ...]
+    bound: Any
+
+
+@dataclass(frozen=True)
+class Part:
+    """How a class of elements is kept.
+
+    Attributes:
+        tag: what stands for it in job data; never changed, never used again for anything else.
+        describe: the fields of an element beyond name, site, operands and spec, as plain data.
+        rebuild: the element that fields describe.
+        bind: what has to be given again by name, in a word; "" for nothing. An element that needs it says so in
+            its field "bind".
+    """
+
+    tag: str
+    describe: Callable[[Any, Describing], dict[str, Any]]
+    rebuild: Callable[[Fields, Node, Rebuilding], Element]
+    bind: str = ""

@@ -1,0 +1,139 @@
+"""A job in words, told from its description alone: nothing is imported, bound or run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flowcompute.checkpoint.job.attributes import decode_attrs
+from flowcompute.checkpoint.job.fields import MOST, MOST_NODES, Fields, brief, refuse
+from flowcompute.checkpoint.job.fingerprint import changed_file, files_of, read_state
+from flowcompute.checkpoint.job.parts import SINKS, TAGS
+from flowcompute.elements import Destination
+from flowcompute.files import FILES, Files, shown
+from flowcompute.graph import draw_lines
+from flowcompute.spec import Spec, Stream
+
+_MOST_DRAWN = 1000
+"""Nodes up to which a graph is drawn: the indentation of a long chain takes memory with the square of its length."""
+_PROMISES = {part.tag: kind.promise for kind, part in SINKS.items() if issubclass(kind, Destination)}
+_HELD = {
+    "memory": "an array, kept in the checkpoint",
+    "iterate": "an iterable",
+    "feed": "a feed",
+}
+_WHERE = {"to_array": " in memory, kept in the checkpoint", "callback": " to a function"}
+
+
+@dataclass(frozen=True)
+class Told:
+    """A node of a description, as far as words need it."""
+
+    tag: str
+    name: str
+    spec: Spec
+    inputs: tuple[int, ...]
+    bind: str | None
+    data: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """What it is, in a line."""
+        if self.tag == "constant" and not self.spec.shape and "bytes" in self.data:
+            return self._number()
+        operation = brief(self.data.get("op", self.tag)).partition(".")[2] or self.tag
+        same = self.tag in ("compute", "random") and operation.partition(".")[0] in self.name
+        title = brief(self.name) if same or self.tag in self.name else f"{brief(self.name)} ({operation})"
+        attrs = decode_attrs(self.data["attrs"]) if "attrs" in self.data else {}
+        said = {key: value for key, value in attrs.items() if value not in (None, False) and key != "correction"}
+        return f"{title}{''.join(f' {key}={brief(value)}' for key, value in said.items())}: {self.spec}"
+
+    def _number(self) -> str:
+        data = self.data["bytes"]
+        if not isinstance(data, bytes) or len(data) != self.spec.dtype.itemsize:
+            refuse("a number is not described by its bytes", got=data)
+        return str(np.frombuffer(data, self.spec.dtype)[0])
+
+
+@dataclass(frozen=True)
+class JobWords:
+    """What a description of a job says to people.
+
+    Args:
+        data: as `describe_job` gives it.
+
+    Raises:
+        CheckpointError: if it is no description.
+    """
+
+    nodes: tuple[Told, ...]
+    roots: tuple[int, ...]
+
+    @classmethod
+    def read(cls, data: object) -> JobWords:
+        """From a description, all of which that is used here is checked."""
+        fields = Fields(data, "a job")
+        nodes = tuple(_node(one, i) for i, one in enumerate(fields.items("nodes", MOST_NODES)))
+        return cls(nodes, fields.wholes("roots", most=len(nodes) - 1, length=MOST_NODES))
+
+    def graph(self) -> str:
+        """The graph as the tree that `element.draw()` shows; only its size where nobody would read it."""
+        if len(self.nodes) > _MOST_DRAWN:
+            return f"{len(self.nodes):,} elements, too many to draw"
+        return draw_lines(self.roots, [node.inputs for node in self.nodes], lambda i: (self.nodes[i].text, ""))
+
+    def sources(self, files: Files = FILES) -> Iterator[str]:
+        """A line for each source, and for each of its files what was seen of it and whether that is still so."""
+        for node in self.nodes:
+            if node.tag in _HELD:
+                held = "given again by name" if node.bind is not None else ""
+                yield f"{brief(node.name)}: {node.spec}, {' '.join(filter(None, (_HELD[node.tag], held)))}"
+            elif kept := files_of(node.data):
+                yield f"{brief(node.name)}: {node.spec}"
+                yield from (f"  {_file(one, files)}" for one in kept)
+
+    def destinations(self) -> Iterator[str]:
+        """A line for each destination, with what it promises."""
+        for node in self.nodes:
+            if node.tag in _PROMISES:
+                data = Fields(node.data, "a file")
+                where = f" to {shown(data.text('target'))}" if "target" in data else _WHERE.get(node.tag, "")
+                yield f"{brief(node.name)}: {node.spec}{where}, {_PROMISES[node.tag]}"
+
+    def targets(self) -> list[str]:
+        """Absolute paths of the files that the job makes, those of dropped records among them."""
+        data = [Fields(node.data, "a file") for node in self.nodes]
+        made = [one.text("target") for one in data if "target" in one]
+        return made + [path for one in data if "dead_letter" in one and (path := one.maybe("dead_letter", one.text))]
+
+    def bound(self) -> dict[str, str]:
+        """What has to be given again, by the name of its element, and what kind of thing it is."""
+        return {node.name: node.bind for node in self.nodes if node.bind is not None}
+
+
+def _node(data: object, position: int) -> Told:
+    fields = Fields(data, "a node")
+    assert isinstance(data, Mapping)
+    length = fields.maybe("length", fields.whole)
+    return Told(
+        tag=fields.choice("tag", tuple(TAGS)),
+        name=fields.text("name"),
+        spec=Spec(
+            fields.dtype("dtype"),
+            fields.wholes("shape", most=MOST - 1),
+            Stream(length) if fields.flag("stream") else None,
+        ),
+        inputs=fields.wholes("inputs", most=position - 1, length=MOST_NODES),
+        bind=fields.text("bind") if "bind" in fields else None,
+        data=data,
+    )
+
+
+def _file(data: Any, files: Files) -> str:
+    path, state = read_state(Fields(data, "a file"))
+    lines = changed_file(path, state, files)
+    seen = f"{shown(path)}: {state['size']:,} bytes, sample {brief(state['sample'])[:12]}, unchanged"
+    return lines[0] if lines else seen

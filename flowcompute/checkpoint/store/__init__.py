@@ -1,0 +1,18 @@
+"""Bytes on disk: generations, side files, and one moment of commit."""
+
+from flowcompute.checkpoint.store.contents import Generation, GenerationStatus
+from flowcompute.checkpoint.store.folder import CheckpointFolder, absolute_path
+from flowcompute.checkpoint.store.side_files import SideFile
+from flowcompute.checkpoint.store.values import DTYPES, Blob, SideMark, blob_of
+
+__all__ = [
+    "DTYPES",
+    "Blob",
+    "CheckpointFolder",
+    "Generation",
+    "GenerationStatus",
+    "SideFile",
+    "SideMark",
+    "absolute_path",
+    "blob_of",
+]

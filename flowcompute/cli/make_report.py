@@ -1,0 +1,45 @@
+"""The command that makes a page of a run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from typing import Any
+
+import flowcompute as fc
+from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
+from flowcompute.cli.running import add_progress, add_run_options, measured, run_options
+from flowcompute.observe import write_report
+
+
+def add_report(commands: Any) -> None:
+    """Add `report` to a parser's sub-parsers."""
+    parser = commands.add_parser("report", help="write a page about a run: timeline, graph by time, trials")
+    parser.add_argument(
+        "what", type=_what, metavar="TRACE|MODULE:JOB", help=f"what --trace wrote, or a job to be run: {JOB_HELP}"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="the page; by default the name with .html")
+    add_run_options(parser)
+    add_progress(parser)
+    parser.set_defaults(act=_report)
+
+
+def _what(text: str) -> str | JobName:
+    return text if os.path.lexists(text) or ":" not in text else job_name(text)
+
+
+def _report(options: argparse.Namespace) -> None:
+    what = options.what
+    if isinstance(what, str):
+        target = options.output or f"{os.path.splitext(what)[0]}.html"
+        write_report(what, target)
+    else:
+        target = options.output or f"{what.module}-{what.name}.html"
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, f"{what.module}-{what.name}")
+            job = load_job(what)
+            measured(fc.plan(*job, **run_options(options)).backend)
+            fc.run(*job, **run_options(options), progress=options.progress, trace=trace)
+            write_report(trace, target)
+    print(target)

@@ -1,0 +1,50 @@
+"""The command that goes on with a frozen job, without the program that began it."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from typing import Any
+
+from flowcompute.checkpoint.store import CheckpointFolder
+from flowcompute.cli.running import (
+    add_every,
+    add_observe,
+    add_progress,
+    add_run_options,
+    observe_options,
+    print_results,
+    run_options,
+)
+from flowcompute.files import shown
+from flowcompute.thawing import thaw
+
+
+def add_resume(commands: Any) -> None:
+    """Add `resume` to a parser's sub-parsers."""
+    parser = commands.add_parser("resume", help="go on with a frozen job and print its values")
+    parser.add_argument("checkpoint", metavar="PATH", help="the folder that keeps the job")
+    add_run_options(parser)
+    add_progress(parser)
+    add_every(parser)
+    add_observe(parser)
+    parser.set_defaults(act=_resume)
+
+
+def left_at(options: argparse.Namespace) -> str:
+    """What an interrupted command has left, and what to do with it."""
+    path = getattr(options, "checkpoint", None)
+    if path is None or not CheckpointFolder.exists(path):
+        return "no unfinished file was left"
+    goes_on = f"flowcompute resume {shlex.quote(path)}" if path.isprintable() else "flowcompute resume"
+    return f"what was done is kept in {shown(path)}, and {goes_on} goes on"
+
+
+def _resume(options: argparse.Namespace) -> None:
+    run = thaw(options.checkpoint).run(
+        **run_options(options),
+        progress=options.progress,
+        checkpoint_every=options.checkpoint_every,
+        **observe_options(options),
+    )
+    print_results(run)

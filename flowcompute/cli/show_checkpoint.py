@@ -1,0 +1,97 @@
+"""The commands that look at a frozen job and change nothing: list, verify, show."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+from collections.abc import Iterable
+from typing import Any
+
+from flowcompute.checkpoint.job import NEVER_CALLED, JobWords, KeptJob, check_drafts, check_sources
+from flowcompute.checkpoint.store import CheckpointFolder
+from flowcompute.files import shown
+from flowcompute.thawing import thaw
+
+_UNSOUND = 1
+
+
+def add_checkpoint(commands: Any) -> None:
+    """Add `checkpoint` with its own commands to a parser's sub-parsers."""
+    parser = commands.add_parser("checkpoint", help="what a frozen job is, and whether it is sound")
+    own = parser.add_subparsers(metavar="list|verify|show", required=True)
+    for name, act, text in (
+        ("list", _list, "one line for each generation, oldest first"),
+        ("verify", _verify, "check every byte, in bounded memory; exit code 1 if something is wrong"),
+        ("show", _show, "the job in words: what it reads, computes and writes, and how far it is"),
+    ):
+        command = own.add_parser(name, help=text)
+        command.add_argument("path", metavar="PATH", help="the folder that keeps the job")
+        command.set_defaults(act=act)
+
+
+def _list(options: argparse.Namespace) -> None:
+    with CheckpointFolder.peek(options.path) as folder:
+        found = folder.generations()
+    head = next((one.number for one in found if one.newest), None)
+    for one in found:
+        size = f"{one.size_bytes:,} bytes"
+        state = "ok" if one.problem is None else one.problem
+        if one.newest:
+            state += ", the newest"
+        elif head is not None and one.number > head:
+            state += ", never committed"
+        print(f"{one.number:>8}  {_when(one.created):<23}  {size:>18}  {state}")
+
+
+def _verify(options: argparse.Namespace) -> int:
+    with CheckpointFolder.peek(options.path) as folder:
+        problems = folder.verify()
+        if not problems:
+            newest = folder.look()
+            job = KeptJob.read(folder.job())
+            problems += check_sources(job.graph)
+            problems += check_drafts(newest.body, job.token, JobWords.read(job.graph).targets())
+    for problem in problems:
+        print(problem)
+    if problems:
+        return _UNSOUND
+    print(f"{shown(options.path)} is sound: generation {newest.number} of {_when(newest.created)}")
+    return 0
+
+
+def _show(options: argparse.Namespace) -> None:
+    frozen = thaw(options.path)
+    with CheckpointFolder.peek(options.path) as folder:
+        job = KeptJob.read(folder.job())
+    words = JobWords.read(job.graph)
+    done = frozen.progress
+    share = "" if done.fraction is None or frozen.done else f" ({100 * done.fraction:.1f} %)"
+    print(f"{shown(options.path)}: {frozen.state}{share}, {done.bytes_read:,} bytes read")
+    print(f"  generation {frozen.number} of {_when(frozen.created)}")
+    print(f"  precision {job.precision}, reductions in order {job.order}, made on {job.kind}")
+    _print_part("reads", words.sources())
+    _print_part("computes", words.graph().splitlines())
+    _print_part("writes", words.destinations())
+    bound = {name: what for name, what in words.bound().items() if not (frozen.done and what in NEVER_CALLED)}
+    _print_part("needs to be given again", (f"{name}: {what}" for name, what in bound.items()))
+    given = ", ".join(f"{name!r}: ..." for name in bound)
+    thawed = f"fc.thaw({options.path!r}{f', bind={{{given}}}' if bound else ''})"
+    if job.flow is not None:
+        print(f"goes on with {thawed}.flow()")
+    else:
+        print(f"goes on with {f'{thawed}.resolve()' if bound else f'flowcompute resume {shown(options.path)}'}")
+
+
+def _print_part(title: str, lines: Iterable[str]) -> None:
+    told = [f"  {line}" for line in lines]
+    if told:
+        print("\n".join([title, *told]))
+
+
+def _when(created: float | None) -> str:
+    if created is None:
+        return "at an unknown time"
+    try:
+        return dt.datetime.fromtimestamp(created, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return "at an impossible time"

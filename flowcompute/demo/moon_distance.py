@@ -1,0 +1,249 @@
+"""The demo: how far away the Moon is, from a file through one kernel to a file, in less memory than the file takes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
+
+import flowcompute as fc
+from flowcompute.demo.ephemeris import DE421, DE422, DemoData, find_data
+from flowcompute.elements import Compute, Element
+from flowcompute.errors import DestinationError, RunError
+from flowcompute.files import FILES, explain
+from flowcompute.runtime.run import Run
+
+RESULT = "moon-distance-km.npy"
+"""Name of the file that the demo writes."""
+
+_AXES, _DEGREES = 3, 13
+_CHECKED_ITEMS = 1000
+_AGREE_KM = 1e-6
+_POSSIBLE_KM = (356_000, 407_000)
+_MIB = 1 << 20
+
+
+def distance(moon: Element) -> Compute:
+    """Kilometres from the Earth's centre to the Moon's, in the middle of each item's four days.
+
+    An item holds, for each of x, y and z, the coefficients of a Chebyshev polynomial over -1 .. 1. In the
+    middle these polynomials are 1, 0, -1, 0, 1 and so on.
+    """
+    # One matrix of weights for each coordinate: all three then sum over the same axes, and fuse.
+    x, y, z = ((moon * weights).sum(axis=(1, 2)) for weights in _middle_weights())
+    return fc.sqrt(x * x + y * y + z * z)
+
+
+def _middle_weights() -> np.ndarray:
+    weights = np.zeros((_AXES, _AXES, _DEGREES))
+    for axis in range(_AXES):
+        weights[axis, axis] = np.cos(np.arange(_DEGREES) * np.pi / 2).round()
+    return weights
+
+
+@dataclass(frozen=True, slots=True)
+class DemoReport:
+    """What a demo run did.
+
+    Attributes:
+        data: what it read.
+        run: the finished run.
+        nearest_km, mean_km, farthest_km: the answer.
+        path: where the distances lie; None if they were not kept.
+        checked_items: how many distances, spread over the file, were computed again with NumPy.
+        worst_km: the largest difference among these.
+        started_s: seconds until the first batch was through: device, kernel, first reads.
+        anonymous_bytes: the most memory without a file behind it that the process had after a
+            batch; None where the system does not say.
+    """
+
+    data: DemoData
+    run: Run
+    nearest_km: float
+    mean_km: float
+    farthest_km: float
+    path: str | None
+    checked_items: int
+    worst_km: float
+    started_s: float
+    anonymous_bytes: int | None
+
+
+class _Watch:
+    """Notes after each batch how long the first one took, and how much memory the process has."""
+
+    def __init__(self) -> None:
+        self.started_s: float | None = None
+        self.anonymous_bytes: int | None = None
+        self._began_s = time.perf_counter()
+
+    def __call__(self, _run: Run) -> None:
+        if self.started_s is None:
+            self.started_s = time.perf_counter() - self._began_s
+        now = _anonymous_bytes()
+        if now is not None:
+            self.anonymous_bytes = max(now, self.anonymous_bytes or 0)
+
+
+def _anonymous_bytes() -> int | None:
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) << 10
+    return None
+
+
+def run_demo(
+    *,
+    memory: str | int | None = None,
+    device_memory: str | int | None = None,
+    large: bool = False,
+    offline: bool = False,
+    keep: str | None = None,
+    device: str = "auto",
+    progress: bool | None = None,
+    console: Console,
+) -> DemoReport:
+    """Find the data, say what will be done, do it, and check it.
+
+    Args:
+        memory: budget on the host; by default a quarter of the file.
+        device_memory: budget on a GPU with memory of its own; by default most of it.
+        large: the ephemeris of 6000 years and not that of 300.
+        offline: use what is kept from an earlier run, else generate a file; never ask the network.
+        keep: folder for the distances; by default they are dropped.
+        device, progress: as for `fc.run`.
+        console: where to say what will be done.
+
+    Raises:
+        FlowError: whatever went wrong; RunError if the answer is not NumPy's.
+    """
+    with console.status(_looking(large, offline)):
+        data = find_data(large=large, offline=offline)
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="flowcompute-")) if keep is None else keep
+        target = os.path.join(_made(folder), RESULT)
+        moon = fc.open(data.path, name="moon")
+        size_bytes = os.path.getsize(data.path)
+        km = distance(moon)
+        roots = (km >> fc.save(target), km.min(), km.mean(), km.max())
+        budget = max(_MIB, size_bytes // 4 // _MIB * _MIB) if memory is None else memory
+        # Read, not mapped: then every byte lies in the budget, for anybody to see.
+        strategy = fc.Strategy(input="read")
+        options: dict[str, Any] = {"memory": budget, "device_memory": device_memory, "device": device}
+        plan = fc.plan(*roots, **options, strategy=strategy)
+        console.print(Text(data.description))
+        console.print(Text(f"{moon.spec}, {decimal(size_bytes)}, in {decimal(plan.memory.budget_bytes)} of memory"))
+        watch = _Watch()
+        run = fc.run(*roots, **options, strategy=strategy, progress=progress, on_batch=watch)
+        checked_items, worst_km = _check(data.path, target)
+    _, nearest_km, mean_km, farthest_km = run.values
+    return DemoReport(
+        data=data,
+        run=run,
+        nearest_km=float(nearest_km),
+        mean_km=float(mean_km),
+        farthest_km=float(farthest_km),
+        path=None if keep is None else target,
+        checked_items=checked_items,
+        worst_km=worst_km,
+        started_s=run.seconds if watch.started_s is None else watch.started_s,
+        anonymous_bytes=watch.anonymous_bytes,
+    )
+
+
+def _looking(large: bool, offline: bool) -> str:
+    """What to say while data is found, which may take minutes."""
+    ephemeris = DE422 if large else DE421
+    source = "" if offline else f" ({decimal(ephemeris.archive_bytes)} from PyPI, once)"
+    return f"looking for JPL ephemeris {ephemeris.package.upper()}{source}"
+
+
+def _made(folder: str) -> str:
+    try:
+        FILES.make_folders(folder, 0o777)
+    except OSError as error:
+        said, hint = explain(error)
+        raise DestinationError(f"{folder} cannot be made: {said}", element="keep", hint=hint) from error
+    return folder
+
+
+def _check(source: str, target: str) -> tuple[int, float]:
+    """Compute some of the distances again with NumPy; how many, and the largest difference in km.
+
+    Raises:
+        RunError: if one differs by more than rounding.
+    """
+    moon, km = np.load(source, mmap_mode="r"), np.load(target, mmap_mode="r")
+    some = np.unique(np.linspace(0, len(moon) - 1, _CHECKED_ITEMS).astype(np.int64))
+    position = moon[some] @ _middle_weights()[0, 0]
+    differences = np.abs(np.sqrt((position * position).sum(axis=-1)) - km[some])
+    worst = int(differences.argmax())
+    if len(km) != len(moon) or not differences[worst] <= _AGREE_KM:
+        raise RunError(
+            "the demo's distances are not NumPy's",
+            element="sqrt",
+            records=(int(some[worst]), int(some[worst]) + 1),
+            expected=f"{len(moon)} distances, equal to {_AGREE_KM} km",
+            got=f"{len(km)} distances, one off by {differences[worst]} km",
+            hint="please report this with the output of `flowcompute devices`; --device numpy needs no driver",
+        )
+    return len(some), float(differences[worst])
+
+
+def summary(report: DemoReport) -> Table:
+    """The report as a table that fits a screen."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for label, text in _lines(report):
+        table.add_row(label, Text(text))
+    return table
+
+
+def _lines(report: DemoReport) -> list[tuple[str, str]]:
+    run, plan = report.run, report.run.plan
+    nearest, farthest = (f"{limit:,}" for limit in _POSSIBLE_KM)
+    process = "" if report.anonymous_bytes is None else f"; {decimal(report.anonymous_bytes)} in the whole process"
+    kernels = "none: NumPy computed it"
+    if plan.kernels:
+        kernels = (
+            f"{len(plan.kernels)}, launched {run.launches} times, once for each batch of {plan.batch_items:,} items"
+        )
+    return [
+        ("distance", f"{report.nearest_km:,.0f} to {report.farthest_km:,.0f} km, {report.mean_km:,.0f} km on average"),
+        ("", f"(the real Moon stays between {nearest} and {farthest} km)"),
+        ("checked", f"{report.checked_items:,} distances against NumPy: equal to {report.worst_km:.1g} km"),
+        ("items", f"{run.progress.items:,}"),
+        ("bytes", f"{decimal(run.bytes_read)} read, {decimal(run.bytes_written)} written"),
+        ("speed", f"{_flow_speed(report) / 1e9:.2f} GB/s, read and written, after the first batch"),
+        ("seconds", f"{run.seconds:.2f}, {report.started_s:.2f} of them to the first batch (device, kernel)"),
+        ("bottleneck", f"{run.bottleneck}, busy for {_busy_s(run):.2f} s"),
+        ("memory", f"{decimal(run.peak_bytes)} in own buffers at the peak{process}"),
+        ("kernels", kernels),
+        ("device", f"{plan.backend.traits.name} ({plan.backend.traits.reason})"),
+        ("result", report.path or "dropped (keep it with --keep FOLDER)"),
+    ]
+
+
+def _flow_speed(report: DemoReport) -> float:
+    """Bytes a second once batches flow; of a single batch, over all."""
+    run = report.run
+    items, first = run.progress.items, min(run.plan.batch_items, run.progress.items)
+    moved_bytes = run.bytes_read + run.bytes_written
+    if first == items:
+        return moved_bytes / run.seconds
+    return moved_bytes * (items - first) / items / (run.seconds - report.started_s)
+
+
+def _busy_s(run: Run) -> float:
+    return 0.0 if run.bottleneck is None else run.metrics[run.bottleneck].busy_s

@@ -1,0 +1,289 @@
+"""What changes the stream axis: selections, sections, cuts, windows, and streams end to end."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_dtype, common_length
+from flowcompute.elements.element import Element
+from flowcompute.elements.math import vecdot
+from flowcompute.elements.op import Attrs, Kind, Op
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import BOOL, Spec, Stream, format_shape
+
+Tail = Literal["error", "drop", "pad", "emit"]
+
+
+def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return dtype, dtype
+
+
+def _op(name: str, kind: Kind, arity: int = 1) -> Op:
+    return Op(name, arity, kind, np.asarray, _kept, arithmetic=False)
+
+
+SELECT = _op("select", Kind.SELECT, 2)
+SECTION = _op("section", Kind.REBATCH)
+CUT = _op("cut", Kind.REBATCH)
+FLATTEN = _op("flatten", Kind.REBATCH)
+REPEAT = _op("repeat", Kind.REBATCH)
+CONCAT = _op("concat", Kind.REBATCH, 2)
+WINDOW = _op("window", Kind.WINDOW)
+
+
+def _stream(op: str, x: Operand) -> Any:
+    element = as_element(x, op)
+    if not element.spec.is_stream:
+        raise SpecError("works along a stream", element=op, site=user_site(), got=str(element.spec))
+    return element
+
+
+def _count(op: str, what: str, value: Any, least: int = 1) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise SpecError(
+            f"{what}= is a count", element=op, site=user_site(), expected=f"{least} or more", got=repr(value)
+        )
+    return number
+
+
+def select(x: Operand, mask: Operand) -> Compute:
+    """The records at which a stream of bools is true; also `x[mask]`. The length is unknown until it has run.
+
+    Raises:
+        SpecError: if the mask is no stream of single bools, or as long as another stream than `x`.
+    """
+    element, chosen = _stream("select", x), _stream("select", mask)
+    if chosen.dtype != BOOL or chosen.spec.shape != ():
+        raise SpecError(
+            "a mask is a stream of single bools",
+            element="select",
+            site=user_site(),
+            expected="bool(?,) stream",
+            got=str(chosen.spec),
+            hint="reduce the items first: fc.all(mask, axis=1)" if chosen.dtype == BOOL else "compare: x[x > 0]",
+        )
+    common_length("select", [element, chosen])
+    return Compute(SELECT, (element, chosen), Spec(element.dtype, element.spec.shape, Stream(None)))
+
+
+def section(x: Operand, start: int | None, stop: int | None, step: int | None) -> Compute | Any:
+    """Records `start` to `stop`, each `step`-th; also `x[start:stop:step]`. As Python's slices, forwards only.
+
+    Raises:
+        SpecError: for a step below 1, or negative bounds where the length is unknown.
+    """
+    element = _stream("section", x)
+    length = element.spec.length
+    step = 1 if step is None else operator.index(step)
+    if step < 1:
+        raise SpecError(
+            "a stream runs forwards only",
+            element="section",
+            site=user_site(),
+            expected="a step of 1 or more",
+            got=str(step),
+            hint="write it to a file and read that backwards, or flip items: x[:, ::-1]",
+        )
+    first_bound, last_bound = (None if bound is None else operator.index(bound) for bound in (start, stop))
+    if length is None and any(bound is not None and bound < 0 for bound in (first_bound, last_bound)):
+        raise SpecError(
+            "counts from the end of a stream whose length is not known",
+            element="section",
+            site=user_site(),
+            expected="bounds of 0 or more",
+            got=f"[{'' if start is None else start}:{'' if stop is None else stop}]",
+        )
+    if length is not None:
+        first, last, _ = slice(first_bound, last_bound, step).indices(length)
+        if (first, step) == (0, 1) and last == length:
+            return element
+        records = len(range(first, last, step))
+        attrs: Attrs = {"start": first, "stop": max(first, last), "step": step}
+        return Compute(SECTION, (element,), Spec(element.dtype, element.spec.shape, Stream(records)), attrs)
+    first, end = first_bound or 0, last_bound
+    if (first, end, step) == (0, None, 1):
+        return element
+    attrs = {"start": first, "stop": end, "step": step}
+    return Compute(SECTION, (element,), Spec(element.dtype, element.spec.shape, Stream(None)), attrs)
+
+
+def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compute:
+    """A stream `(N, *item)` seen as runs `(N / every, every, *item)`.
+
+    Args:
+        x: a stream.
+        every: records in a run.
+        tail: what becomes of records at the end that make no whole run: "error", "drop", "pad"
+            with `fill`, or "emit": a shorter run, which only sum, prod, min, max, any, all and
+            vecdot along the cut axis can take.
+        fill: number to pad with, in the stream's dtype.
+
+    Raises:
+        SpecError: if the known length is no multiple of `every` and `tail` is "error".
+    """
+    element = _stream("cut", x)
+    every = _count("cut", "every", every)
+    if tail not in ("error", "drop", "pad", "emit"):
+        raise SpecError(
+            "tail= says what to do with the rest",
+            element="cut",
+            site=user_site(),
+            expected="'error', 'drop', 'pad' or 'emit'",
+            got=repr(tail),
+        )
+    length = element.spec.length
+    if tail == "error" and length is not None and length % every:
+        raise SpecError(
+            "the stream does not end with a whole run",
+            element="cut",
+            site=user_site(),
+            expected=f"a multiple of {every} records",
+            got=f"{length}",
+            hint='say what to do with the rest: tail="drop", "pad" or "emit"',
+        )
+    runs = None if length is None else length // every if tail in ("error", "drop") else -(-length // every)
+    attrs: Attrs = {"every": every, "tail": tail, "fill": _number("cut", "fill", fill, element.dtype)}
+    return Compute(CUT, (element,), Spec(element.dtype, (every, *element.spec.shape), Stream(runs)), attrs)
+
+
+def _number(op: str, what: str, value: Any, dtype: np.dtype) -> Any:
+    """A number in a dtype, as plain data."""
+    try:
+        number = np.asarray(value, dtype)
+        if number.ndim == 0:
+            return number[()].item()
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise SpecError(
+        f"{what}= is a number", element=op, site=user_site(), expected=f"what {dtype.name} can hold", got=repr(value)
+    )
+
+
+def flatten(x: Operand) -> Compute | Any:
+    """A stream of items as a stream of their numbers, `(N, *item)` to `(N * numbers,)`."""
+    element = _stream("flatten", x)
+    if element.spec.shape == ():
+        return element
+    numbers, length = element.spec.item_numbers, element.spec.length
+    stream = Stream(None if length is None else length * numbers)
+    return Compute(FLATTEN, (element,), Spec(element.dtype, (), stream), {"numbers": numbers})
+
+
+def repeat(x: Operand, repeats: int) -> Compute:
+    """Each record of a stream `repeats` times in a row."""
+    element = _stream("repeat", x)
+    count = _count("repeat", "repeats", repeats, least=0)
+    length = element.spec.length
+    stream = Stream(None if length is None else length * count)
+    return Compute(REPEAT, (element,), Spec(element.dtype, element.spec.shape, stream), {"count": count})
+
+
+def concat_streams(streams: Sequence[Operand]) -> Compute | Any:
+    """Streams of equal items one after the other; dtypes promote as NumPy's.
+
+    Raises:
+        SpecError: if their items differ in shape, or one of them is no stream.
+    """
+    elements = [_stream("concat", one) for one in streams]
+    if not elements:
+        raise SpecError("needs at least one stream", element="concat", site=user_site())
+    first = elements[0]
+    for other in elements[1:]:
+        if other.spec.shape != first.spec.shape:
+            raise SpecError(
+                "items of different shape make no stream",
+                element="concat",
+                site=user_site(),
+                expected=format_shape(first.spec.shape),
+                got=format_shape(other.spec.shape),
+            )
+    if len(elements) == 1:
+        return first
+    dtype = common_dtype("concat", elements)
+    inputs = tuple(cast(element, dtype) for element in elements)
+    lengths = [element.spec.length for element in elements]
+    total = None if None in lengths else sum(length for length in lengths if length is not None)
+    return Compute(CONCAT, inputs, Spec(inputs[0].dtype, first.spec.shape, Stream(total)))
+
+
+def window(x: Operand, size: int, step: int = 1, *, pad: Literal["edge", "reflect"] | float | None = None) -> Compute:
+    """Neighbouring records seen together: record t of the result is records `t * step` to `t * step + size` of `x`.
+
+    Nothing is copied `size` times: kernels read the overlapping records where they lie, so
+    `fc.window(x, size=5).mean(axis=1)` is one kernel.
+
+    Args:
+        x: a stream `(N, *item)`.
+        size: records in a window.
+        step: records from one window to the next.
+        pad: None gives only whole windows, `N - size + 1` of them at step 1; else `(size - 1) // 2`
+            records are added before the stream and `size // 2` behind it: copies of the first and
+            last one ("edge"), mirrored ones ("reflect", as `numpy.pad`), or a number.
+
+    Returns:
+        A stream `(windows, size, *item)`.
+    """
+    element = _stream("window", x)
+    size, step = _count("window", "size", size), _count("window", "step", step)
+    if pad is None:
+        return _window(element, size, step, None, 0, 0)
+    padding = pad if pad in ("edge", "reflect") else _number("window", "pad", pad, element.dtype)
+    return _window(element, size, step, padding, (size - 1) // 2, size // 2)
+
+
+def _window(element: Any, size: int, step: int, pad: Any, before: int, after: int) -> Compute:
+    length = element.spec.length
+    windows = None
+    if length is not None:
+        # Nothing is added to a stream without records.
+        padded = length + before + after if length else 0
+        windows = max(0, (padded - size) // step + 1)
+    attrs: Attrs = {"size": size, "step": step, "pad": pad, "before": before, "after": after}
+    return Compute(WINDOW, (element,), Spec(element.dtype, (size, *element.spec.shape), Stream(windows)), attrs)
+
+
+def diff(x: Operand, n: int = 1) -> Compute | Any:
+    """Differences of neighbouring records of a stream, `n` times; `n` records fewer than `x` has."""
+    element = _stream("diff", x)
+    for _ in range(_count("diff", "n", n, least=0)):
+        pair = window(element, 2)
+        later, earlier = pair[:, 1], pair[:, 0]
+        element = Element.apply("not_equal" if element.dtype == BOOL else "subtract", later, earlier)
+    return element
+
+
+def convolve(x: Operand, taps: Operand, mode: Literal["full", "same", "valid"] = "full") -> Compute | Any:
+    """Discrete convolution of a stream with a resident vector (an FIR filter), `numpy.convolve` along the stream.
+
+    Args:
+        x: a stream `(N, *item)`; every number of an item is filtered by itself.
+        taps: a resident vector, not longer than the stream.
+        mode: "full" gives `N + taps - 1` records, "same" N, "valid" `N - taps + 1`.
+
+    Raises:
+        SpecError: if `taps` is no resident vector.
+    """
+    element, filter_ = _stream("convolve", x), as_element(taps, "convolve")
+    if filter_.spec.is_stream or filter_.ndim != 1 or filter_.shape[0] == 0:
+        raise SpecError(
+            "taps are a resident vector", element="convolve", site=user_site(), expected="(k,)", got=str(filter_.spec)
+        )
+    if mode not in ("full", "same", "valid"):
+        raise SpecError("mode= is 'full', 'same' or 'valid'", element="convolve", site=user_site(), got=repr(mode))
+    size = filter_.spec.shape[0]
+    before, after = {"full": (size - 1, size - 1), "same": (size // 2, size - 1 - size // 2), "valid": (0, 0)}[mode]
+    windows = _window(element, size, 1, None if mode == "valid" else 0, before, after)
+    backwards = Constant(filter_.value[::-1]) if isinstance(filter_, Constant) else filter_[::-1]
+    if element.spec.shape == ():
+        return vecdot(windows, backwards)
+    lined_up = backwards[(slice(None), *[None] * len(element.spec.shape))]
+    return Element.apply("sum", windows * lined_up, axis=1)

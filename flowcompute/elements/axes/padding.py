@@ -1,0 +1,152 @@
+"""Items made larger at their edges."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from flowcompute.elements.axes.shape import make_view
+from flowcompute.elements.compute import Constant, Operand, as_element
+from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import is_float
+
+Mode = Literal["constant", "edge", "reflect", "wrap"]
+PadWidth = int | Sequence[int] | Sequence[Sequence[int]]
+"""Numbers before and after, as NumPy takes them: one for all, one pair for all, or a pair for each axis."""
+
+_MODES = ("constant", "edge", "reflect", "wrap")
+
+
+def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return dtype, dtype
+
+
+PAD = Op("pad", 1, Kind.VIEW, np.pad, _kept, arithmetic=False)
+
+
+def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_values: float = 0) -> Any:
+    """The value with more numbers before and after it along its axes; NumPy's rules, of the stream apart.
+
+    Items are put together by a kernel, with what is computed beside it; by the host where that is nothing.
+
+    Args:
+        x: any element.
+        pad_width: `n`, `(before, after)` or a pair for each axis, as for `numpy.pad`. Of a stream a
+            pair for each axis may begin with (0, 0) for axis 0 or leave it out; a single number or
+            pair is for all item axes.
+        mode: "constant" for `constant_values`; "edge" for the last number; "reflect" for the numbers
+            seen in a mirror that stands on the last; "wrap" for those of the other end.
+        constant_values: one number for all sides, in the dtype of `x`.
+
+    Returns:
+        An element of the dtype of `x`.
+
+    Raises:
+        SpecError: for negative or missing widths, padding of the stream, an unknown mode, a number
+            that the dtype cannot hold, or an empty axis with nothing to repeat.
+    """
+    element = as_element(x, "pad")
+    if mode not in _MODES:
+        raise SpecError(
+            "mode= names what is added",
+            element="pad",
+            site=user_site(),
+            expected=", ".join(_MODES),
+            got=repr(mode),
+        )
+    widths = _widths(element, pad_width)
+    shape = element.spec.shape
+    if mode != "constant" and any(size == 0 and sum(pair) for size, pair in zip(shape, widths, strict=True)):
+        raise SpecError(
+            "an empty axis has nothing to repeat",
+            element="pad",
+            site=user_site(),
+            got=str(element.spec),
+            hint='mode="constant" adds a number',
+        )
+    fill = _fill(element.dtype, constant_values) if mode == "constant" else 0
+    if not any(map(sum, widths)):
+        return element
+    made = tuple(before + size + after for size, (before, after) in zip(shape, widths, strict=True))
+    if isinstance(element, Constant):
+        return Constant(padded(element.value, widths, mode, fill))
+    return make_view(PAD, (element,), made, widths=widths, mode=mode, fill=fill)
+
+
+def padded(array: np.ndarray, widths: Sequence[tuple[int, int]], mode: str, fill: float) -> np.ndarray:
+    """What the operation means for an array, with a pair of widths for each of its axes."""
+    if mode == "constant":
+        return np.pad(array, widths, constant_values=np.asarray(fill).astype(array.dtype))
+    return np.pad(array, widths, mode=mode)  # type: ignore[call-overload, no-any-return]
+
+
+def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
+    """A pair for each item axis (each axis of a resident value)."""
+    axes = len(element.spec.shape)
+    try:
+        rows: Any = [*pad_width] if isinstance(pad_width, Iterable) else [pad_width]
+        flat = not any(isinstance(row, Sequence | np.ndarray) for row in rows)
+        pairs = [rows] if flat else rows
+        whole = [tuple(operator.index(width) for width in pair) for pair in pairs]
+        if not all(len(pair) in (1, 2) and min(pair) >= 0 for pair in whole):
+            raise TypeError
+    except (TypeError, ValueError):
+        raise SpecError(
+            "pad_width= counts numbers",
+            element="pad",
+            site=user_site(),
+            expected="n, (before, after) or a pair for each axis, from 0 on",
+            got=repr(pad_width),
+        ) from None
+    if element.spec.is_stream and not flat and len(whole) == axes + 1:
+        if any(whole[0]):
+            raise SpecError(
+                "the stream is not padded",
+                element="pad",
+                site=user_site(),
+                expected="(0, 0) for axis 0",
+                got=str(whole[0]),
+                hint="fc.concat plays streams one after the other; fc.window(pad=) pads windows of it",
+            )
+        whole = whole[1:]
+    if len(whole) not in (1, axes):
+        raise SpecError(
+            "has other axes",
+            element="pad",
+            site=user_site(),
+            expected=f"{axes} pairs for {element.spec}",
+            got=f"{len(whole)} pairs",
+        )
+    # As NumPy: a single width is for both sides.
+    return tuple((pair[0], pair[-1]) for pair in (whole * axes if len(whole) == 1 else whole))
+
+
+def _fill(dtype: np.dtype, value: float) -> float | int | bool:
+    """The number that is added, as plain data.
+
+    Raises:
+        SpecError: if the dtype cannot hold it.
+    """
+    try:
+        number = np.asarray(value)
+        if number.ndim or number.dtype.kind not in "biuf":
+            raise TypeError
+        plain: float | int | bool = number.item()
+        whole = is_float(dtype) or (math.isfinite(plain) and plain == int(plain))
+        if not whole or (not is_float(dtype) and int(np.array(int(plain)).astype(dtype)) != int(plain)):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise SpecError(
+            "constant_values= is one number of the dtype",
+            element="pad",
+            site=user_site(),
+            expected=dtype.name,
+            got=repr(value),
+        ) from None
+    return plain if is_float(dtype) else int(plain)

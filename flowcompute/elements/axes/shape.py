@@ -1,0 +1,379 @@
+"""Item axes seen in another way: reshaped, permuted, turned around, and values joined along item axes.
+
+Most of these are index arithmetic inside kernels: nothing is copied. Axes are counted as
+everywhere, the stream being axis 0, which stays where it is; shapes begin with its length, or -1.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.axes.along import concat_streams
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_dtype, common_length
+from flowcompute.elements.element import Element
+from flowcompute.elements.math import normalise_axes
+from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import Spec, Stream, format_shape
+
+Index = tuple[int | tuple[int, int, int] | None, ...]
+"""For each item axis a position, or (first, count, step); None for a new axis."""
+
+
+def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return dtype, dtype
+
+
+def _view(name: str, numpy: Callable[..., Any], arity: int = 1) -> Op:
+    return Op(name, arity, Kind.VIEW, numpy, _kept, arithmetic=False)
+
+
+INDEX = _view("index", np.asarray)
+PERMUTE = _view("permute_dims", np.permute_dims)
+RESHAPE = _view("reshape", np.reshape)
+BROADCAST = _view("broadcast_to", np.broadcast_to)
+TAKE = _view("take", np.take, 2)
+STACK = _view("stack", np.stack, 2)
+CONCAT = _view("concat", np.concat, 2)
+
+
+def make_view(op: Op, inputs: tuple[Element, ...], shape: tuple[int, ...], **attrs: Any) -> Compute:
+    """A view of this item shape (of the whole value when resident)."""
+    first_input = inputs[0]
+    return Compute(op, inputs, Spec(first_input.dtype, shape, first_input.spec.stream), attrs)
+
+
+def _item_axis(op: str, element: Any, axis: int) -> int:
+    """An axis of the items (of the whole value when resident).
+
+    Raises:
+        SpecError: if it is the stream.
+    """
+    (normal,) = normalise_axes(op, element, axis)
+    if not element.spec.is_stream:
+        return normal
+    if normal == 0:
+        raise SpecError(
+            "cannot change the order of the stream, which comes record by record",
+            element=op,
+            site=user_site(),
+            expected=f"an axis from 1 to {element.ndim - 1}" if element.ndim > 1 else "items that have axes",
+            got="axis 0, the stream",
+        )
+    return normal - 1
+
+
+def _integers(op: str, what: str, values: Any) -> list[int]:
+    try:
+        return [operator.index(value) for value in (values if isinstance(values, Iterable) else (values,))]
+    except TypeError:
+        raise SpecError(f"{what}= is made of integers", element=op, site=user_site(), got=repr(values)) from None
+
+
+def _item_shape(element: Any, op: str, shape: Any) -> list[int]:
+    """The item part of a shape that begins with the stream.
+
+    Raises:
+        SpecError: if it begins with another length.
+    """
+    wanted = _integers(op, "shape", shape)
+    if not element.spec.is_stream:
+        return wanted
+    length = element.spec.length
+    if not wanted or wanted[0] not in (-1, length):
+        raise SpecError(
+            "changes items; the stream stays as it is",
+            element=op,
+            site=user_site(),
+            expected=f"a shape that begins with -1{'' if length is None else f' or {length}'}",
+            got=format_shape(tuple(wanted)),
+            hint="fc.cut and fc.flatten reshape the stream",
+        )
+    return wanted[1:]
+
+
+def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
+    """The value in another shape, its numbers in the same order.
+
+    Args:
+        x: any element.
+        shape: sizes, one of them perhaps -1: what remains. Of a stream the first size is its
+            length, or -1, and says nothing; the others are the item's.
+
+    Raises:
+        SpecError: if the numbers do not fit, or the stream would be reshaped.
+    """
+    element = as_element(x, "reshape")
+    wanted = _item_shape(element, "reshape", shape)
+    try:
+        made = np.broadcast_to(np.empty(()), element.spec.shape).reshape(wanted).shape
+    except ValueError:
+        raise SpecError(
+            "the numbers do not fit the shape",
+            element="reshape",
+            site=user_site(),
+            expected=f"{element.spec.item_numbers} numbers as in {format_shape(element.spec.shape)}",
+            got=format_shape(tuple(wanted)),
+        ) from None
+    if made == element.spec.shape:
+        return element
+    return (
+        Constant(element.value.reshape(made)) if isinstance(element, Constant) else make_view(RESHAPE, (element,), made)
+    )
+
+
+def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
+    """The value with its axes in another order; the stream stays axis 0.
+
+    Raises:
+        SpecError: if `axes` names not each axis once, or moves the stream.
+    """
+    element = as_element(x, "permute_dims")
+    order = _integers("permute_dims", "axes", axes)
+    normal = [axis + element.ndim if axis < 0 else axis for axis in order]
+    if sorted(normal) != list(range(element.ndim)):
+        raise SpecError(
+            "axes= names each axis once",
+            element="permute_dims",
+            site=user_site(),
+            expected=f"an order of {tuple(range(element.ndim))}",
+            got=str(tuple(order)),
+        )
+    if element.spec.is_stream:
+        if normal[0] != 0:
+            raise SpecError(
+                "the stream stays axis 0",
+                element="permute_dims",
+                site=user_site(),
+                got=str(tuple(order)),
+                hint="x.T @ y is a fold over the stream",
+            )
+        normal = [axis - 1 for axis in normal[1:]]
+    if normal == sorted(normal):
+        return element
+    if isinstance(element, Constant):
+        return Constant(element.value.transpose(normal))
+    return make_view(PERMUTE, (element,), tuple(element.spec.shape[axis] for axis in normal), axes=tuple(normal))
+
+
+def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Any:
+    """The value with some axes elsewhere, the others in their order; see `permute_dims`.
+
+    Raises:
+        SpecError: if there are not as many places as axes, or the stream would move.
+    """
+    element = as_element(x, "moveaxis")
+    old, new = ([places] if isinstance(places, int) else [*places] for places in (source, destination))
+    if len(old) != len(new):
+        raise SpecError(
+            "takes as many places as axes",
+            element="moveaxis",
+            site=user_site(),
+            expected=f"{len(old)} places for {source}",
+            got=str(destination),
+        )
+    for places in (old, new):
+        normalise_axes("moveaxis", element, tuple(places))
+    moved = [axis % element.ndim for axis in old]
+    order = [axis for axis in range(element.ndim) if axis not in moved]
+    for place, axis in sorted(zip((place % element.ndim for place in new), moved, strict=True)):
+        order.insert(place, axis)
+    return permute_dims(element, order)
+
+
+def flip(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
+    """The value backwards along some axes; None means all of them, as of a resident value only.
+
+    Raises:
+        SpecError: if that would turn the stream around.
+    """
+    element = as_element(x, "flip")
+    turned = {_item_axis("flip", element, one) for one in normalise_axes("flip", element, axis)}
+    lead = [slice(None)] * element.spec.is_stream
+    keys = [slice(None, None, -1) if item in turned else slice(None) for item in range(len(element.spec.shape))]
+    return Element.apply("index", element, (*lead, *keys))
+
+
+def expand_dims(x: Operand, axis: int = 0) -> Any:
+    """A new axis of size 1 at `axis` of the result; not before the stream."""
+    element = as_element(x, "expand_dims")
+    place = operator.index(axis)
+    if not -element.ndim - 1 <= place <= element.ndim:
+        raise SpecError(f"axis {place} is out of range", element="expand_dims", site=user_site(), got=str(element.spec))
+    place = place + element.ndim + 1 if place < 0 else place
+    return Element.apply("index", element, (*[slice(None)] * place, None))
+
+
+def squeeze(x: Operand, axis: int | tuple[int, ...]) -> Any:
+    """The value without axes of size 1.
+
+    Raises:
+        SpecError: if such an axis is longer, or the stream.
+    """
+    element = as_element(x, "squeeze")
+    dropped = {_item_axis("squeeze", element, one) for one in (axis if isinstance(axis, tuple) else (axis,))}
+    for one in dropped:
+        if element.spec.shape[one] != 1:
+            raise SpecError("only axes of size 1 can go", element="squeeze", site=user_site(), got=str(element.spec))
+    keys: list[Any] = [0 if item in dropped else slice(None) for item in range(len(element.spec.shape))]
+    return Element.apply("index", element, (*[slice(None)] * element.spec.is_stream, *keys))
+
+
+def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
+    """The value repeated along axes of size 1, and of a resident value along new ones, without a copy.
+
+    Args:
+        x: any element.
+        shape: the shape it has then; of a stream it begins with its length, or -1.
+
+    Raises:
+        SpecError: if it does not broadcast so.
+    """
+    element = as_element(x, "broadcast_to")
+    wanted = tuple(_item_shape(element, "broadcast_to", shape))
+    try:
+        if element.spec.is_stream and len(wanted) != len(element.spec.shape):
+            raise ValueError
+        np.broadcast_to(np.broadcast_to(np.empty(()), element.spec.shape), wanted)
+    except ValueError:
+        raise SpecError(
+            "does not broadcast",
+            element="broadcast_to",
+            site=user_site(),
+            expected=f"a shape that {format_shape(element.spec.shape)} broadcasts to",
+            got=format_shape(wanted),
+        ) from None
+    return element if wanted == element.spec.shape else make_view(BROADCAST, (element,), wanted)
+
+
+def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
+    """What stands at `indices` along an item axis, as `numpy.take`.
+
+    Args:
+        x: any element.
+        indices: a resident vector of integers; negative ones count from the end.
+        axis: may be left out where there is one axis.
+
+    Raises:
+        SpecError: if an index that is known is out of range, or `axis` is the stream.
+    """
+    element = as_element(x, "take")
+    where = as_element(np.empty(0, np.int64) if isinstance(indices, list | tuple) and not indices else indices, "take")
+    if axis is None and element.ndim != 1:
+        raise SpecError(
+            "axis= may be left out where there is one axis",
+            element="take",
+            site=user_site(),
+            expected=f"axis= for {element.spec}",
+        )
+    along = _item_axis("take", element, axis or 0)
+    if where.spec.is_stream or where.ndim != 1 or where.dtype.kind not in "iu":
+        raise SpecError(
+            "indices are a resident vector of integers", element="take", site=user_site(), got=str(where.spec)
+        )
+    size = element.spec.shape[along]
+    known = where.value if isinstance(where, Constant) else np.empty(0, where.dtype)
+    bad = known[(known < -size) | (known >= size)]
+    if len(bad):
+        raise SpecError(
+            "an index is out of range",
+            element="take",
+            site=user_site(),
+            expected=f"{-size} to {size - 1}",
+            got=str(bad[0]),
+        )
+    shape = (*element.spec.shape[:along], *where.spec.shape, *element.spec.shape[along + 1 :])
+    return make_view(TAKE, (element, where), shape, axis=along)
+
+
+def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
+    """Values of one dtype, streams together."""
+    elements = [as_element(value, op) for value in values]
+    if not elements:
+        raise SpecError("needs at least one value", element=op, site=user_site())
+    dtype = common_dtype(op, elements)
+    streams = [element for element in elements if element.spec.is_stream]
+    if streams and len(streams) != len(elements):
+        raise SpecError(
+            "joins streams, or resident values, not both",
+            element=op,
+            site=user_site(),
+            hint="stream * 0 + resident repeats a resident value along the stream",
+        )
+    return [cast(element, dtype) for element in elements]
+
+
+def stack(values: Sequence[Operand], axis: int = 0) -> Any:
+    """Values of equal shape along a new axis; of streams an item axis, so `axis` is not 0.
+
+    Raises:
+        SpecError: if shapes differ, or the axis would stand before the stream.
+    """
+    elements = _joined("stack", values)
+    lead = elements[0]
+    if any(element.spec.shape != lead.spec.shape for element in elements):
+        raise SpecError(
+            "stacks values of equal shape",
+            element="stack",
+            site=user_site(),
+            got=" and ".join(format_shape(element.spec.shape) for element in elements),
+        )
+    ndim = lead.ndim + 1
+    if not -ndim <= axis < ndim:
+        raise SpecError(f"axis {axis} is out of range", element="stack", site=user_site(), expected=f"below {ndim}")
+    along = axis % ndim - lead.spec.is_stream
+    if along < 0:
+        raise SpecError(
+            "streams are stacked inside their items",
+            element="stack",
+            site=user_site(),
+            expected=f"an axis from 1 to {ndim - 1}",
+            got="axis 0, the stream",
+            hint="fc.concat plays streams one after the other",
+        )
+    return _together(STACK, elements, (*lead.spec.shape[:along], len(elements), *lead.spec.shape[along:]), along)
+
+
+def concat(values: Sequence[Operand], axis: int = 0) -> Any:
+    """Values one after the other along an axis; along axis 0 streams are played one after the other.
+
+    Raises:
+        SpecError: if they differ in other axes.
+    """
+    elements = _joined("concat", values)
+    lead = elements[0]
+    if any(element.ndim != lead.ndim for element in elements) or lead.ndim == 0:
+        raise SpecError(
+            "joins values of equally many axes",
+            element="concat",
+            site=user_site(),
+            got=" and ".join(str(element.spec) for element in elements),
+        )
+    (normal,) = normalise_axes("concat", lead, axis)
+    if lead.spec.is_stream and normal == 0:
+        return concat_streams(elements)
+    along = normal - lead.spec.is_stream
+    rest = {(*element.spec.shape[:along], *element.spec.shape[along + 1 :]) for element in elements}
+    if len(rest) > 1:
+        raise SpecError(
+            "values differ in another axis than the one they are joined along",
+            element="concat",
+            site=user_site(),
+            got=" and ".join(format_shape(element.spec.shape) for element in elements),
+        )
+    total = sum(element.spec.shape[along] for element in elements)
+    return _together(CONCAT, elements, (*lead.spec.shape[:along], total, *lead.spec.shape[along + 1 :]), along)
+
+
+def _together(op: Op, elements: list[Any], shape: tuple[int, ...], axis: int) -> Any:
+    if all(isinstance(element, Constant) for element in elements):
+        return Constant(op.numpy([element.value for element in elements], axis=axis))
+    if not elements[0].spec.is_stream:
+        return make_view(op, tuple(elements), shape, axis=axis)
+    stream = Stream(common_length(op.name, elements))
+    return Compute(op, tuple(elements), Spec(elements[0].dtype, shape, stream), {"axis": axis})

@@ -1,0 +1,22 @@
+"""Streams that are made where they are needed: ranges and random numbers."""
+
+from flowcompute.elements.generated.drawing import KEPT_BITS, NORMAL, SCALED, SCALED_WIDE, UNIFORM
+from flowcompute.elements.generated.generator import INDEX, Generator, generated_spec, index, range
+from flowcompute.elements.generated.philox import BOX_MULLER, KEY_STEPS, MULTIPLIERS, ROUNDS
+
+__all__ = [
+    "BOX_MULLER",
+    "INDEX",
+    "KEPT_BITS",
+    "KEY_STEPS",
+    "MULTIPLIERS",
+    "NORMAL",
+    "ROUNDS",
+    "SCALED",
+    "SCALED_WIDE",
+    "UNIFORM",
+    "Generator",
+    "generated_spec",
+    "index",
+    "range",
+]

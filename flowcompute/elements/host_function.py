@@ -1,0 +1,113 @@
+"""Python functions as elements: `fc.host`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flowcompute.elements.compute import Compute, Operand, as_element, common_length
+from flowcompute.elements.items import ItemShape, item_dtype, parse_item_shape
+from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.policies import ErrorPolicy, OnError, parse_policy
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import Spec, Stream, parse_dtype
+
+
+def _declared(*_: object) -> tuple[np.dtype, ...]:
+    raise AssertionError("a host function declares its dtype")
+
+
+HOST = Op("host", 1, Kind.HOST, np.asarray, _declared, cost=1000, doc="A Python function on batches.")
+TRY_HOST = Op("try_host", 1, Kind.SELECT, np.asarray, _declared, cost=1000, doc="A Python function that may fail.")
+"""What drops records gives a stream of unknown length: it is a selection, not a map."""
+
+
+class HostFunction(Compute):
+    """A Python function of batches. Never merged with another, never probed."""
+
+    function: Callable[..., Any]
+    policy: ErrorPolicy
+
+    @property
+    def label(self) -> str:
+        """The function's own name."""
+        return getattr(self.function, "__name__", "host")
+
+
+def host(
+    function: Callable[..., Any],
+    *inputs: Operand,
+    dtype: npt.DTypeLike | None = None,
+    shape: ItemShape | None = None,
+    on_error: OnError = "raise",
+    dead_letter: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+) -> HostFunction:
+    """A Python function called with the batch arrays of its inputs, in record order.
+
+    Args:
+        function: takes one array `(items, *item)` for each stream input (the whole array for
+            a resident one) and returns an array `(items, *shape)` of `dtype`. The arrays are
+            only valid during the call and must not be written to.
+        inputs: at least one element.
+        dtype, shape: dtype and item shape (or item type) of the result; by default the first input's.
+            They are declared, never found out by calling the function.
+        on_error: what happens when the function raises, or returns something else than declared:
+
+            - "raise" fails the run.
+            - "skip" drops the records at which it fails, and counts and names them in
+              `run.skipped` (and `flow.skipped`). Where a batch fails, the function is called
+              again with parts of it, down to batches of one record, so it must treat records
+              independently of each other and bear to be called twice.
+            - "dead_letter" does the same and also writes each dropped record to a file.
+
+            With one of the latter two the result is a stream of unknown length. It meets its own
+            input, or another such stream, only where none dropped a record; what belongs
+            together is best given to one function that returns it together.
+        dead_letter: path of that file: a line of JSON for each dropped record, with `element`,
+            `record`, `error`, `text` and the `inputs` at this record (null for one of more than 64
+            numbers; what JSON has no number for is text: "nan", "inf", "-inf"). It is written while
+            the run goes on, under a temporary name; it replaces an older file of its name at the
+            end, and also when the run fails, since it is needed most then. A run that is stopped
+            leaves none. In a run that reads the stream in several passes each record has one line.
+        name: name of the element.
+
+    Raises:
+        SpecError: without inputs, when streams do not align, or when records are to be dropped
+            but no input is a stream.
+    """
+    if not callable(function):
+        raise SpecError("needs a function", element=name or "host", site=user_site(), got=repr(function))
+    if not inputs:
+        raise SpecError("needs at least one input", element=name or "host", site=user_site())
+    policy = parse_policy(on_error, dead_letter, name or "host")
+    elements = [as_element(operand, "host") for operand in inputs]
+    streams = [element for element in elements if element.spec.is_stream]
+    first = elements[0].spec
+    stream = Stream(common_length("host", streams)) if streams else None
+    if policy.drops:
+        if stream is None:
+            raise SpecError(
+                "drops records of a stream, and no input is one",
+                element=name or "host",
+                site=user_site(),
+                expected="a stream",
+                got=str(first),
+                hint="leave on_error='raise', and catch what the run raises",
+            )
+        stream = Stream(None)
+    try:
+        said = item_dtype(shape, dtype, name or "host")
+        result = first.dtype if said is None else parse_dtype(said)
+    except TypeError as error:
+        raise SpecError(str(error), element=name or "host", site=user_site()) from error
+    item = first.shape if shape is None else parse_item_shape(shape, name or "host")
+    op = TRY_HOST if policy.drops else HOST
+    element = HostFunction(op, tuple(elements), Spec(result, item, stream), name=name)
+    element.freeze_fields(function=function, policy=policy)
+    return element

@@ -1,0 +1,301 @@
+"""Products of vectors and matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flowcompute.elements.compute import (
+    ALONG,
+    Compute,
+    Constant,
+    Operand,
+    align_resident,
+    as_element,
+    broadcast,
+    cast,
+    common_length,
+    resolve_dtypes,
+)
+from flowcompute.elements.math.reductions import (
+    DOT,
+    DOT_FOLD,
+    fold_stream,
+    normalise_axes,
+    reduce_items,
+    runs_of,
+    split_axes,
+)
+from flowcompute.elements.math.transposition import TransposedStream, transposed
+from flowcompute.elements.op import Kind, Op, by_ufunc
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape, is_float, parse_dtype
+
+_VECDOT = Op("vecdot", 2, Kind.REDUCE, np.vecdot, by_ufunc(np.vecdot))
+MATMUL = Op("matmul", 2, Kind.CONTRACT, np.matmul, by_ufunc(np.matmul), cost=1000, doc="Product of matrices.")
+MATMUL_FOLD = Op("matmul", 2, Kind.FOLD, np.matmul, by_ufunc(np.matmul), cost=1000, doc="X.T @ Y of two streams.")
+
+
+def _operands(op: Op, x1: Operand, x2: Operand, *, halves: bool = False) -> tuple[Any, Any, np.dtype]:
+    """Both operands in the dtype in which they are multiplied, and the dtype of the result.
+
+    Half formats become float32; if `halves`, operands of one half format stay as they are.
+    """
+    left, right = as_element(x1, op.name), as_element(x2, op.name)
+    *_, result = resolve_dtypes(op, [left.dtype, right.dtype])
+    if result == BOOL:
+        raise SpecError("is not defined for bool", element=op.name, site=user_site(), hint="cast to an integer dtype")
+    if halves and left.dtype == right.dtype and _wide(left.dtype) != left.dtype:
+        return left, right, result
+    return cast(left, _wide(result)), cast(right, _wide(result)), result
+
+
+def _operands_in(x1: Operand, x2: Operand, dtype: npt.DTypeLike | None) -> tuple[Any, Any, np.dtype]:
+    """Operands of a matrix product that gives this dtype, and that dtype; what is stored narrower stays so.
+
+    Raises:
+        SpecError: if it is no dtype for a product, or operands are of another kind.
+    """
+    if dtype is None:
+        return _operands(MATMUL, x1, x2, halves=True)
+    operands = [as_element(one, "matmul") for one in (x1, x2)]
+    try:
+        result = parse_dtype(dtype)
+    except TypeError as error:
+        raise SpecError(str(error), element="matmul", site=user_site()) from error
+    floats = is_float(result)
+    if result == BOOL or any(is_float(one.dtype) > floats or one.dtype == BOOL for one in operands):
+        raise SpecError(
+            "cannot multiply these in that dtype",
+            element="matmul",
+            site=user_site(),
+            expected="an integer dtype for integers, or a float dtype",
+            got=f"dtype={result.name} for {' and '.join(one.dtype.name for one in operands)}",
+        )
+    wide = _wide(result)
+    narrow = [is_float(one.dtype) == floats and one.dtype.itemsize < wide.itemsize <= 4 for one in operands]
+    left, right = (one if kept else cast(one, wide) for one, kept in zip(operands, narrow, strict=True))
+    return left, right, result
+
+
+def _wide(dtype: np.dtype) -> np.dtype:
+    """The dtype in which products are summed."""
+    return FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
+
+
+def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
+    """Dot product of vectors along `axis`, fused multiply-add inside.
+
+    Two resident vectors give a number; streams of vectors a stream of numbers; two long
+    streams of numbers one number (a fold).
+
+    Raises:
+        SpecError: if lengths differ or the operands do not align.
+    """
+    left, right, result = _operands(_VECDOT, x1, x2)
+    for one in (left, right):
+        if one.ndim == 0:
+            raise SpecError("needs vectors", element="vecdot", site=user_site(), got="a number")
+    (aligned_left, aligned_right), shape, stream = broadcast("vecdot", [left, right])
+    longest = max((aligned_left, aligned_right), key=lambda element: element.ndim)
+    folded, axes = split_axes(longest, normalise_axes("vecdot", longest, axis))
+    if folded:
+        total = fold_stream(DOT_FOLD, (aligned_left, aligned_right), shape, left.dtype, False)
+        return cast(total, result)  # type: ignore[return-value]
+    sizes = {one.spec.shape[axes[0] - len(shape)] for one in (aligned_left, aligned_right) if one.spec.shape}
+    if len(sizes) != 1 or not all(one.spec.shape for one in (aligned_left, aligned_right)):
+        raise SpecError(
+            "vectors of different length",
+            element="vecdot",
+            site=user_site(),
+            expected="equal sizes on the contracted axis",
+            got=f"{format_shape(left.shape)} and {format_shape(right.shape)}",
+        )
+    inputs = (aligned_left, aligned_right)
+    if (runs := runs_of("vecdot", inputs, axes, left.dtype, False)) is not None:
+        return cast(runs, result)  # type: ignore[return-value]
+    total = reduce_items(DOT, inputs, shape, axes, left.dtype, False)
+    if not inputs[0].spec.is_stream and stream is not None:
+        total = Compute(DOT, inputs, Spec(left.dtype, total.spec.shape, stream), total.attrs)
+    return cast(total, result)  # type: ignore[return-value]
+
+
+def matmul(
+    x1: Operand | TransposedStream, x2: Operand | TransposedStream, *, dtype: npt.DTypeLike | None = None
+) -> Compute:
+    """Matrix product with NumPy's rules for stacks, the stream counting as axis 0.
+
+    A stream of rows `(N, k)` times a resident `(k, m)` is a stream of rows `(N, m)`;
+    streams of matrices multiply item by item. Sums run over k in panels of fixed size, in
+    order, with fused multiply-add. Operands of one half format are summed in float32, by tensor
+    cores where there are any: in steps of 16 along k then, within which a device has its own order.
+
+    A product over the stream axis is a fold: `X.T @ Y` of two streams `(N, m)` and `(N, k)`,
+    a resident `(m, N)` times a stream `(N, k)`, and both with vectors in place of a matrix.
+    Each block of records is one product, of 4096 records or fewer when they are wide, and
+    blocks are added in float64 (integers in their own dtype) in a fixed tree.
+
+    Args:
+        x1, x2: elements or arrays.
+        dtype: as NumPy's: the dtype in which is multiplied and added up, and of the result; by default what
+            the operands promote to. `matmul(a, b, dtype="int32")` of int8 is exact where int8 would wrap,
+            and `dtype="float32"` of half formats does not round the result. Operands are read as they are stored.
+
+    Raises:
+        SpecError: if inner sizes differ, operands are of another kind than `dtype`, or the result would be
+            no stream and no matrix, as for `X @ Y.T`.
+    """
+    if isinstance(x2, TransposedStream):
+        raise SpecError(
+            "a transposed stream stands on the left only",
+            element="matmul",
+            site=user_site(),
+            got=f"... @ {format_shape(x2.shape)}",
+            hint="X.T @ Y of two streams is a fold; of W @ X.T with W resident compute the transpose, X @ W.T",
+        )
+    if isinstance(x1, TransposedStream):
+        return _transposed_matmul(x1, x2, dtype)
+    left, right, result = _operands_in(x1, x2, dtype)
+    if _contracts_stream(left, right):
+        left, right = cast(left, _wide(result)), cast(right, _wide(result))
+        _check_columns(left, right)
+        if left.ndim == 2:
+            left = Constant(left.value.T) if isinstance(left, Constant) else transposed(left)
+        return _products(left, right, result)
+    left, right = _along_stream(left, right)
+    shape, stream = _matmul_shape(left, right)
+    if right.ndim == 1:
+        return vecdot(cast(left, result), cast(right, result))
+    # Half formats stay as they are stored: kernels widen them as they load them, or multiply them on tensor cores.
+    attrs = {} if left.dtype == right.dtype and _wide(left.dtype) == _wide(result) else {"dtype": result}
+    product = Compute(MATMUL, (left, right), Spec(_wide(result), shape, stream), attrs)
+    return cast(product, result)  # type: ignore[return-value]
+
+
+def _contracts_stream(left: Any, right: Any) -> bool:
+    """Whether the product runs over the stream axis."""
+    if left.spec.is_stream:
+        return bool(left.ndim == 1 and 1 <= right.ndim <= 2)
+    return bool(right.spec.is_stream and right.ndim <= 2 and 1 <= left.ndim <= 2)
+
+
+def _check_columns(left: Any, right: Any) -> None:
+    """Refuse a left operand that has other columns than the right one has rows, where both are known."""
+    columns, rows = left.shape[-1], right.shape[0]
+    if None not in (columns, rows) and columns != rows:
+        raise SpecError(
+            "inner sizes differ",
+            element="matmul",
+            site=user_site(),
+            expected=f"{columns} rows on the right, as there are columns on the left",
+            got=f"{format_shape(left.shape)} @ {format_shape(right.shape)}",
+        )
+
+
+def _transposed_matmul(x1: TransposedStream, x2: Operand, dtype: npt.DTypeLike | None) -> Compute:
+    """`X.T @ Y`."""
+    left, right, result = _operands_in(x1.base, x2, dtype)
+    left, right = cast(left, _wide(result)), cast(right, _wide(result))
+    if x1.ndim != 2 or not 1 <= right.ndim <= 2:
+        raise SpecError(
+            "a transposed stream multiplies a matrix or a vector, and is a matrix itself",
+            element="matmul",
+            site=user_site(),
+            got=f"{format_shape(x1.shape)} @ {format_shape(right.shape)}",
+        )
+    return _products(left, left if x2 is x1.base else right, result)
+
+
+def _products(left: Any, right: Any, result: np.dtype) -> Compute:
+    """The sum over the stream of what the records of both give: numbers, rows or matrices."""
+    stream = left if left.spec.is_stream else right
+    if left.ndim == right.ndim == 1:
+        return cast(vecdot(left, right), result)  # type: ignore[return-value]
+    inputs = (cut_along("matmul", left, stream), cut_along("matmul", right, stream))
+    common_length("matmul", list(inputs))
+    shape = (*inputs[0].spec.shape, *inputs[1].spec.shape)
+    total = Compute(MATMUL_FOLD, inputs[:1] if left is right else inputs, Spec(left.dtype, shape))
+    return cast(total, result)  # type: ignore[return-value]
+
+
+def cut_along(op: str, operand: Any, stream: Any) -> Any:
+    """A stream as it is; a resident value as the stream of its rows, beside `stream`.
+
+    Raises:
+        SpecError: if it has other rows than `stream` has records.
+    """
+    if operand.spec.is_stream:
+        return operand
+    length = stream.spec.length
+    if operand.ndim and length in (None, operand.shape[0]):
+        return Compute(ALONG, (operand,), Spec(operand.dtype, operand.shape[1:], Stream(operand.shape[0])))
+    raise SpecError(
+        "a resident operand does not fit the stream",
+        element=op,
+        site=user_site(),
+        expected=f"{length} rows, as the stream has records",
+        got=format_shape(operand.shape),
+    )
+
+
+def _along_stream(left: Any, right: Any) -> tuple[Any, Any]:
+    """A resident stack of matrices as long as a stream of matrices is cut along it."""
+    for stream, resident in ((left, right), (right, left)):
+        if stream.spec.is_stream and not resident.spec.is_stream and stream.ndim > 2 and resident.ndim >= stream.ndim:
+            aligned = align_resident("matmul", resident, stream, stream.spec.length)
+            return (aligned, right) if resident is left else (left, aligned)
+    return left, right
+
+
+def _matmul_shape(left: Any, right: Any) -> tuple[tuple[int, ...], Stream | None]:
+    """Item shape and stream of the product."""
+    both = f"{format_shape(left.shape)} @ {format_shape(right.shape)}"
+    if left.ndim == 0 or right.ndim == 0:
+        raise SpecError("needs matrices or vectors, not numbers", element="matmul", site=user_site(), got=both)
+    left_stream, right_stream = left.spec.is_stream, right.spec.is_stream
+    if (right_stream and right.ndim < 3) or (left_stream and left.ndim == 1):
+        raise SpecError(
+            "the product of these would contract the stream axis with another",
+            element="matmul",
+            site=user_site(),
+            got=both,
+            hint="X.T @ Y contracts the stream axis of both; a stream of rows multiplies a resident matrix: X @ W",
+        )
+    if left_stream and right_stream and left.ndim != right.ndim:
+        raise SpecError("streams of unequal rank do not align", element="matmul", site=user_site(), got=both)
+    a, b = left.shape, right.shape
+    inner_b = b[-2] if right.ndim > 1 else b[0]
+    if a[-1] != inner_b:
+        raise SpecError(
+            "inner sizes differ",
+            element="matmul",
+            site=user_site(),
+            expected=f"{a[-1]} rows on the right, as there are columns on the left",
+            got=both,
+        )
+    rows = a[:-1] if left.ndim == 1 else a[-2:-1]
+    columns = b[-1:] if right.ndim > 1 else ()
+    if not (left_stream or right_stream):
+        return (*_stacks(both, left.shape[:-2], right.shape[:-2]), *(rows if left.ndim > 1 else ()), *columns), None
+    streams = [one for one in (left, right) if one.spec.is_stream]
+    stream = Stream(common_length("matmul", streams))
+    if left_stream and left.ndim == 2:
+        if right.ndim > 2:
+            raise SpecError(
+                "a stream of rows multiplies one matrix, not a stack", element="matmul", site=user_site(), got=both
+            )
+        return tuple(columns), stream
+    left_stack = left.spec.shape[:-2] if left_stream else left.shape[:-2]
+    right_stack = right.spec.shape[:-2] if right_stream else right.shape[:-2]
+    stack = _stacks(both, left_stack, right_stack)
+    return (*stack, *(rows if left.ndim > 1 else ()), *columns), stream
+
+
+def _stacks(both: str, left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(left, right)
+    except ValueError as error:
+        raise SpecError("stacks of matrices do not broadcast", element="matmul", site=user_site(), got=both) from error

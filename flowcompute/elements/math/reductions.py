@@ -1,0 +1,311 @@
+"""Reductions: of item axes (a map) and of the stream axis (a fold).
+
+A reduction over both is built from two primitives, items first: the sum of a stream of
+rows is the fold of the sums of rows. Its order is part of its meaning (see `ir.reduction_order`).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flowcompute.elements.compute import CAST, Compute, Operand, as_element, cast, truth
+from flowcompute.elements.math.arithmetic import divide, sqrt, square, subtract
+from flowcompute.elements.math.each_run import each, open_cut
+from flowcompute.elements.op import Attrs, Kind, Op
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, Spec, parse_dtype
+
+Axis = int | tuple[int, ...] | None
+
+
+def _declared(*_: object) -> tuple[np.dtype, ...]:
+    raise AssertionError("reductions state their dtypes themselves")
+
+
+def _reduction(name: str, numpy: Callable[..., Any], arity: int = 1, doc: str = "") -> tuple[Op, Op]:
+    """The two primitives of a reduction: over item axes, and over the stream axis."""
+    return (
+        Op(name, arity, Kind.REDUCE, numpy, _declared, cost=100, doc=doc),
+        Op(name, arity, Kind.FOLD, numpy, _declared, cost=100, doc=doc),
+    )
+
+
+SUM, SUM_FOLD = _reduction("sum", np.sum)
+PROD, PROD_FOLD = _reduction("prod", np.prod)
+MIN, MIN_FOLD = _reduction("min", np.min)
+MAX, MAX_FOLD = _reduction("max", np.max)
+ANY, ANY_FOLD = _reduction("any", np.any)
+ALL, ALL_FOLD = _reduction("all", np.all)
+ARGMIN, ARGMIN_FOLD = _reduction("argmin", np.argmin)
+ARGMAX, ARGMAX_FOLD = _reduction("argmax", np.argmax)
+DOT, DOT_FOLD = _reduction("vecdot", np.vecdot, 2)
+_, MEAN_FOLD = _reduction("mean", np.mean)
+# Second input, when there is one: the variance inside items whose mean is the first input.
+_, VAR_FOLD = _reduction("var", np.var, 2)
+
+
+def normalise_axes(op: str, element: Any, axis: Axis) -> tuple[int, ...]:
+    """`axis` as sorted non-negative axes of `element`, the stream counting as axis 0."""
+    ndim = element.ndim
+    try:
+        named = axis if isinstance(axis, Iterable) else (axis,)
+        axes = tuple(range(ndim)) if axis is None else tuple(operator.index(one) for one in named)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise SpecError(
+            "axis must be an int, a tuple of ints or None", element=op, site=user_site(), got=repr(axis)
+        ) from error
+    for one in axes:
+        if not -ndim <= one < ndim:
+            raise SpecError(
+                f"axis {one} is out of range",
+                element=op,
+                site=user_site(),
+                expected=f"-{ndim} to {ndim - 1} for shape {element.spec}"
+                if ndim
+                else "no axis: the operand is a number",
+                got=str(one),
+            )
+    normal = tuple(sorted(one % ndim for one in axes))
+    if len(set(normal)) != len(normal):
+        raise SpecError("an axis is named twice", element=op, site=user_site(), got=repr(axis))
+    return normal
+
+
+def split_axes(element: Any, axes: tuple[int, ...]) -> tuple[bool, tuple[int, ...]]:
+    """Whether the stream axis is among `axes`, and the others as item axes."""
+    if not element.spec.is_stream:
+        return False, axes
+    return 0 in axes, tuple(axis - 1 for axis in axes if axis > 0)
+
+
+def reduce_items(
+    op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype, keepdims: bool
+) -> Compute:
+    """The primitive over item axes (over axes of the whole value when resident)."""
+    kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape) if keepdims or axis not in axes)
+    attrs: Attrs = {"axes": axes, "keepdims": keepdims}
+    return Compute(op, inputs, Spec(dtype, kept, inputs[0].spec.stream), attrs)
+
+
+def fold_stream(
+    op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], dtype: np.dtype, keepdims: bool, **attrs: Any
+) -> Compute:
+    """The primitive over the stream axis."""
+    return Compute(op, inputs, Spec(dtype, (1, *shape) if keepdims else shape), {**attrs, "keepdims": keepdims})
+
+
+def _both(item_op: Op, fold_op: Op, x: Any, axis: Axis, dtype: np.dtype, keepdims: bool) -> Compute:
+    """A reduction whose result over items is reduced again over the stream: sum, prod, min, max, any, all."""
+    folded, axes = split_axes(x, normalise_axes(item_op.name, x, axis))
+    if not folded and (runs := runs_of(item_op.name, (x,), axes, dtype, keepdims)) is not None:
+        return runs
+    if axes or not folded:
+        x = reduce_items(item_op, (x,), x.spec.shape, axes, dtype, keepdims)
+    return fold_stream(fold_op, (x,), x.spec.shape, dtype, keepdims) if folded else x
+
+
+def runs_of(
+    op: str, inputs: tuple[Any, ...], axes: tuple[int, ...], dtype: np.dtype, keepdims: bool, correction: float = 0.0
+) -> Compute | None:
+    """The reduction of runs, the last of which may be shorter; None where the inputs are no such runs.
+
+    Raises:
+        SpecError: where it reduces anything but the runs.
+    """
+    cuts = [open_cut(_without_cast(x)) for x in inputs]
+    every = {cut[1] for cut in cuts if cut is not None}
+    if not every:
+        return None
+    if None in cuts or axes != (0,) or len(every) != 1 or keepdims:
+        raise SpecError(
+            'runs that end with a shorter one (tail="emit") are reduced along themselves only',
+            element=op,
+            site=user_site(),
+            expected="axis=1 and no keepdims",
+            hint='use tail="pad" or "drop"',
+        )
+    streams = tuple(cast(cut[0], x.dtype) for cut, x in zip(cuts, inputs, strict=True) if cut is not None)
+    return each(op, streams, every.pop(), dtype, inputs[0].spec.shape[1:], correction)
+
+
+def _without_cast(x: Any) -> Any:
+    return x.inputs[0] if isinstance(x, Compute) and x.op is CAST else x
+
+
+def _accumulating(dtype: np.dtype) -> np.dtype:
+    """NumPy's dtype of sums and products."""
+    return INT64 if dtype.kind in "bi" else UINT64 if dtype.kind == "u" else dtype
+
+
+def _inner(dtype: np.dtype) -> np.dtype:
+    """The dtype in which means are computed: float64 for integers, float32 for half formats."""
+    return FLOAT64 if dtype.kind in "biu" else FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
+
+
+def _outer(dtype: np.dtype) -> np.dtype:
+    """The dtype of a mean."""
+    return FLOAT64 if dtype.kind in "biu" else dtype
+
+
+def _summing(item_op: Op, fold_op: Op, x: Operand, axis: Axis, dtype: npt.DTypeLike | None, keepdims: bool) -> Compute:
+    element = as_element(x, item_op.name)
+    try:
+        result = _accumulating(element.dtype) if dtype is None else parse_dtype(dtype)
+    except TypeError as error:
+        raise SpecError(str(error), element=item_op.name, site=user_site()) from error
+    if result == BOOL:
+        raise SpecError("has no bool result", element=item_op.name, site=user_site(), hint="use fc.any or fc.all")
+    # Half formats are summed in float32 and rounded once, at the end.
+    wide = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
+    total = _both(item_op, fold_op, cast(element, wide), axis, wide, keepdims)
+    return cast(total, result)  # type: ignore[return-value]
+
+
+def sum(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, keepdims: bool = False) -> Compute:
+    """Sum over `axis` (all axes by default; axis 0 of a stream is the stream).
+
+    Integers and bools sum in int64 or uint64, floats in their own dtype with the error of
+    pairwise summation; half formats in float32.
+
+    Raises:
+        SpecError: for an axis out of range.
+    """
+    return _summing(SUM, SUM_FOLD, x, axis, dtype, keepdims)
+
+
+def prod(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, keepdims: bool = False) -> Compute:
+    """Product over `axis`; dtypes as for `sum`."""
+    return _summing(PROD, PROD_FOLD, x, axis, dtype, keepdims)
+
+
+def _extreme(item_op: Op, fold_op: Op, x: Operand, axis: Axis, keepdims: bool) -> Compute:
+    element = as_element(x, item_op.name)
+    _refuse_empty(item_op.name, element, axis)
+    return _both(item_op, fold_op, element, axis, element.dtype, keepdims)
+
+
+def min(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
+    """Smallest number over `axis`; NaN if there is one. An empty axis is an error."""
+    return _extreme(MIN, MIN_FOLD, x, axis, keepdims)
+
+
+def max(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
+    """Largest number over `axis`; NaN if there is one. An empty axis is an error."""
+    return _extreme(MAX, MAX_FOLD, x, axis, keepdims)
+
+
+def any(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
+    """Whether any number over `axis` is non-zero."""
+    return _both(ANY, ANY_FOLD, truth(as_element(x, "any")), axis, BOOL, keepdims)
+
+
+def all(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
+    """Whether all numbers over `axis` are non-zero."""
+    return _both(ALL, ALL_FOLD, truth(as_element(x, "all")), axis, BOOL, keepdims)
+
+
+def _refuse_empty(op: str, element: Any, axis: Axis) -> None:
+    for one in normalise_axes(op, element, axis):
+        if element.shape[one] == 0:
+            raise SpecError(
+                "an empty axis has no such value", element=op, site=user_site(), got=f"axis {one} of {element.spec}"
+            )
+
+
+def _arg(item_op: Op, fold_op: Op, extreme_op: Op, x: Operand, axis: int | None, keepdims: bool) -> Compute:
+    element = as_element(x, item_op.name)
+    if isinstance(axis, tuple):
+        raise SpecError("takes one axis or None", element=item_op.name, site=user_site(), got=repr(axis))
+    _refuse_empty(item_op.name, element, axis)
+    folded, axes = split_axes(element, normalise_axes(item_op.name, element, axis))
+    if not folded and (runs := runs_of(item_op.name, (element,), axes, INT64, keepdims)) is not None:
+        return runs
+    if not folded:
+        return reduce_items(item_op, (element,), element.spec.shape, axes, INT64, keepdims)
+    if not axes:
+        return fold_stream(fold_op, (element,), element.spec.shape, INT64, keepdims, inner=1)
+    inner = math.prod(element.spec.shape)
+    best = reduce_items(extreme_op, (element,), element.spec.shape, axes, element.dtype, keepdims)
+    where = reduce_items(item_op, (element,), element.spec.shape, axes, INT64, keepdims)
+    return fold_stream(fold_op, (best, where), best.spec.shape, INT64, keepdims, inner=inner)
+
+
+def argmin(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Compute:
+    """Index of the first smallest number along `axis` (of the flattened value when None); the first NaN wins."""
+    return _arg(ARGMIN, ARGMIN_FOLD, MIN, x, axis, keepdims)
+
+
+def argmax(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Compute:
+    """Index of the first largest number along `axis` (of the flattened value when None); the first NaN wins."""
+    return _arg(ARGMAX, ARGMAX_FOLD, MAX, x, axis, keepdims)
+
+
+def _item_mean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Compute:
+    count = math.prod(x.spec.shape[axis] for axis in axes)
+    total = reduce_items(SUM, (x,), x.spec.shape, axes, x.dtype, keepdims)
+    return divide(total, float(count))
+
+
+def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
+    """Mean over `axis`; of integers in float64, of half formats computed in float32. NaN when empty."""
+    element = as_element(x, "mean")
+    result = _outer(element.dtype)
+    wide = cast(element, _inner(element.dtype))
+    folded, axes = split_axes(element, normalise_axes("mean", element, axis))
+    if not folded and (runs := runs_of("mean", (wide,), axes, wide.dtype, keepdims)) is not None:
+        return cast(runs, result)  # type: ignore[return-value]
+    if axes or not folded:
+        wide = _item_mean(wide, axes, keepdims)
+    if folded:
+        wide = fold_stream(MEAN_FOLD, (wide,), wide.spec.shape, wide.dtype, keepdims)
+    return cast(wide, result)  # type: ignore[return-value]
+
+
+def var(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
+    """Variance over `axis`, divided by count - `correction`; dtypes as for `mean`.
+
+    Over the stream it is one reading: blocks around a shift, merged by Chan, Golub and
+    LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
+    """
+    return _variance(as_element(x, "var"), axis, correction, keepdims)
+
+
+def std(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
+    """Square root of `var`."""
+    element = as_element(x, "std")
+    inner = cast(element, _inner(element.dtype))
+    return cast(sqrt(_variance(inner, axis, correction, keepdims)), _outer(element.dtype))  # type: ignore[return-value]
+
+
+def _variance(element: Any, axis: Axis, correction: float, keepdims: bool) -> Compute:
+    result = _outer(element.dtype)
+    wide = cast(element, _inner(element.dtype))
+    folded, axes = split_axes(element, normalise_axes("var", element, axis))
+    if not folded and (runs := runs_of("var", (wide,), axes, wide.dtype, keepdims, float(correction))) is not None:
+        return cast(runs, result)  # type: ignore[return-value]
+    inner = math.prod(wide.spec.shape[item_axis] for item_axis in axes)
+    if folded and not axes:
+        value = fold_stream(
+            VAR_FOLD, (wide,), wide.spec.shape, wide.dtype, keepdims, inner=1, correction=float(correction)
+        )
+        return cast(value, result)  # type: ignore[return-value]
+    centred = square(subtract(wide, _item_mean(wide, axes, True)))
+    total = reduce_items(SUM, (centred,), wide.spec.shape, axes, wide.dtype, keepdims)
+    if not folded:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = np.maximum(wide.dtype.type(inner) - wide.dtype.type(correction), 0)
+        return cast(divide(total, scale), result)  # type: ignore[return-value]
+    # The whole variance is that inside items plus that of their means (law of total variance).
+    means = _item_mean(wide, axes, keepdims)
+    inside = divide(total, float(inner))
+    value = fold_stream(
+        VAR_FOLD, (means, inside), means.spec.shape, wide.dtype, keepdims, inner=inner, correction=float(correction)
+    )
+    return cast(value, result)  # type: ignore[return-value]

@@ -1,0 +1,275 @@
+"""Scaled dot-product attention (Vaswani et al., 2017), in memory that grows with the length alone.
+
+The kernel walks the keys in tiles with a running maximum and a running sum (the online softmax
+of Milakov and Gimelshein, 2018; Dao et al., 2022, call such attention flash), so that no matrix of
+scores is ever stored. The order of its sums belongs to it: scores over d in order, weights and
+values key by key in tiles of 64, so that answers depend on nothing but the values.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.axes import permute_dims, reshape, take
+from flowcompute.elements.compute import (
+    Compute,
+    Constant,
+    Operand,
+    align_resident,
+    as_element,
+    cast,
+    common_dtype,
+    common_length,
+    resolve_dtypes,
+)
+from flowcompute.elements.element import Element
+from flowcompute.elements.math import exp, matmul, where
+from flowcompute.elements.math import max as largest_of
+from flowcompute.elements.math import sum as sum_of
+from flowcompute.elements.op import Kind, Op, by_ufunc
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape
+
+HEAD_SIZE = 256
+"""Largest d of queries, keys and values."""
+
+
+def attention_of(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: Any = 0, *, causal: bool, window: int | None, scale: float
+) -> np.ndarray:
+    """The meaning of attention, on arrays of one dtype whose leading axes broadcast but for shared heads."""
+    heads = max(map(_heads, (q, k, v)))
+    k, v = (np.repeat(one, heads // _heads(one), axis=-3) if 1 < _heads(one) < heads else one for one in (k, v))
+    visible = visible_keys(q.shape[-2], k.shape[-2], causal=causal, window=window)
+    scores = (q * q.dtype.type(scale)) @ np.swapaxes(k, -1, -2) + mask
+    scores = np.where(visible, scores, -np.inf)
+    # No key has a score below the lowest finite number but one that is out of sight.
+    highest = scores.max(axis=-1, keepdims=True, initial=np.finfo(q.dtype).min)
+    weights = np.exp(scores - highest)
+    total = weights.sum(axis=-1, keepdims=True)
+    if visible.all() or np.isfinite(v).all():
+        made = weights @ v
+    else:
+        # 0 times an infinity is NaN, but what is out of sight has no part in the sum.
+        parts = np.where(visible[..., None], weights[..., None] * v[..., None, :, :], 0)
+        made = parts.sum(axis=-2)
+    return np.where(total == 0, 0, made / total).astype(q.dtype, copy=False)
+
+
+def _heads(array: np.ndarray) -> int:
+    return array.shape[-3] if array.ndim > 2 else 1
+
+
+def visible_keys(queries: int, keys: int, *, causal: bool, window: int | None) -> np.ndarray:
+    """Which key (column) each query (row) sees."""
+    last = np.arange(queries)[:, None] + (keys - queries)
+    key = np.arange(keys)
+    seen = (key <= last) if causal else np.ones((queries, keys), bool)
+    return seen if window is None else seen & (key > last - window)
+
+
+ATTENTION = Op(
+    "attention", 3, Kind.CONTRACT, attention_of, by_ufunc(np.matmul), cost=1000, doc="Attention of queries to keys."
+)
+
+
+def attention(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    mask: Operand | None = None,
+    scale: float | None = None,
+) -> Compute:
+    """softmax(scale * q @ k.T + mask) @ v for each head, in one kernel that stores no scores.
+
+    Element-wise operations on the result are computed in the same kernel. A key that a query does
+    not see (`causal`, `window`) has no part in its result, whatever numbers it holds. A query that
+    sees no key, or gives all of them the weight 0, as where its row of the mask is -inf, has the
+    result 0, as in PyTorch. A score of NaN or +inf makes the query's whole row NaN, and so does a
+    value of NaN or infinity that a mask gives the weight 0.
+
+    Args:
+        q: queries, a stream of items (..., heads, queries, d) or a resident value of that shape.
+        k: keys (..., kv_heads, keys, d). Heads share keys and values where there are fewer of
+            them: `heads` is a multiple of `kv_heads`, and head h uses h * kv_heads // heads.
+        v: values (..., kv_heads, keys, dv). Axes before the heads, and residents beside streams,
+            broadcast as in `matmul`. The axis of heads may be missing.
+        causal: query i sees keys j <= i + keys - queries only: the last query sees all.
+        window: with `causal`, a query sees the last `window` of these keys only.
+        mask: added to the scores; broadcasts to (..., heads, queries, keys). A bool mask is True
+            where a key takes part.
+        scale: 1 / sqrt(d) if None.
+
+    Returns:
+        An element of items (..., heads, queries, dv), in the float dtype that q, k and v promote
+        to. Half formats are computed in float32 and rounded once.
+
+    Raises:
+        SpecError: if shapes do not fit each other, d or dv is above 256, or `window` is not with `causal`.
+    """
+    inputs, spec, attrs, result = _prepared(q, k, v, mask, causal=causal, window=window, scale=scale)
+    return cast(Compute(ATTENTION, inputs, spec, attrs), result)  # type: ignore[return-value]
+
+
+def _naive_attention(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    mask: Operand | None = None,
+    scale: float | None = None,
+) -> Any:
+    """Attention as a product, a softmax and a product: the oracle of the faster one, for finite values.
+
+    All scores are stored: memory grows with queries times keys.
+    """
+    inputs, spec, attrs, result = _prepared(q, k, v, mask, causal=causal, window=window, scale=scale)
+    queries, keys, values, *added = (cast(one, spec.dtype) for one in inputs)
+    heads = spec.shape[-3] if len(spec.shape) > 2 else 1
+    keys, values = _spread(keys, heads), _spread(values, heads)
+    scores: Any = matmul(queries * attrs["scale"], permute_dims(keys, (*range(keys.ndim - 2), -1, -2)))
+    scores = scores + added[0] if added else scores
+    if causal:
+        seen = visible_keys(queries.spec.shape[-2], keys.spec.shape[-2], causal=causal, window=window)
+        scores = where(seen, scores, -math.inf)
+    e = exp(scores - _finite(largest_of(scores, -1, keepdims=True)))
+    total = sum_of(e, -1, keepdims=True)
+    return cast(where(total == 0, 0, matmul(e / total, values)), result)
+
+
+def _finite(largest: Any) -> Any:
+    return where(largest == -math.inf, 0, largest)
+
+
+def _spread(x: Any, heads: int) -> Any:
+    """Keys or values with a copy for each head."""
+    own = x.spec.shape[-3] if len(x.spec.shape) > 2 else 1
+    return x if own in (1, heads) else take(x, np.arange(heads) * own // heads, axis=x.ndim - 3)
+
+
+# -- operands -----------------------------------------------------------------------------------------
+
+
+def _prepared(
+    q: Operand, k: Operand, v: Operand, mask: Operand | None, *, causal: bool, window: int | None, scale: float | None
+) -> tuple[tuple[Element, ...], Spec, dict[str, Any], np.dtype]:
+    """Operands that line up, the spec and the attributes of the op, and the dtype of the result."""
+    given = [as_element(one, "attention") for one in (q, k, v)]
+    for one in given:
+        if len(one.spec.shape) < 2:
+            raise _refusal("works within items", "a stream of (heads, n, d), or a resident of them", one.spec)
+    result = common_dtype("attention", [cast(one, resolve_dtypes(exp.op, [one.dtype])[-1]) for one in given])
+    inner = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
+    operands: list[Element] = [cast(one, result) for one in given]
+    if mask is not None:
+        operands.append(_as_matrix(_added(as_element(mask, "attention"), inner)))
+    operands, stream = _beside(operands)
+    shape = _shape([one.spec.shape for one in operands])
+    attrs = {"causal": bool(causal), "window": _window(window, causal), "scale": _scale(scale, operands[0])}
+    return tuple(operands), Spec(inner, shape, stream), attrs, result
+
+
+def _refusal(message: str, expected: str, got: Any, hint: str = "") -> SpecError:
+    return SpecError(message, element="attention", site=user_site(), expected=expected, got=str(got), hint=hint)
+
+
+def _added(mask: Element, dtype: np.dtype) -> Element:
+    """What a mask adds to the scores."""
+    if mask.dtype != BOOL:
+        return cast(mask, dtype)
+    seen, hidden = dtype.type(0), dtype.type(-math.inf)
+    if isinstance(mask, Constant):
+        return Constant(np.where(mask.value, seen, hidden))
+    return where(mask, Constant(seen), Constant(hidden))
+
+
+def _as_matrix(mask: Any) -> Any:
+    """A resident mask with an axis of queries and one of keys."""
+    missing = 2 - mask.ndim
+    return reshape(mask, (*(1,) * missing, *mask.shape)) if missing > 0 and not mask.spec.is_stream else mask
+
+
+def _beside(operands: Sequence[Element]) -> tuple[list[Element], Stream | None]:
+    """Operands with residents aligned to the streams, and the stream of the result."""
+    streams = [one for one in operands if one.spec.is_stream]
+    if not streams:
+        return list(operands), None
+    first = streams[0]
+    for other in streams[1:]:
+        if other.ndim != first.ndim:
+            raise _refusal(
+                "streams of unequal rank do not align",
+                f"{first.ndim} axes as in {format_shape(first.shape)}",
+                format_shape(other.shape),
+                "index with None where an axis is missing: mask[:, None]",
+            )
+    length = common_length("attention", streams)
+    aligned = [one if one.spec.is_stream else align_resident("attention", one, first, length) for one in operands]
+    return aligned, Stream(length)
+
+
+def _shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The item shape of the result.
+
+    Raises:
+        SpecError: if operands do not fit each other.
+    """
+    q, k, v, *rest = shapes
+    got = ", ".join(
+        f"{name} {format_shape(shape)}" for name, shape in zip(("q", "k", "v", "mask"), shapes, strict=False)
+    )
+    if q[-1] != k[-1]:
+        raise _refusal("queries and keys differ in size", f"d = {q[-1]} for both", got)
+    if k[-2] != v[-2]:
+        raise _refusal("there are other values than keys", f"{k[-2]} of both", got)
+    if not q[-1] <= HEAD_SIZE >= v[-1]:
+        raise _refusal("heads are too large", f"at most {HEAD_SIZE} numbers in a query and in a value", got)
+    if any(len(mask) < 2 or mask[-2] not in (1, q[-2]) or mask[-1] not in (1, k[-2]) for mask in rest):
+        raise _refusal("the mask does not broadcast to the scores", f"(..., {q[-2]}, {k[-2]})", got)
+    every = [_head_count(shape) for shape in shapes]
+    heads = next((own for own in every if own != 1), 1)
+    sharing = all(own in (1, heads) or (own and heads % own == 0) for own in every[1:3])
+    if not sharing or any(own not in (1, heads) for own in every[3:]):
+        raise _refusal("heads do not fit", "q's heads to be a multiple of k's and v's, and one mask or one a head", got)
+    try:
+        lead = np.broadcast_shapes(*(shape[:-3] for shape in shapes))
+    except ValueError as error:
+        raise _refusal("axes before the heads do not broadcast", "equal sizes, or 1", got) from error
+    axis = (heads,) if any(len(shape) > 2 for shape in shapes) else ()
+    return (*lead, *axis, q[-2], v[-1])
+
+
+def _head_count(shape: Sequence[int]) -> int:
+    return shape[-3] if len(shape) > 2 else 1
+
+
+def _window(window: int | None, causal: bool) -> int | None:
+    if window is None:
+        return None
+    try:
+        size = operator.index(window)
+    except TypeError:
+        size = 0
+    if size < 1 or not causal:
+        raise _refusal("window= counts the last keys that a causal query sees", "window >= 1, causal=True", window)
+    return size
+
+
+def _scale(scale: float | None, q: Element) -> float:
+    if scale is None:
+        return 1 / math.sqrt(q.spec.shape[-1] or 1)
+    try:
+        return float(scale)
+    except (TypeError, ValueError):
+        raise _refusal("scale= is one number", "a float", repr(scale)) from None

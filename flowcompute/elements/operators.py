@@ -1,0 +1,140 @@
+"""Elements and the functions that compose them. `FUNCTIONS` is the table behind operators, methods and ufuncs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flowcompute.elements import nn, random
+from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
+from flowcompute.elements.compute import Compute, Constant, Function
+from flowcompute.elements.destination import Destination, Writer
+from flowcompute.elements.element import Element, VerbSlot
+from flowcompute.elements.host_function import HostFunction, host
+from flowcompute.elements.index import getitem
+from flowcompute.elements.math import (
+    ELEMENTWISE,
+    TransposedStream,
+    all,
+    any,
+    argmax,
+    argmin,
+    astype,
+    bitwise_right_shift,
+    clip,
+    matmul,
+    matrix_transposed,
+    max,
+    mean,
+    min,
+    pow,
+    prod,
+    std,
+    sum,
+    transposed,
+    var,
+    vecdot,
+    where,
+)
+from flowcompute.elements.site import user_site
+from flowcompute.elements.source import AsyncReader, Reader, Source
+from flowcompute.elements.streams import count_nonzero, first, last
+from flowcompute.errors import SpecError
+
+
+def compose_or_shift(left: Any, right: Any) -> Any:
+    """`x >> destination` binds an unbound destination; anything else is the bitwise right shift."""
+    if isinstance(right, Destination):
+        if right.bound:
+            raise SpecError(
+                "this destination has its input already", element=right.name or right.label, site=user_site()
+            )
+        return right.bind(left)
+    if callable(right) and not isinstance(right, Element):
+        raise SpecError("`>>` takes a destination", element="compose", site=user_site(), hint="use x.pipe(function)")
+    return bitwise_right_shift(left, right)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **ELEMENTWISE,
+    "pow": pow,
+    "clip": clip,
+    "astype": astype,
+    "sum": sum,
+    "prod": prod,
+    "mean": mean,
+    "var": var,
+    "std": std,
+    "min": min,
+    "max": max,
+    "argmin": argmin,
+    "argmax": argmax,
+    "any": any,
+    "all": all,
+    "reshape": reshape,
+    "permute_dims": permute_dims,
+    "concat": concat,
+    "stack": stack,
+    "take": take,
+    "flip": flip,
+    "index": getitem,
+    "first": first,
+    "last": last,
+    "where": where,
+    "matmul": matmul,
+    "vecdot": vecdot,
+    "transpose": transposed,
+    "matrix_transpose": matrix_transposed,
+    "count_nonzero": count_nonzero,
+    "bitwise_right_shift": compose_or_shift,
+}
+"""Every function by its Array API name."""
+
+_UFUNC_NAMES = {
+    "absolute": "abs",
+    "fabs": "abs",
+    "power": "pow",
+    "rint": "round",
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "right_shift": "bitwise_right_shift",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+}
+"""NumPy's own names of ufuncs where the Array API has another."""
+
+
+def _apply(name: str, *operands: Any, **attrs: Any) -> Any:
+    function = FUNCTIONS.get(_UFUNC_NAMES.get(name, name))
+    if function is None:
+        raise SpecError(
+            f"numpy.{name} has no lazy form", element=name, site=user_site(), hint="fc.host runs Python on batches"
+        )
+    return function(*operands, **attrs)
+
+
+Element.apply = _apply
+
+__all__ = [
+    "FUNCTIONS",
+    "AsyncReader",
+    "Compute",
+    "Constant",
+    "Destination",
+    "Element",
+    "Function",
+    "HostFunction",
+    "Reader",
+    "Source",
+    "TransposedStream",
+    "VerbSlot",
+    "Writer",
+    "host",
+    "nn",
+    "random",
+]

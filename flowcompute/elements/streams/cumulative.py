@@ -1,0 +1,216 @@
+"""Scans: operations that carry along the stream, or along an axis of each item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from flowcompute.elements.compute import (
+    Compute,
+    Operand,
+    as_element,
+    broadcast,
+    cast,
+    common_dtype,
+    is_weak,
+)
+from flowcompute.elements.math import normalise_axes
+from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.site import user_site
+from flowcompute.elements.streams.scan_tree import blelloch_sum
+from flowcompute.errors import SpecError
+from flowcompute.spec import (
+    BFLOAT16,
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    UINT8,
+    UINT64,
+    Spec,
+    is_float,
+    parse_dtype,
+)
+
+
+def _declared(*_: object) -> tuple[np.dtype, ...]:
+    raise AssertionError("scans state their dtypes themselves")
+
+
+def _scan(name: str, numpy: Callable[..., Any]) -> Op:
+    return Op(name, 1, Kind.SCAN, numpy, _declared, cost=10)
+
+
+CUMULATIVE_SUM = _scan("cumulative_sum", np.cumulative_sum)
+CUMULATIVE_PROD = _scan("cumulative_prod", np.cumulative_prod)
+CUMULATIVE_MAX = _scan("cumulative_max", np.maximum.accumulate)
+CUMULATIVE_MIN = _scan("cumulative_min", np.minimum.accumulate)
+EMA = _scan("ema", np.asarray)
+LINEAR_RECURRENCE = Op("linear_recurrence", 2, Kind.SCAN, np.asarray, _declared, cost=10)
+
+
+def scan_axis(op: str, element: Any, axis: int | None) -> int | None:
+    """None for the stream, else the item axis."""
+    if element.ndim == 0:
+        raise SpecError("needs an axis to run along", element=op, site=user_site(), got="a number")
+    if axis is None:
+        if element.ndim > 1:
+            raise SpecError(
+                "needs axis= where there is more than one",
+                element=op,
+                site=user_site(),
+                got=str(element.spec),
+                hint="axis=0 runs along the stream" if element.spec.is_stream else None,
+            )
+        axis = 0
+    (normal,) = normalise_axes(op, element, axis)
+    if not element.spec.is_stream:
+        return normal
+    return None if normal == 0 else normal - 1
+
+
+def _build(op: Op, x: Any, axis: int | None, dtype: np.dtype, *, exclusive: bool = False) -> Compute:
+    """The scan in `dtype`; half formats are scanned in float32 and rounded, bools as the numbers 0 and 1."""
+    wide = FLOAT32 if dtype in (FLOAT16, BFLOAT16) else UINT8 if dtype == BOOL else dtype
+    element = cast(x, wide)
+    attrs = {"axis": axis, **({"exclusive": True} if exclusive else {})}
+    made = Compute(op, (element,), Spec(wide, element.spec.shape, element.spec.stream), attrs)
+    return cast(made, dtype)  # type: ignore[return-value]
+
+
+def _accumulating(op: Op, x: Operand, axis: int | None, dtype: npt.DTypeLike | None, *, exclusive: bool) -> Compute:
+    element = as_element(x, op.name)
+    along = scan_axis(op.name, element, axis)
+    try:
+        own = INT64 if element.dtype.kind in "bi" else UINT64 if element.dtype.kind == "u" else element.dtype
+        result = own if dtype is None else parse_dtype(dtype)
+    except TypeError as error:
+        raise SpecError(str(error), element=op.name, site=user_site()) from error
+    if result == BOOL:
+        raise SpecError("has no bool result", element=op.name, site=user_site(), hint="use cumulative_max of bools")
+    return _build(op, element, along, result, exclusive=exclusive)
+
+
+def cumulative_sum(
+    x: Operand,
+    axis: int | None = None,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    exclusive: bool = False,
+    method: Literal["runs", "blelloch"] = "runs",
+) -> Compute:
+    """Running sum along `axis` (axis 0 of a stream is the stream), each item's own number included.
+
+    Integers and bools add up in int64 or uint64, floats with the error of sums in float64 over
+    short runs in their own dtype; results keep their bits for any batch size.
+
+    Args:
+        x: any element.
+        axis: may be left out where there is only one.
+        dtype: of the result.
+        exclusive: each item's own number left out, so the first result is 0 (the name that JAX's and
+            TensorFlow's scans have; the Array API's `include_initial` would make the axis longer).
+        method: "runs" is the canonical order; "blelloch" the textbooks' work-efficient tree, along axes
+            of items, in the dtype of the result.
+
+    Raises:
+        SpecError: without `axis` where there are several, or for a tree along a stream.
+    """
+    made = _accumulating(CUMULATIVE_SUM, x, axis, dtype, exclusive=exclusive)
+    if method == "runs":
+        return made
+    along = scan_axis(CUMULATIVE_SUM.name, made, axis)
+    if method != "blelloch" or along is None:
+        raise SpecError(
+            "there is no such method",
+            element=CUMULATIVE_SUM.name,
+            site=user_site(),
+            expected="method='runs', or 'blelloch' along an axis of items",
+            got=f"method={method!r} along {'the stream' if along is None else 'items'}",
+        )
+    element = cast(as_element(x, CUMULATIVE_SUM.name), made.dtype)
+    return blelloch_sum(element, along + element.spec.is_stream, exclusive=exclusive)
+
+
+def cumulative_prod(
+    x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike | None = None, exclusive: bool = False
+) -> Compute:
+    """Running product along `axis`; see `cumulative_sum`. The first exclusive result is 1."""
+    return _accumulating(CUMULATIVE_PROD, x, axis, dtype, exclusive=exclusive)
+
+
+def cumulative_max(x: Operand, axis: int | None = None) -> Compute:
+    """Running maximum along `axis`; NaN from the first NaN on."""
+    element = as_element(x, "cumulative_max")
+    return _build(CUMULATIVE_MAX, element, scan_axis("cumulative_max", element, axis), element.dtype)
+
+
+def cumulative_min(x: Operand, axis: int | None = None) -> Compute:
+    """Running minimum along `axis`; NaN from the first NaN on."""
+    element = as_element(x, "cumulative_min")
+    return _build(CUMULATIVE_MIN, element, scan_axis("cumulative_min", element, axis), element.dtype)
+
+
+def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Compute:
+    """The first-order recurrence `h[t] = a[t] * h[t-1] + b[t]` along `axis`, begun with 0: every h.
+
+    Each step is a fused multiply-add in the dtype of the numbers (half formats in float32), so
+    after T steps with |a| <= r < 1 an answer differs from the exact one by at most
+    `eps / (1 - r)` of the largest h, `eps` being half a unit in the last place.
+
+    Args:
+        a: factors; broadcast with `b`.
+        b: what is added; both are promoted to one floating dtype.
+        axis: may be left out where there is only one; axis 0 of a stream is the stream.
+
+    Raises:
+        SpecError: for integers, without `axis` where there are several, or shapes that do not fit.
+    """
+    name = LINEAR_RECURRENCE.name
+    left, right = as_element(a, name), as_element(b, name)
+    # Python's numbers take the dtype of what they stand beside.
+    known = [one for one, operand in ((left, a), (right, b)) if not is_weak(operand)]
+    dtype = common_dtype(name, known or [left, right])
+    if not is_float(dtype):
+        raise SpecError(
+            "runs on floating dtypes",
+            element=name,
+            site=user_site(),
+            got=dtype.name,
+            hint='cast with .astype("float32")',
+        )
+    wide = FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
+    inputs, shape, stream = broadcast(name, [cast(left, wide), cast(right, wide)])
+    whole = left if left.ndim >= right.ndim else right
+    made = Compute(LINEAR_RECURRENCE, tuple(inputs), Spec(wide, shape, stream), {"axis": scan_axis(name, whole, axis)})
+    return cast(made, dtype)  # type: ignore[return-value]
+
+
+def ema(x: Operand, alpha: float) -> Compute:
+    """Exponential moving average along the stream: `y[0] = x[0]`, `y[t] = (1 - alpha) * y[t-1] + alpha * x[t]`.
+
+    Computed in float64; floats keep their dtype, integers give float64.
+
+    Args:
+        x: a stream.
+        alpha: weight of the newest record, over 0 and at most 1.
+
+    Raises:
+        SpecError: for another `alpha`, or what is no stream.
+    """
+    element = as_element(x, "ema")
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha <= 1:
+        raise SpecError(
+            "alpha is a weight", element="ema", site=user_site(), expected="0 < alpha <= 1", got=repr(alpha)
+        )
+    if not element.spec.is_stream:
+        raise SpecError("runs along a stream", element="ema", site=user_site(), got=str(element.spec))
+    result = element.dtype if is_float(element.dtype) else FLOAT64
+    spec = element.spec
+    wide = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
+    made = Compute(EMA, (cast(element, wide),), Spec(wide, spec.shape, spec.stream), {"axis": None, "alpha": alpha})
+    return cast(made, result)  # type: ignore[return-value]

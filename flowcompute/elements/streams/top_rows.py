@@ -1,0 +1,59 @@
+"""The largest numbers along item axes, by reductions that one kernel holds: one sweep finds each, another its place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.axes import concat
+from flowcompute.elements.compute import Compute
+from flowcompute.elements.math import equal, greater, isnan, less, logical_and, logical_or, max, min, where
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import BOOL, is_float
+
+MOST = 16
+"""More sweeps over a row than a sort of it would take."""
+
+
+def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
+    """The k largest numbers along an item axis (any of a resident value), descending, and their indices in int64.
+
+    Raises:
+        SpecError: if there are fewer, or k is above `MOST`.
+    """
+    count = x.shape[axis]
+    if not k <= count or k > MOST:
+        raise SpecError(
+            "takes a few of the numbers along an item axis",
+            element="top_k",
+            site=user_site(),
+            expected=f"k <= {min(count, MOST)}",
+            got=f"k={k}",
+        )
+    places = np.arange(count, dtype=np.int64).reshape(-1, *(1,) * (x.ndim - axis - 1))
+    lowest = np.asarray(-math.inf if is_float(x.dtype) else 0 if x.dtype == BOOL else np.iinfo(x.dtype).min, x.dtype)
+    values: list[Any] = []
+    indices: list[Any] = []
+    for _ in range(k):
+        behind = _behind(x, places, values[-1], indices[-1]) if values else None
+        best = max(x if behind is None else where(behind, x, lowest), axis, keepdims=True)
+        here = _same(x, best) if behind is None else logical_and(behind, _same(x, best))
+        values.append(best)
+        indices.append(min(where(here, places, np.int64(count)), axis, keepdims=True))
+    return concat(values, axis=axis), concat(indices, axis=axis)
+
+
+def _same(x: Any, y: Any) -> Any:
+    """Whether numbers are equal; NaNs are."""
+    return logical_or(equal(x, y), logical_and(isnan(x), isnan(y))) if is_float(x.dtype) else equal(x, y)
+
+
+def _behind(x: Any, places: np.ndarray, value: Any, index: Any) -> Any:
+    """Whether a number comes after one that was found: it is less, or equal and further on; NaN is the largest."""
+    lower = less(x, value)
+    if is_float(x.dtype):
+        lower = logical_or(lower, logical_and(isnan(value), equal(x, x)))
+    return logical_or(lower, logical_and(_same(x, value), greater(places, index)))

@@ -1,0 +1,21 @@
+"""What runs batches on any backend: clocks, input buffers, folds, scans, host functions."""
+
+from flowcompute.engine.device_part import SeatBackend, SeatExecutor
+from flowcompute.engine.numpy_ops import cast, elementwise
+from flowcompute.engine.split_executor import PlacedBackend
+from flowcompute.engine.step_executor import Pushes
+from flowcompute.engine.stopping import CHECK, check_stopped
+from flowcompute.engine.stream_scheduler import DRAIN, Made
+
+__all__ = [
+    "CHECK",
+    "DRAIN",
+    "Made",
+    "PlacedBackend",
+    "Pushes",
+    "SeatBackend",
+    "SeatExecutor",
+    "cast",
+    "check_stopped",
+    "elementwise",
+]

@@ -1,0 +1,55 @@
+"""The first and the last record of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from flowcompute.engine.folds import Accumulator
+from flowcompute.ir import HostFold
+
+
+class End(Accumulator):
+    """One record, kept."""
+
+    def __init__(self, spec: HostFold, start: int = 0) -> None:
+        super().__init__(start)
+        self.spec = spec
+        self._kept: np.ndarray | None = None
+
+    @property
+    def description(self) -> HostFold:
+        """What is computed."""
+        return self.spec
+
+    def _push(self, values: Sequence[np.ndarray]) -> None:
+        if len(values[0]):
+            self._keep(np.array(values[0][:1] if self.spec.op == "first" else values[0][-1:]))
+
+    def _keep(self, record: np.ndarray | None) -> None:
+        if record is not None and (self._kept is None or self.spec.op == "last"):
+            self._kept = record
+
+    def _join(self, other: Self) -> None:
+        self._keep(other._kept)
+
+    def result(self) -> np.ndarray:
+        """The record.
+
+        Raises:
+            ValueError: without any.
+        """
+        if self._kept is None:
+            raise ValueError(f"an empty stream has no {self.spec.op} record")
+        return np.array(self._kept[0])
+
+    def snapshot(self) -> dict[str, Any]:
+        """The record as an array."""
+        kept = None if self._kept is None else np.array(self._kept)
+        return {"start": self.start, "records": self.records, "kept": kept}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot of an equal fold."""
+        self.start, self.records, self._kept = state["start"], state["records"], state["kept"]

@@ -1,0 +1,74 @@
+"""X.T @ Y of two streams: products of blocks, added in the aligned tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from flowcompute.engine.folds import BlockedAccumulator
+from flowcompute.ir import HostFold, Parts, canonical_nan, merge_dtype, product_block
+from flowcompute.spec import is_float
+
+
+class Products(BlockedAccumulator):
+    """The sum over the records of outer products.
+
+    A block is one product of its two matrices in the operands' dtype; blocks are added in
+    float64 (integers in their own dtype). With one operand it is multiplied with itself.
+    """
+
+    def __init__(self, spec: HostFold, start: int = 0) -> None:
+        self.spec = spec
+        super().__init__(_block(spec), start)
+        self._node_dtype = merge_dtype(spec.operands[0].dtype)
+
+    @property
+    def description(self) -> HostFold:
+        """What is computed."""
+        return self.spec
+
+    @property
+    def blocks_at_once(self) -> int:
+        """One: a block's result is often larger than the block."""
+        return 1
+
+    def arrays(self, values: Sequence[np.ndarray]) -> Parts:
+        """Operands as matrices `(records, numbers)`."""
+        return tuple(
+            np.asarray(value).reshape(len(value), operand.item_numbers)
+            for value, operand in zip(values, self.spec.operands, strict=True)
+        )
+
+    def reduce(self, arrays: Parts, records: int, first: int) -> Parts:
+        """The product of each block."""
+        del first
+        blocks = len(arrays[0]) // records
+        # Which routine multiplies must not depend on how a batch lies in memory: a matrix is always one piece, and
+        # only the only operand is multiplied with itself.
+        parts = [np.ascontiguousarray(part).reshape(blocks, records, part.shape[1]) for part in arrays]
+        left, right = parts[0], parts[-1]
+        if len(parts) > 1 and np.may_share_memory(left, right):
+            right = right.copy()
+        made = np.empty((blocks, left.shape[2], right.shape[2]), self._node_dtype)
+        for out, a, b in zip(made, left, right, strict=True):
+            out[...] = a.T @ b
+        return (made,)
+
+    def merge_nodes(self, a: Parts, a_records: int, b: Parts, b_records: int) -> Parts:
+        """The sum of two products."""
+        del a_records, b_records
+        return (a[0] + b[0],)
+
+    def result(self) -> np.ndarray:
+        """The product over all records so far; 0 without any."""
+        total = self.total()
+        result = self.spec.result
+        value = np.zeros(result.shape) if total is None else total[0][0]
+        with np.errstate(all="ignore"):
+            made = value.astype(result.dtype).reshape(result.shape)
+        return canonical_nan(made) if is_float(result.dtype) else made
+
+
+def _block(spec: HostFold) -> int:
+    return product_block(spec.operands[0].item_numbers + spec.operands[-1].item_numbers)

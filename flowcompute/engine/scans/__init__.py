@@ -1,0 +1,7 @@
+"""Scans and recurrences on the host, and what they carry."""
+
+from flowcompute.engine.scans.carry import Carry, Scan
+from flowcompute.engine.scans.host_scan import make_scan
+from flowcompute.engine.scans.recurrences import carried, carries_of
+
+__all__ = ["Carry", "Scan", "carried", "carries_of", "make_scan"]

@@ -1,0 +1,221 @@
+"""One graph on several devices: each region is computed where the plan has placed it (see `placement.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from flowcompute.batch import Batch
+from flowcompute.engine.device_part import SeatBackend, SeatExecutor
+from flowcompute.engine.in_flight_batch import Course, OneAtATime, Parts
+from flowcompute.engine.scans import Carry
+from flowcompute.engine.step_executor import StepExecutor
+from flowcompute.engine.stream_scheduler import Made
+from flowcompute.ir import Traits
+from flowcompute.schedule import Backend, Clock, ExecutionPlan, Executor, RegionStep, Step, close_all
+from flowcompute.schedule.placement import alignment, seats_of
+
+
+class PlacedBackend(Backend):
+    """Several devices that each compute a part of the graph.
+
+    Args:
+        seats: best first.
+        pins: by name, as `on()` was given it, the seat that is meant.
+    """
+
+    def __init__(self, seats: Sequence[SeatBackend], pins: Mapping[str, int]) -> None:
+        self._seats = tuple(seats)
+        self.pins = dict(pins)
+        self.main = next((i for i, seat in enumerate(seats) if not seat.traits.host_memory), 0)
+        self.traits = _joined([seat.traits for seat in seats], self.main)
+
+    @property
+    def seats(self) -> Sequence[SeatBackend]:
+        """Where regions are computed."""
+        return self._seats
+
+    def source_text(self, kernel: Any) -> str:
+        """The text of a kernel, which says itself what it was lowered for."""
+        return next(seat for seat in self._seats if seat.traits.code_shape != "numpy").source_text(kernel)
+
+    def prepare(self, plan: ExecutionPlan) -> None:
+        """Compile the kernels of each seat there."""
+        for seat in self._seats:
+            seat.prepare(plan)
+
+    def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
+        """An executor for one pass, with a part for each seat."""
+        parts = [seat.part(plan, pass_index, resident, number) for number, seat in enumerate(self._seats)]
+        return PlacedExecutor(plan, pass_index, resident, parts)
+
+
+def _joined(seats: Sequence[Traits], main: int) -> Traits:
+    """What is said of all seats together: sizes are chosen for the one across a bus, if there is one."""
+    names = " and ".join(traits.name for traits in seats)
+    kinds = " and ".join(traits.kind for traits in seats)
+    reasons = "; ".join(f"{traits.name}: {traits.reason}" for traits in seats)
+    return replace(seats[main], name=names, kind=kinds, float64=seats[0].float64, reason=reasons)
+
+
+class PlacedExecutor(StepExecutor):
+    """Walks a pass's steps, and has each region run by the part for its seat.
+
+    Streams, folds and scans are here; what one part has made and another reads goes through host memory. Where the
+    plan has it so, `upload` computes the first legs of a batch, and `process` goes on with them in record order.
+    """
+
+    def __init__(
+        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], parts: Sequence[SeatExecutor]
+    ) -> None:
+        super().__init__(plan, pass_index, resident)
+        self._parts = Parts(parts)
+        self.in_flight = max(part.in_flight for part in parts)
+        self.lanes = max(part.lanes for part in parts)
+        self._courses: list[Course] = []
+        self._course: Course | None = None
+        if self.one_pass.ahead and self.in_flight > 1:
+            self.lanes = self.in_flight
+            given = plan, pass_index, resident, self._parts, self, self._between
+            self._courses = [Course(*given) for _ in range(self.in_flight)]
+        self._alignment = alignment(self.one_pass, self.one_pass.ahead)
+        for part in parts:
+            part.stand_in(self)
+
+    def attach(self) -> None:
+        """Get all devices ready."""
+        if self.tuner is not None and self._courses:
+            self.tuner = OneAtATime(self.tuner)
+        for part in self._parts:
+            part.stand_in(self)
+            part.attach()
+
+    def room(self, size_bytes: int) -> np.ndarray | None:
+        """Memory that the first device across a bus reads by itself."""
+        rooms = (part.room(size_bytes) for part in self._parts.moving)
+        return next((room for room in rooms if room is not None), None)
+
+    def upload(self, batch: Batch) -> int:
+        """Bring to each device what its kernels read of the sources, and compute ahead.
+
+        Not where a batch begins or ends inside a block of a fold that would be computed ahead.
+        """
+        size = sum(part.upload(batch) for part in self._parts.moving)
+        if self._courses and not self.is_sliced and not self._cuts_blocks(batch):
+            self._course_of(batch).compute_ahead(batch)
+        return size
+
+    def _cuts_blocks(self, batch: Batch) -> bool:
+        return any(at % self._alignment and at != self.one_pass.length for at in (batch.start, batch.stop))
+
+    def _course_of(self, batch: Batch) -> Course:
+        return self._courses[batch.seq % self.in_flight]
+
+    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
+        """Compute a batch, or go on with it; each device may leave its own downloads."""
+        if not self._courses:
+            for part in self._parts:
+                part.take_up(batch)
+            made = super().process(batch, outputs)
+            for part in self._parts:
+                part.let_go()
+            return made
+        self._course = course = self._course_of(batch)
+        if self._cuts_blocks(batch) and not self.is_sliced:
+            course.compute_ahead(batch)
+        if course.full is not None:
+            # Keys of clocks are not negative.
+            where = self.plan.device_of(course.full.element)
+            self.note(-1, f"no room on {where} for batches ahead: one that finds none is computed alone", course.full)
+            course.full = None
+        return super().process(batch, outputs)
+
+    def _run_batch(
+        self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
+    ) -> Mapping[int, np.ndarray]:
+        course = self._course
+        if course is None or not clock.is_root:
+            with self._parts.held(seats_of(clock.steps)):
+                return super()._run_batch(clock, start, items, arrays, outputs)
+        values = course.go_on(items, outputs)
+        if values is None:
+            values = course.compute_alone(clock, start, items, arrays, outputs)
+        self.launches += course.taken_launches()
+        self.settle(clock, start, items, course.taken_pushes())
+        return values
+
+    def download(self, batch: Batch) -> int:
+        """Fetch from each device what destinations take."""
+        return sum(part.download(batch) for part in self._parts.moving)
+
+    def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
+        """Have a region run where it is placed."""
+        self.launches += self._parts.run(self, step, outputs, items)
+
+    def run_steps(
+        self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
+    ) -> Mapping[int, np.ndarray]:
+        """See `StepExecutor.run_steps`."""
+        values = super().run_steps(clock, start, items, arrays, outputs)
+        self._parts.forget_streams(seats_of(clock.steps))
+        return values
+
+    def make_carry(self, step: RegionStep) -> Carry | None:
+        """A carry where its scan is computed."""
+        return self._parts[step.seat].make_carry(step)
+
+    def begin_scan(self, step: Step, scan: Carry) -> Callable[[], None]:
+        """See `StepExecutor.begin_scan`."""
+        if not isinstance(step, RegionStep):
+            return super().begin_scan(step, scan)
+        with self._parts.held({step.seat}):
+            undo = self._parts[step.seat].begin_scan(step, scan)
+
+        def take_back() -> None:
+            with self._parts.held({step.seat}):
+                undo()
+
+        return take_back
+
+    def carried(self, value: int, scan: Carry) -> dict[str, Any]:
+        """See `StepExecutor.carried`; asked where it is computed."""
+        steps = (step for step in self.one_pass.steps if isinstance(step, RegionStep))
+        seat = next((step.seat for step in steps if step.region.anchor == value), None)
+        return super().carried(value, scan) if seat is None else self._parts[seat].carried(value, scan)
+
+    def make_room(self) -> None:
+        """Give back what all devices hold for streams."""
+        with self._parts.held(range(len(self._parts))):
+            for part in self._parts:
+                part.stand_in(self)
+                part.make_room()
+
+    def forget_results(self) -> None:
+        """See `StepExecutor.forget_results`."""
+        for part in self._parts:
+            part.forget_results()
+
+    def resume_folds(self) -> None:
+        """See `StepExecutor.resume_folds`."""
+        for part in self._parts:
+            part.stand_in(self)
+            part.resume_folds()
+
+    def step_seconds(self) -> dict[str, tuple[int, float]]:
+        """Batches and seconds by step, of all batches in flight."""
+        found = super().step_seconds()
+        for course in self._courses:
+            for name, (_, seconds) in course.step_seconds().items():
+                batches, spent = found[name]
+                found[name] = batches, spent + seconds
+        return found
+
+    def close(self) -> None:
+        """Close all parts, also where one fails."""
+        try:
+            close_all((*self._parts, *self._courses))
+        finally:
+            super().close()

@@ -1,0 +1,280 @@
+"""Runs the clocks of a pass: which source is read next, and which clocks can advance on what has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from flowcompute.elements import Kind
+from flowcompute.engine.fallible_input import Attempt
+from flowcompute.engine.input_buffer import Inlet
+from flowcompute.engine.input_buffers import make_inlet
+from flowcompute.errors import RunError
+from flowcompute.graph import Graph
+from flowcompute.schedule import Clock, ExecutionPlan, Pass
+from flowcompute.schedule.memory import base_item_bytes, extra_items
+
+DRAIN = -1
+"""In place of a root clock: what waits is enough for another batch of some clock, nothing need be read."""
+
+Arrays = dict[int, np.ndarray]
+Made = dict[int, tuple[int, int]]
+"""By value id: the records that were computed, from and to."""
+
+Slice = tuple[int, int, Mapping[int, np.ndarray]]
+"""Records of a batch that were computed together, from and to, and all values of theirs."""
+
+RunBatch = Callable[[Clock, int, int, Arrays, Mapping[int, np.ndarray]], Iterator[Slice]]
+"""`run(clock, start, items, arrays, outputs)` computes a batch of a clock, slice by slice; mostly there is one."""
+
+
+class Clockwork:
+    """The clocks of one pass at work.
+
+    Args:
+        plan: the plan.
+        one_pass: one of its passes.
+        run: computes a batch.
+        attempts: of host functions that may drop records, by node.
+    """
+
+    def __init__(self, plan: ExecutionPlan, one_pass: Pass, run: RunBatch, attempts: Mapping[int, Attempt]) -> None:
+        self._clocks = one_pass.clocks
+        self._derived = [clock for clock in one_pass.clocks if clock.entries]
+        self._run = run
+        self._nodes = plan.graph.nodes
+        self._by_hand = plan.config.by_hand
+        self.starts = [0] * len(self._clocks)
+        self._ended = [False] * len(self._clocks)
+        self._inlets: list[dict[int, Inlet]] = [
+            {entry.value: make_inlet(plan.graph, entry, attempts) for entry in clock.entries} for clock in self._clocks
+        ]
+        self._feeds = _feeds(self._clocks)
+        ends = {sink.value for sink in one_pass.sinks} | set(plan.folds) | set(plan.host_folds)
+        self._terminal = {clock.id for clock in self._clocks if clock.values & ends}
+        free_bytes = max(0, plan.memory.budget_bytes - plan.memory.host_bytes)
+        self._limit_bytes = free_bytes + _waiting_bytes(plan.graph, self._clocks)
+
+    # -- what next --------------------------------------------------------------------------
+
+    def wants(self) -> int | None:
+        """The root clock to read next, `DRAIN`, or None when all has been computed."""
+        if any(self._ready(clock) for clock in self._derived):
+            return DRAIN
+        open_roots = [clock for clock in self._clocks if clock.is_root and not self._ended[clock.id]]
+        useful = [clock for clock in open_roots if self._is_of_use(clock.id)]
+        wanted = [clock for clock in useful if not self._is_early(clock.id)]
+        if useful and not wanted:
+            raise RunError(
+                "streams that are joined end to end wait for each other",
+                element=next(iter(self._nodes[i].name for i in sorted(useful[0].values)), None),
+                hint="please report this; resolving the results one after the other avoids it",
+            )
+        if not wanted:
+            return None
+        return min(wanted, key=lambda clock: self._pressure(clock.id)).id
+
+    def _is_of_use(self, clock: int) -> bool:
+        """Whether anything still comes of this clock's records: a section may have all it wants."""
+        if self._ended[clock]:
+            return False
+        feeds = self._feeds[clock]
+        return clock in self._terminal or any(
+            not self._inlets[target][value].ended and self._is_of_use(target) for target, value, _, _ in feeds
+        )
+
+    def _is_early(self, clock: int) -> bool:
+        """Whether it is not yet the turn of this clock's records where streams are joined end to end."""
+        return any(
+            (not self._inlets[target][value].wants(arm) and not self._inlets[target][value].ended)
+            or self._is_early(target)
+            for target, value, arm, _ in self._feeds[clock]
+            if self._is_of_use(target)
+        )
+
+    def _is_passed_over(self, target: int, value: int, arm: int) -> bool:
+        """Whether it is not the turn of these records, and will never be, since nobody wants what comes of them."""
+        return not self._inlets[target][value].wants(arm) and not self._is_of_use(target)
+
+    def _pressure(self, clock: int) -> int:
+        """Bytes of this clock's values that wait for partners: whoever has least is read next."""
+        held = [0]
+        for target, value, _, _ in self._feeds[clock]:
+            if len(self._inlets[target]) > 1:
+                held.append(self._inlets[target][value].held_bytes)
+            held.append(self._pressure(target))
+        return max(held)
+
+    def _ready(self, clock: Clock) -> int:
+        """Records with which a clock can advance now."""
+        inlets = self._inlets[clock.id].values()
+        most = min(inlet.available for inlet in inlets)
+        items = min(most, clock.batch_items)
+        if items == most and all(inlet.ended for inlet in inlets):
+            return items
+        return items // clock.granule * clock.granule
+
+    # -- work -------------------------------------------------------------------------------
+
+    def process(self, root: int, items: int, arrays: Arrays, outputs: Mapping[int, np.ndarray]) -> Made:
+        """Compute a batch of a root clock, and what it lets other clocks compute."""
+        made: Made = {}
+        self._advance(self._clocks[root], items, arrays, outputs, made)
+        self._follow(outputs, made)
+        return made
+
+    def end(self, root: int, outputs: Mapping[int, np.ndarray]) -> Made:
+        """The sources of a root clock have ended."""
+        made: Made = {}
+        self._finish(root)
+        self._follow(outputs, made)
+        return made
+
+    def drain(self, outputs: Mapping[int, np.ndarray]) -> Made:
+        """Compute with what waits."""
+        made: Made = {}
+        self._follow(outputs, made)
+        return made
+
+    def _advance(self, clock: Clock, items: int, arrays: Arrays, outputs: Mapping[int, np.ndarray], made: Made) -> None:
+        start = self.starts[clock.id]
+        if clock.length is not None and start + items > clock.length:
+            raise self._wrong_length(clock, f"{start + items} or more")
+        mine = {value: array[:items] for value, array in outputs.items() if value in clock.values}
+        for first, stop, values in self._run(clock, start, items, arrays, mine):
+            self.starts[clock.id] = stop
+            for target, value, arm, inputs in self._feeds[clock.id]:
+                if not self._is_passed_over(target, value, arm):
+                    self._inlets[target][value].feed(arm, [values[i] for i in inputs], first)
+        made.update(dict.fromkeys(mine, (start, start + items)))
+
+    def _follow(self, outputs: Mapping[int, np.ndarray], made: Made) -> None:
+        """Let each clock that has entries advance once."""
+        for clock in self._derived:
+            if self._ended[clock.id]:
+                continue
+            items = self._ready(clock)
+            inlets = self._inlets[clock.id]
+            if items:
+                arrays = {value: inlet.take(items) for value, inlet in inlets.items()}
+                self._advance(clock, items, arrays, outputs, made)
+            if not self._ready(clock):
+                self._check_ends(clock)
+        for clock in self._derived:
+            for inlet in self._inlets[clock.id].values():
+                inlet.settle()
+        if self._derived:
+            self._check_held()
+
+    def _check_ends(self, clock: Clock) -> None:
+        """End a clock whose entries have all ended; refuse entries of different length."""
+        inlets = list(self._inlets[clock.id].values())
+        over = [inlet for inlet in inlets if inlet.ended and not inlet.available]
+        more = [inlet for inlet in inlets if inlet.available]
+        if over and more:
+            raise self._unequal(clock, over[0], more[0])
+        if len(over) == len(inlets):
+            self._finish(clock.id)
+
+    def _finish(self, clock: int) -> None:
+        length = self._clocks[clock].length
+        if length is not None and self.starts[clock] != length and not self._by_hand:
+            raise self._wrong_length(self._clocks[clock], str(self.starts[clock]))
+        self._ended[clock] = True
+        for target, value, arm, _ in self._feeds[clock]:
+            if not self._is_passed_over(target, value, arm):
+                self._inlets[target][value].end(arm, self.starts[clock])
+
+    # -- errors -----------------------------------------------------------------------------
+
+    def _unequal(self, clock: Clock, short: Inlet, long: Inlet) -> RunError:
+        more = f"{'' if long.ended else 'at least '}{long.taken + long.available}"
+        meeting = next((self._nodes[i] for i in sorted(clock.values) if i not in self._inlets[clock.id]), None)
+        return RunError(
+            f"the streams {short.name!r} and {long.name!r} have different lengths",
+            element=short.name if meeting is None else meeting.name,
+            site=None if meeting is None else meeting.element.site,
+            expected=f"as many records from {short.name!r} as from {long.name!r}: {more}",
+            got=f"{short.taken}",
+            hint="make the streams equally long before they meet",
+        )
+
+    def _wrong_length(self, clock: Clock, got: str) -> RunError:
+        """A stream whose length was unknown meets one of a known length, and is not as long."""
+        here = clock.values.union(self._inlets[clock.id])
+        streams = [self._nodes[i] for i in sorted(here) if self._nodes[i].spec.is_stream]
+        known = next(node for node in streams if node.spec.length is not None)
+        other = next((node for node in streams if node.spec.length is None), known)
+        if known.kind is Kind.ALONG:
+            return RunError(
+                "a resident value is cut along a stream of another length",
+                element=known.name,
+                site=known.element.site,
+                expected=f"{clock.length} records, as the resident value has rows",
+                got=f"{got} records",
+            )
+        return RunError(
+            f"the streams {known.name!r} and {other.name!r} have different lengths",
+            element=other.name,
+            site=other.element.site,
+            expected=f"as many records as {known.name!r} has: {clock.length}",
+            got=got,
+            hint="make the streams equally long before they meet",
+        )
+
+    def _check_held(self) -> None:
+        held = [(inlet.held_bytes, inlet) for inlets in self._inlets for inlet in inlets.values()]
+        total = sum(size for size, _ in held)
+        if total > self._limit_bytes:
+            _, inlet = max(held, key=lambda pair: pair[0])
+            raise RunError(
+                "records wait for partners that come much later, more of them than the memory budget holds",
+                element=inlet.name,
+                expected=f"at most {self._limit_bytes} bytes that wait",
+                got=f"{total} bytes and more to come",
+                hint="raise memory=, or write one of the streams to a file first",
+            )
+
+    # -- state ------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, object]:
+        """Where each clock is and what waits."""
+        return {
+            "starts": list(self.starts),
+            "ended": list(self._ended),
+            "inlets": [{str(i): inlet.snapshot() for i, inlet in inlets.items()} for inlets in self._inlets],
+        }
+
+    def restore(self, state: dict[str, object]) -> None:
+        """Continue from a snapshot."""
+        starts, ended, saved = state["starts"], state["ended"], state["inlets"]
+        assert isinstance(starts, list)
+        assert isinstance(ended, list)
+        assert isinstance(saved, list)
+        self.starts, self._ended = list(starts), list(ended)
+        for inlets, states in zip(self._inlets, saved, strict=True):
+            for i, inlet in inlets.items():
+                inlet.restore(states[str(i)])
+
+
+def _feeds(clocks: tuple[Clock, ...]) -> list[list[tuple[int, int, int, list[int]]]]:
+    """For each clock where its values go: (clock, entry, arm, the values that go there together)."""
+    feeds: list[list[tuple[int, int, int, list[int]]]] = [[] for _ in clocks]
+    for clock in clocks:
+        for entry in clock.entries:
+            if entry.node is not None and entry.node.op is not None and entry.node.op.name == "concat":
+                for arm, (origin, value) in enumerate(entry.inputs):
+                    feeds[origin].append((clock.id, entry.value, arm, [value]))
+            else:
+                feeds[entry.inputs[0][0]].append((clock.id, entry.value, 0, [value for _, value in entry.inputs]))
+    return feeds
+
+
+def _waiting_bytes(graph: Graph, clocks: tuple[Clock, ...]) -> int:
+    """Bytes that the plan has counted for what waits."""
+    return sum(
+        2 * base_item_bytes(graph, entry) * (clock.batch_items + extra_items(entry) + clock.granule)
+        for clock in clocks
+        for entry in clock.entries
+    )

@@ -1,0 +1,444 @@
+"""The file layer: every read of user data and every write, rename and fsync of the package goes through `Files`.
+
+One small object instead of calls spread over the package, so that tests can make any single
+operation fail, tear a write or record what was done, and so that the rules hold everywhere:
+sizes are compared before anything is mapped or allocated, descriptors are never inherited,
+nothing but a regular file is opened, and what is written appears under its name only when complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import mmap
+import os
+import secrets
+import stat
+from typing import NamedTuple
+
+from flowcompute.files.folders import Folders
+
+_HINTS = {
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "check the path: a part of it is no folder",
+    errno.EISDIR: "a folder has this name: remove it, or choose another name",
+    errno.EACCES: "check who owns the file and its folder, and their permissions",
+    errno.EPERM: "check who owns the file and its folder, and their permissions",
+    errno.EROFS: "choose a folder on a file system that can be written to",
+    errno.ENOSPC: "free space on that disk, or choose another one",
+    errno.EDQUOT: "free space within your quota, or choose another disk",
+    errno.EFBIG: "the file system or a limit (ulimit -f) forbids files of this size",
+    errno.EIO: "the disk or network file system failed: check it, and do not trust the file",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "the machine has too many open files: close some",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "the path runs through too many symbolic links",
+    errno.ENOMEM: "not enough memory to map the file: read it instead",
+}
+
+
+FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
+"""The format that an extension stands for, for reading and writing alike."""
+
+
+class Fingerprint(NamedTuple):
+    """What tells one state of a file from another."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+    device: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Fingerprint:
+        """The fingerprint in a file's status."""
+        return cls(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
+
+
+class Unfinished(NamedTuple):
+    """A file that an earlier process began, and how many of its bytes count."""
+
+    path: str
+    size: int
+
+
+class Sealed(NamedTuple):
+    """What tells a finished file from another one, also after it was renamed."""
+
+    size: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Sealed:
+        """From a file's status."""
+        return cls(status.st_size, status.st_mtime_ns)
+
+
+class Files(Folders):
+    """The operations on files that the package needs; each raises OSError as the system does.
+
+    Descriptors are plain integers from `open_read` and `create_temporary`, given back to `close`.
+    """
+
+    # -- reading --------------------------------------------------------------------------
+
+    def open_read(self, path: str) -> int:
+        """Open a regular file for reading; a folder, pipe, socket or device is refused without waiting for it."""
+        # The path is looked at first because merely opening a device or a pipe can act on it,
+        # and the descriptor again because the path may have changed hands in between.
+        _require_regular(self.stat(path), path)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            _require_regular(self.status(handle), path)
+        except OSError:
+            self.close(handle)
+            raise
+        return handle
+
+    def read_into(self, handle: int, buffer: memoryview, offset: int) -> int:
+        """Fill `buffer` (bytes) from `offset`; returns how many bytes came, fewer only at the end of the file."""
+        done = 0
+        while done < len(buffer):
+            count = self._read_some(handle, buffer[done:], offset + done)
+            if count == 0:
+                break
+            done += count
+        return done
+
+    def _read_some(self, handle: int, buffer: memoryview, offset: int) -> int:
+        return os.preadv(handle, [buffer], offset)
+
+    def read_bytes(self, path: str) -> bytes:
+        """All of a small file."""
+        handle = self.open_read(path)
+        try:
+            data = bytearray(self.status(handle).st_size)
+            count = self.read_into(handle, memoryview(data), 0)
+        finally:
+            self.close(handle)
+        return bytes(data[:count])
+
+    def map_read(self, handle: int, size: int) -> mmap.mmap:
+        """Map the first `size` bytes (not 0) for reading."""
+        return mmap.mmap(handle, size, access=mmap.ACCESS_READ)
+
+    def stat(self, path: str) -> os.stat_result:
+        """Status of what `path` leads to."""
+        return os.stat(path)
+
+    def lstat(self, path: str) -> os.stat_result:
+        """Status of `path` itself, be it a link."""
+        return os.lstat(path)
+
+    def status(self, handle: int) -> os.stat_result:
+        """Status of an open file."""
+        return os.fstat(handle)
+
+    def matching(self, pattern: str) -> list[str]:
+        """Paths that match a glob pattern (`**` spans folders), in lexical order."""
+        return sorted(glob.glob(pattern, recursive=True))
+
+    # -- writing --------------------------------------------------------------------------
+
+    def create_temporary(self, target: str, mode: int = 0o666) -> tuple[int, str]:
+        """Create an empty file beside `target`, less the bits of the umask; returns its descriptor and path."""
+        path = temporary_path(target, secrets.token_hex(8))
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(path, flags, mode), path
+
+    def begin_temporary(self, path: str, mode: int = 0o666) -> int:
+        """Create an empty file of this name, or empty the regular file of this name; returns its descriptor."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        return self._own_regular(os.open(path, flags, mode), path, 0)
+
+    def reopen_temporary(self, path: str, size: int) -> int:
+        """Open an unfinished file of at least `size` bytes and cut off what lies beyond; returns its descriptor."""
+        return self._own_regular(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK), path, size)
+
+    def _own_regular(self, handle: int, path: str, size: int) -> int:
+        try:
+            status = self.status(handle)
+            _require_regular(status, path)
+            if status.st_size < size:
+                raise OSError(errno.EIO, f"it has {status.st_size} bytes where {size} were written", path)
+            if status.st_size > size:
+                self.truncate(handle, size)
+        except OSError:
+            self.close(handle)
+            raise
+        return handle
+
+    def write_at(self, handle: int, data: memoryview | bytes, offset: int) -> None:
+        """Write all of `data` (bytes) at `offset`."""
+        rest = memoryview(data)
+        while rest:
+            count = self._write_some(handle, rest, offset)
+            rest = rest[count:]
+            offset += count
+
+    def _write_some(self, handle: int, data: memoryview, offset: int) -> int:
+        return os.pwrite(handle, data, offset)
+
+    def truncate(self, handle: int, size: int) -> None:
+        """Cut or extend an open file to `size` bytes."""
+        os.ftruncate(handle, size)
+
+    def set_mode(self, handle: int, mode: int) -> None:
+        """Set the permission bits of an open file."""
+        os.fchmod(handle, mode)
+
+    def fsync(self, handle: int) -> None:
+        """Make the contents of an open file durable. After a failure the file must not be trusted or synced again."""
+        os.fsync(handle)
+
+    def fsync_folder(self, folder: str) -> None:
+        """Make the names in a folder durable."""
+        handle = os.open(folder or os.curdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            # Some network and FUSE file systems have no such operation; there the rename is all there is.
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+        finally:
+            os.close(handle)
+
+    def close(self, handle: int) -> None:
+        """Close a descriptor. It is gone even when this fails."""
+        os.close(handle)
+
+    def replace(self, path: str, target: str) -> None:
+        """Rename within one file system, atomically replacing `target`."""
+        os.replace(path, target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        os.unlink(path)
+
+    def make_folders(self, path: str, mode: int = 0o700) -> None:
+        """Make a folder and those above it, as far as they are missing."""
+        os.makedirs(path, mode, exist_ok=True)
+
+    def atomic_write_bytes(self, target: str, data: bytes, mode: int = 0o666) -> None:
+        """Write a whole file so that at any moment `target` is absent, its old self or complete."""
+        draft = Draft(self, target, mode)
+        try:
+            draft.write(data, 0)
+            draft.commit()
+        except BaseException:
+            draft.discard()
+            raise
+
+
+FILES = Files()
+"""The file layer in use unless another one is given."""
+
+
+class Draft:
+    """A file being written under a temporary name beside its target: committed whole, or gone.
+
+    The permission bits of a file that is replaced are kept; its owner is whoever runs this.
+
+    Args:
+        durable: whether committing waits until the disk has it (fsync). Without, a power cut
+            soon after may leave an empty file under the name.
+        token: tells the temporary name, which is random otherwise; a file that an earlier
+            process left behind under it is begun anew.
+        unfinished: the draft of an earlier process to go on with; OSError if it is not there, or shorter.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        target: str,
+        mode: int = 0o666,
+        *,
+        durable: bool = True,
+        token: str | None = None,
+        unfinished: Unfinished | None = None,
+    ) -> None:
+        self._files = files
+        self._durable = durable
+        self._target = target
+        self._handle: int | None = None
+        self._path: str | None = None
+        self._committed = False
+        self._name_is_durable = False
+        try:
+            old = files.stat(target)
+        except FileNotFoundError:
+            old = None
+        self._replaces = old is not None
+        bits = mode if old is None else stat.S_IMODE(old.st_mode) & 0o777
+        if unfinished is not None:
+            self._handle, self._path = files.reopen_temporary(*unfinished), unfinished.path
+            return
+        if token is None:
+            self._handle, self._path = files.create_temporary(target, bits)
+        else:
+            path = temporary_path(target, token)
+            self._handle, self._path = files.begin_temporary(path, bits), path
+        if old is not None:
+            # The umask may have taken bits away.
+            try:
+                files.set_mode(self._handle, bits)
+            except BaseException:
+                self.discard()
+                raise
+
+    @property
+    def path(self) -> str | None:
+        """The temporary name, while there is one."""
+        return self._path
+
+    def write(self, data: memoryview | bytes, offset: int) -> None:
+        """Write all of `data` (bytes) at `offset`."""
+        if self._handle is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
+        self._files.write_at(self._handle, data, offset)
+
+    def sync(self) -> None:
+        """Make what was written so far durable, and the temporary name; writing goes on, also meanwhile."""
+        if self._handle is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
+        if self._durable:
+            self._files.fsync(self._handle)
+            if not self._name_is_durable:
+                self._files.fsync_folder(os.path.dirname(self._target))
+                self._name_is_durable = True
+
+    def seal(self) -> Sealed:
+        """Make it durable as it is: it only lacks its name, which `commit` gives it."""
+        self.sync()
+        assert self._handle is not None
+        return Sealed.of(self._files.status(self._handle))
+
+    def suspend(self) -> None:
+        """Close it and leave it where it is, for `reopen`."""
+        self._path = None
+        self._close()
+
+    def commit(self) -> None:
+        """Make what was written durable and give it its name; on an error call `discard`."""
+        if self._handle is None or self._path is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
+        if self._durable:
+            self._files.fsync(self._handle)
+        self._close()
+        self._files.replace(self._path, self._target)
+        self._path = None
+        self._committed = True
+        if self._durable:
+            self._files.fsync_folder(os.path.dirname(self._target))
+        # From here on `discard` leaves the target alone.
+        self._replaces = True
+
+    def discard(self) -> None:
+        """Remove what was written. Harmless after `commit` and when called twice.
+
+        When `commit` failed after the rename, a new target is removed again; one that replaced
+        an older file stays, since it is complete and the older one is gone.
+        """
+        with contextlib.suppress(OSError):
+            self._close()
+        path, self._path = self._path, None
+        if path is None and self._committed and not self._replaces:
+            path, self._replaces = self._target, True
+        if path is not None:
+            with contextlib.suppress(FileNotFoundError):
+                self._files.remove(path)
+
+    def _close(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._files.close(handle)
+
+
+def roll_forward(files: Files, target: str, path: str, sealed: Sealed, *, durable: bool = True) -> Sealed | None:
+    """Give a complete draft its name, if it still lies under `path`; tells what is found under the name then.
+
+    Raises:
+        OSError: as the system does.
+    """
+    if _sealed(files, path) == sealed:
+        Draft(files, target, durable=durable, unfinished=Unfinished(path, sealed.size)).commit()
+    return _sealed(files, target)
+
+
+def _sealed(files: Files, path: str) -> Sealed | None:
+    try:
+        return Sealed.of(files.stat(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def in_the_way(files: Files, target: str) -> str | None:
+    """What lies under a name and cannot be replaced by a file: "a folder", or something else; None where a file may be.
+
+    Raises:
+        OSError: as the system does.
+    """
+    try:
+        mode = files.stat(target).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISREG(mode):
+        return None
+    return "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+
+
+def explain(error: OSError) -> tuple[str, str]:
+    """What the system said, in words and as its code, and what can be done about it."""
+    code = errno.errorcode.get(error.errno or 0)
+    text = error.strerror or str(error) or type(error).__name__
+    return f"{text} ({code})" if code else text, _HINTS.get(error.errno or 0, "see what the system says above")
+
+
+def shown(path: str) -> str:
+    """A path as messages show it: control characters escaped, since a file's name is data from outside."""
+    return path if path.isprintable() else repr(path)
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path holds glob characters."""
+    return glob.has_magic(path)
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    """A path as the text that the system will be given.
+
+    Raises:
+        ValueError: if no file can have it: not text, empty, or not to be encoded.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"{type(path).__name__} is no path")
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or b"\0" in os.fsencode(text):
+        raise ValueError(f"{text!r} is no path")
+    return text
+
+
+def format_of(path: str) -> str | None:
+    """The format that the extension of a path stands for: "npy" or "raw", or None."""
+    return FORMATS.get(os.path.splitext(path)[1].lower())
+
+
+def temporary_path(target: str, token: str) -> str:
+    """Where a draft of `target` lies: the stem is there for people, the token for uniqueness."""
+    # A name may have 255 bytes.
+    folder, name = os.path.split(target)
+    return os.path.join(folder, f".{name[:48]}.{token}.partial")
+
+
+def _require_regular(status: os.stat_result, path: str) -> None:
+    kinds = {
+        stat.S_IFDIR: (errno.EISDIR, "it is a folder"),
+        stat.S_IFIFO: (errno.EINVAL, "it is a pipe, and only regular files can be read more than once"),
+        stat.S_IFSOCK: (errno.EINVAL, "it is a socket, not a regular file"),
+        stat.S_IFCHR: (errno.EINVAL, "it is a device, not a regular file"),
+        stat.S_IFBLK: (errno.EINVAL, "it is a device, not a regular file"),
+    }
+    if not stat.S_ISREG(status.st_mode):
+        code, text = kinds.get(stat.S_IFMT(status.st_mode), (errno.EINVAL, "it is not a regular file"))
+        raise OSError(code, text, path)

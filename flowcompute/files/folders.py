@@ -1,0 +1,57 @@
+"""The part of the file layer for folders, and for files that keep their name while they are written.
+
+What is written under a final name here must be of no consequence until something else refers to
+it: a generation of a checkpoint that its HEAD does not name yet, or bytes beyond a recorded length.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+
+
+class Folders:
+    """Operations of `flowcompute.files.file_layer.Files`; each raises OSError as the system does."""
+
+    def list_folder(self, path: str) -> list[str]:
+        """The names in a folder, in lexical order."""
+        return sorted(os.listdir(path))
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder, not a link to one."""
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+
+    def make_folder(self, path: str, mode: int = 0o700) -> None:
+        """Make a folder that must not exist yet."""
+        os.mkdir(path, mode)
+
+    def remove_folder(self, path: str) -> None:
+        """Remove an empty folder."""
+        os.rmdir(path)
+
+    def rename_folder(self, path: str, target: str) -> None:
+        """Rename a folder within one file system; only an empty folder may be in its way."""
+        os.rename(path, target)
+
+    def create(self, path: str, mode: int = 0o600) -> int:
+        """Create an empty file that must not exist yet; returns its descriptor for reading and writing."""
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+
+    def open_update(self, path: str, *, create: bool = False, mode: int = 0o600) -> int:
+        """Open a regular file for reading and writing as it is; `create` makes an empty one where there is none."""
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_CREAT if create else 0)
+        handle = os.open(path, flags, mode)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
+        return handle
+
+    def lock(self, handle: int) -> bool:
+        """Lock an open file against every other descriptor until it is closed; False if one has it."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

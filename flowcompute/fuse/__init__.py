@@ -1,0 +1,21 @@
+"""Regions: which nodes share a kernel, and the reasons why others do not."""
+
+from flowcompute.fuse.builder import build_regions
+from flowcompute.fuse.producers import Cone, find_cones
+from flowcompute.fuse.reasons import Reason
+from flowcompute.fuse.region import Access, Layout, Region
+from flowcompute.fuse.stencils import Stencil, find_stencils
+from flowcompute.fuse.weight_tiles import Panels
+
+__all__ = [
+    "Access",
+    "Cone",
+    "Layout",
+    "Panels",
+    "Reason",
+    "Region",
+    "Stencil",
+    "build_regions",
+    "find_cones",
+    "find_stencils",
+]

@@ -1,0 +1,29 @@
+"""Names of anchors, and which of them share a kernel."""
+
+from __future__ import annotations
+
+from flowcompute.elements import Kind
+from flowcompute.elements.nn import ATTENTION
+from flowcompute.elements.streams import KernelScan
+from flowcompute.graph import Node
+
+
+def anchor_name(node: Node) -> str:
+    """What reasons call an anchor."""
+    if node.kind is Kind.SCAN:
+        return "a scan"
+    if node.kind is Kind.VIEW:
+        return node.name
+    if node.kind is Kind.ELEMENTWISE:
+        return "a stencil"
+    return "attention" if node.op is ATTENTION else "a matrix product"
+
+
+def scans_together(node: Node, other: Node) -> bool:
+    """Whether two nodes are numbers of one carry: the same step, begun alike, over the same operands."""
+    one, two = node.element, other.element
+    if not isinstance(one, KernelScan) or not isinstance(two, KernelScan) or node.inputs != other.inputs:
+        return False
+    if one.step.function != two.step.function or one.associative or one.attrs["axis"] != two.attrs["axis"]:
+        return False
+    return all(a.tobytes() == b.tobytes() for a, b in zip(one.inits, two.inits, strict=True))

@@ -1,0 +1,411 @@
+"""Fusion: which nodes share a kernel, and why others do not.
+
+Nodes are taken in topological order; each joins the region of its operands when one domain
+fits all (see `_Builder.join`), otherwise it starts a region and the cut is recorded with its
+reason. Then regions of equal domain that read a common value are merged side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from flowcompute.elements import Kind
+from flowcompute.elements.nn import SELECTIVE_SCAN
+from flowcompute.fuse.anchors import anchor_name, scans_together
+from flowcompute.fuse.groups import Group, Groups
+from flowcompute.fuse.producers import Cone
+from flowcompute.fuse.reasons import Reason
+from flowcompute.fuse.region import Access, Layout, Region
+from flowcompute.fuse.stencils import Stencil
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import CANONICAL_FOLDS
+
+MAX_POINTERS = 16
+MAX_NODES = 300
+FOLD_BESIDE_ROWS = 4096
+"""Widest item whose columns are folded in the same kernel that reduces its rows."""
+
+
+class _Refusal(Exception):  # noqa: N818 - a decision, not an error
+    """Why a node cannot join."""
+
+
+class _Builder(Groups):
+    def __init__(
+        self,
+        graph: Graph,
+        levels: Sequence[int],
+        cones: Sequence[Cone],
+        stencils: Sequence[Stencil],
+        *,
+        numbers_on_host: bool,
+    ) -> None:
+        super().__init__(graph, levels)
+        self.stencils = {user: stencil for stencil in stencils for user in stencil.users}
+        self.cones = cones
+        self.numbers_on_host = numbers_on_host
+        self.reasons: list[Reason] = []
+
+    # -- one node ---------------------------------------------------------------------------
+
+    def add(self, node: Node) -> None:
+        """Put a node into a region, or among the folds that take records on the host."""
+        if node.kind is Kind.FOLD and (reason := self._why_on_host(node)) is not None:
+            self.host_folds.append(node.id)
+            self.reasons.append(Reason("cut", node.name, reason))
+            return
+        if node.kind is Kind.SCAN and node.id in self.group_of:
+            return
+        stream = node.spec.is_stream or node.kind is Kind.FOLD
+        if node.id in self.stencils:
+            self._start_stencil(self.stencils[node.id])
+            return
+        if node.kind in (Kind.CONTRACT, Kind.VIEW):
+            self._start_anchor(node, stream)
+            return
+        operand_groups = [
+            group
+            for group in dict.fromkeys(self.group_of[i] for i in node.inputs if i in self.group_of)
+            if self.groups[group].stream == stream and self.groups[group].level == self.levels[node.id]
+        ]
+        for count in range(len(operand_groups), 0, -1):
+            # All operands' regions together if possible, else the latest ones.
+            try:
+                self._join(node, operand_groups[-count:])
+            except _Refusal as refusal:
+                self.reasons.append(Reason("cut", node.name, str(refusal)))
+            else:
+                break
+        else:
+            self._start(node, stream)
+        if node.kind is Kind.SCAN:
+            self._scan_together(node)
+
+    def _scan_together(self, node: Node) -> None:
+        """The region's anchor is this scan; what else its carry holds is computed with it."""
+        group = self.groups[self.group_of[node.id]]
+        group.anchor = node.id
+        for other in self.graph.nodes[node.id + 1 :]:
+            if scans_together(node, other):
+                self._place(group, other, group.layouts[node.id])
+
+    def _why_on_host(self, node: Node) -> str | None:
+        """Why a fold takes records on the host; None where a kernel reduces its blocks."""
+        assert node.op is not None
+        if node.op.name not in CANONICAL_FOLDS:
+            return "its state is kept on the host, which takes the records in order"
+        if self.numbers_on_host and math.prod(self._operand_shape(node)) == 1:
+            return "records are sent by hand, a few at a time: kernels fold whole blocks of numbers"
+        # One number a record, that a kernel makes from many.
+        few = len(node.inputs) > 1 and node.op.name != "vecdot"
+        owner = self.group_of.get(node.inputs[0])
+        wide = owner is not None and math.prod(self.groups[owner].domain) > 1
+        if few or (wide and math.prod(self._operand_shape(node)) == 1):
+            return "row results are few: their blocks are folded on the host"
+        return None
+
+    def _operand_shape(self, node: Node) -> tuple[int, ...]:
+        """The item shape over which a node runs: its operands', broadcast."""
+        if node.kind in (Kind.ELEMENTWISE, Kind.SCAN):
+            return node.spec.shape
+        shapes = [self.graph.nodes[i].spec.shape for i in node.inputs]
+        rank = max(map(len, shapes))
+        padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+        return tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*padded, strict=True))
+
+    def _start(self, node: Node, stream: bool) -> None:
+        shape = self._operand_shape(node)
+        group = Group(self._new_id(node), stream, self.levels[node.id], shape)
+        self.groups[group.id] = group
+        self._place(group, node, _own_axes(shape))
+
+    def _start_anchor(self, node: Node, stream: bool) -> None:
+        """A product or attention begins a kernel of its own, which what follows it element by element joins."""
+        group = Group(self._new_id(node), stream, self.levels[node.id], node.spec.shape, anchor=node.id)
+        self.groups[group.id] = group
+        cones = [cone for cone in self.cones if cone.anchor == node.id]
+        computed = {cone.operand for cone in cones}
+        for cone in cones:
+            self._place_cone(group, cone)
+        group.reads[node.id] = tuple(i if i in computed else self._whole(i) for i in node.inputs)
+        group.layouts[node.id] = _own_axes(node.spec.shape)
+        group.nodes.append(node.id)
+        self.group_of[node.id] = group.id
+
+    def _start_stencil(self, stencil: Stencil) -> None:
+        """Operations that read neighbours begin a kernel of their own with their border, all results at once."""
+        first = self.graph.nodes[stencil.users[0]]
+        if first.id in self.group_of:
+            return
+        group = Group(self._new_id(first), True, self.levels[first.id], first.spec.shape, anchor=first.id)
+        self.groups[group.id] = group
+        for i in stencil.inside:
+            group.reads[i] = tuple(o if o in stencil.inside else self._whole(o) for o in self.graph.nodes[i].inputs)
+            group.layouts[i] = _own_axes(self.graph.nodes[i].spec.shape)
+            group.nodes.append(i)
+            self.group_of[i] = group.id
+        for i in stencil.users:
+            self._place(group, self.graph.nodes[i], _own_axes(group.domain))
+
+    def _place_cone(self, group: Group, cone: Cone) -> None:
+        """What makes an operand lies on axes of its own, those of the cone's root."""
+        rank = len(self.graph.nodes[cone.root].spec.shape)
+        for i in cone.nodes:
+            node = self.graph.nodes[i]
+            if node.kind is Kind.VIEW:
+                group.reads[i] = node.inputs
+            else:
+                group.reads[i] = tuple(o if o in cone.nodes else self._whole(o, rank) for o in node.inputs)
+            group.layouts[i] = self._whole(i, rank).layout
+        group.nodes = sorted({*group.nodes, *cone.nodes})
+
+    def _whole(self, value: int, rank: int | None = None) -> Access:
+        """A value on its own axes, or on the last of `rank`."""
+        shape = self.graph.nodes[value].spec.shape
+        behind = 0 if rank is None else rank - len(shape)
+        axes = (axis + behind for axis in range(len(shape)))
+        if rank is None:
+            return Access(value, tuple(axes))
+        return Access(value, tuple(axis if size != 1 else None for axis, size in zip(axes, shape, strict=True)))
+
+    def _new_id(self, node: Node) -> int:
+        number = len(self.groups) + node.id
+        while number in self.groups:
+            number += 1
+        return number
+
+    def _join(self, node: Node, ids: list[int]) -> None:
+        """Put the node into the union of these regions.
+
+        Raises:
+            _Refusal: if no single domain fits, or the union would depend on itself.
+        """
+        groups = [self.groups[i] for i in ids]
+        shape = self._operand_shape(node)
+        placed = [self._align(node, group, shape) for group in groups]
+        main = max(range(len(groups)), key=lambda i: (not groups[i].trivial, len(groups[i].nodes)))
+        target = groups[main]
+        if target.trivial:
+            domain, axes = shape, _own_axes(shape)
+        else:
+            domain, axes = target.domain, _spread(placed[main], shape, target.domain)
+            if any(axis is None and size != 1 for axis, size in zip(axes, shape, strict=True)):
+                raise _Refusal(f"it is broadcast to items {shape}, which its operands in the kernel do not span")
+        for position, other in enumerate(groups):
+            if position == main or other.trivial:
+                continue
+            if other.domain != domain:
+                raise _Refusal(f"its operands run over items {domain} and {other.domain}")
+            if other.reduced and target.reduced and other.reduced != target.reduced:
+                raise _Refusal("its operands reduce different axes")
+            for own, elsewhere in zip(axes, placed[position], strict=True):
+                if elsewhere is not None and own != elsewhere:
+                    raise _Refusal("its operands line up on different axes")
+        self._check_anchor(node, groups)
+        self._check_node(node, target, groups, axes, shape)
+        self._check_order(node, groups)
+        if sum(len(group.nodes) for group in groups) >= MAX_NODES:
+            raise _Refusal(f"the kernel would hold more than {MAX_NODES} operations")
+        outside = {i for i in node.inputs if self.group_of.get(i) not in ids}
+        values = outside.union(*(self.external(group) for group in groups))
+        if len(self.pointed(values)) + sum(len(group.folds) for group in groups) + 1 > MAX_POINTERS:
+            raise _Refusal(f"the kernel would take more than {MAX_POINTERS} pointers")
+        self.unite(target, groups, domain)
+        self._place(target, node, axes)
+
+    def _align(self, node: Node, group: Group, shape: tuple[int, ...]) -> Layout:
+        """The domain axis of each of the node's axes, as its operands in the region say."""
+        axes: list[int | None] = [None] * len(shape)
+        if group.trivial:
+            return tuple(axes)
+        for operand in node.inputs:
+            layout = group.layouts.get(operand)
+            if layout is None:
+                continue
+            for back, axis in enumerate(reversed(layout), 1):
+                if axis is None:
+                    continue
+                if axes[-back] not in (None, axis):
+                    raise _Refusal("its operands line up on different axes")
+                axes[-back] = axis
+        for axis, size in zip(axes, shape, strict=True):
+            if axis is not None and size not in (1, group.domain[axis]):
+                raise _Refusal("an operand is broadcast along an axis that was reduced to another size")
+        named = [axis for axis in axes if axis is not None]
+        if len(set(named)) != len(named):
+            raise _Refusal("two of its axes are one axis of its operands")
+        return tuple(axes)
+
+    @staticmethod
+    def _check_node(node: Node, target: Group, groups: list[Group], axes: Layout, shape: tuple[int, ...]) -> None:
+        reduced = next((group.reduced for group in groups if group.reduced), frozenset())
+        domain = shape if target.trivial else target.domain
+        if node.kind is Kind.REDUCE:
+            wanted = [axes[axis] for axis in node.attrs["axes"]]
+            for axis, own in zip(node.attrs["axes"], wanted, strict=True):
+                if own is None or domain[own] != shape[axis]:
+                    raise _Refusal("it reduces an axis along which its operand is constant here")
+            if reduced and set(wanted) != reduced:
+                raise _Refusal("it reduces other axes than the reductions already in the kernel")
+        if node.kind is Kind.FOLD:
+            if math.prod(shape) != math.prod(domain):
+                raise _Refusal("it folds row results over other columns than the kernel walks")
+            if reduced and math.prod(domain) == 1:
+                raise _Refusal("numbers are folded in blocks of records, and its operands are reduced row by row")
+            if reduced and math.prod(domain) > FOLD_BESIDE_ROWS:
+                raise _Refusal("rows this wide are folded in a kernel of their own")
+
+    def _check_anchor(self, node: Node, groups: list[Group]) -> None:
+        """Refuse what does not follow the anchor number by number, in its shape, or comes before a scan otherwise."""
+        if node.kind is Kind.SCAN:
+            self._check_scanned(node, groups)
+            return
+        anchors = [group for group in groups if group.anchor is not None]
+        if not anchors:
+            return
+        if len(anchors) > 1:
+            raise _Refusal("a kernel holds one matrix product, attention or scan, or puts one value together")
+        called = anchor_name(self.graph.nodes[anchors[0].anchor or 0])
+        if node.kind is not Kind.ELEMENTWISE:
+            raise _Refusal(f"it needs whole rows of {called}, which is stored part by part")
+        domain = anchors[0].domain
+        others = [i for group in groups if group is not anchors[0] for i in group.nodes]
+        if any(group.reduced or group.folds for group in groups):
+            raise _Refusal(f"reductions and {called} walk their operands in different ways")
+        if any(self.graph.nodes[i].spec.shape != domain for i in (node.id, *others)):
+            raise _Refusal(f"its shape is not that of {called}, {domain}")
+
+    def _check_scanned(self, node: Node, groups: list[Group]) -> None:
+        """Refuse to compute in a scan's kernel what is not made number by number, in the scan's shape."""
+        beside = node.inputs[2:] if node.op is SELECTIVE_SCAN else ()
+        for group in groups:
+            if any(i in group.nodes for i in beside):
+                raise _Refusal("its matrices are stored: every channel reads them")
+            if group.anchor is not None:
+                raise _Refusal(f"a kernel holds one scan, and {anchor_name(self.graph.nodes[group.anchor])} is stored")
+            if group.reduced or group.folds:
+                raise _Refusal("reductions and scans walk their operands in different ways")
+            if any(self.graph.nodes[i].spec.shape != node.spec.shape for i in group.nodes):
+                raise _Refusal(f"what comes before it is not of its shape, {node.spec.shape}")
+
+    def _check_order(self, node: Node, groups: list[Group]) -> None:
+        """Refuse when one of the regions must run after something that needs another of them."""
+        ids = {group.id for group in groups}
+        outside = [self.group_of[i] for i in node.inputs if self.group_of.get(i, -1) not in ids and i in self.group_of]
+        stepping = [i for i in node.inputs if i not in self.group_of]
+        inner = [i for group in groups for i in self.external(group)]
+        if self.reaches(outside, stepping + inner, ids):
+            raise _Refusal("a value it needs is made from this kernel's results by another step")
+
+    def _place(self, group: Group, node: Node, axes: Layout) -> None:
+        """Record the node, its layout and how it reads its operands."""
+        operands: list[int | Access] = []
+        for i in node.inputs:
+            if self.group_of.get(i) == group.id:
+                operands.append(i)
+                continue
+            shape = self.graph.nodes[i].spec.shape
+            own = axes[len(axes) - len(shape) :] if shape else ()
+            operands.append(
+                Access(i, tuple(axis if size != 1 else None for axis, size in zip(own, shape, strict=True)))
+            )
+        group.reads[node.id] = tuple(operands)
+        self.group_of[node.id] = group.id
+        if node.kind is Kind.FOLD:
+            group.folds.append(node.id)
+            return
+        if node.kind is Kind.REDUCE:
+            reduced = node.attrs["axes"]
+            group.reduced |= frozenset(axes[axis] for axis in reduced if axes[axis] is not None)
+            if not node.attrs["keepdims"]:
+                axes = tuple(own for axis, own in enumerate(axes) if axis not in reduced)
+        group.layouts[node.id] = axes
+        group.nodes.append(node.id)
+
+    # -- side by side -----------------------------------------------------------------------
+
+    def merge_side_by_side(self) -> None:
+        """Merge regions of equal domain that read a common value and do not need each other."""
+        ids = sorted(self.groups, key=lambda i: min(self.groups[i].nodes + self.groups[i].folds))
+        for position, first in enumerate(ids):
+            for second in ids[position + 1 :]:
+                if first in self.groups and second in self.groups:
+                    self._try_beside(self.groups[first], self.groups[second])
+
+    def _try_beside(self, a: Group, b: Group) -> None:
+        shared = set(self.external(a)) & set(self.external(b))
+        streamed = {i for i in shared if self.graph.nodes[i].spec.is_stream}
+        if (a.stream, a.level, a.domain) != (b.stream, b.level, b.domain) or not streamed:
+            return
+        names = (self.title(a), self.title(b))
+        if a.anchor is not None or b.anchor is not None:
+            called = anchor_name(self.graph.nodes[(b.anchor if a.anchor is None else a.anchor) or 0])
+            if not self.reaches([], self.external(a) + self.external(b), {a.id, b.id}):
+                text = f"reads what {names[0]} reads once more: {called} walks it in a way of its own"
+                self.reasons.append(Reason("cut", names[1], text))
+            return
+        if a.reduced and b.reduced and a.reduced != b.reduced:
+            self.reasons.append(Reason("cut", names[1], f"reduces other axes than {names[0]}"))
+            return
+        if (a.reduced | b.reduced) and (a.folds or b.folds) and math.prod(a.domain) == 1:
+            self.reasons.append(Reason("cut", names[1], "numbers are folded in blocks of records, not row by row"))
+            return
+        if (a.reduced | b.reduced) and (a.folds or b.folds) and math.prod(a.domain) > FOLD_BESIDE_ROWS:
+            self.reasons.append(Reason("cut", names[1], "rows this wide are folded in a kernel of their own"))
+            return
+        values = self.pointed({i for group in (a, b) for i in self.external(group)})
+        if len(values) + len(a.folds) + len(b.folds) + 2 > MAX_POINTERS or len(a.nodes) + len(b.nodes) > MAX_NODES:
+            self.reasons.append(Reason("cut", names[1], f"together with {names[0]} the kernel would be too large"))
+            return
+        inner = self.external(a) + self.external(b)
+        if self.reaches([], inner, {a.id, b.id}):
+            self.reasons.append(Reason("cut", names[1], f"needs a result of {names[0]} through another step"))
+            return
+        self.unite(a, [a, b], a.domain)
+        self.relink(a)
+
+
+def _own_axes(shape: tuple[int, ...]) -> Layout:
+    """The layout of what spans the domain."""
+    return tuple(range(len(shape)))
+
+
+def _spread(axes: Layout, shape: tuple[int, ...], domain: tuple[int, ...]) -> Layout:
+    """The layout; axes along which nothing in the kernel runs yet take the domain's at their place, if they fit."""
+    if len(shape) != len(domain):
+        return axes
+    return tuple(
+        own if axis is None and own not in axes and size == domain[own] != 1 else axis
+        for own, (axis, size) in enumerate(zip(axes, shape, strict=True))
+    )
+
+
+def build_regions(
+    graph: Graph,
+    levels: Sequence[int],
+    fused: Iterable[int],
+    wanted: set[int],
+    cones: Sequence[Cone] = (),
+    stencils: Sequence[Stencil] = (),
+    *,
+    numbers_on_host: bool = False,
+) -> tuple[list[Region], list[int], list[Reason]]:
+    """Group the nodes `fused` (topological order) into regions.
+
+    Args:
+        levels: for each node how many passes come before it.
+        wanted: values that something outside regions takes.
+        cones: what computes operands of anchors where they are loaded; not among `fused`.
+        stencils: operations that read neighbours, with their borders, which are not among `fused` either.
+        numbers_on_host: fold streams of numbers on the host, where batches of any size may come:
+            kernels take whole canonical blocks of them.
+
+    Returns:
+        The regions, ids of the folds that take records on the host, and the reason for each cut.
+    """
+    builder = _Builder(graph, levels, cones, stencils, numbers_on_host=numbers_on_host)
+    for i in fused:
+        builder.add(graph.nodes[i])
+    builder.merge_side_by_side()
+    return builder.regions(wanted), builder.host_folds, builder.reasons

@@ -1,0 +1,279 @@
+"""Which operands of anchors are computed where they are loaded, and why others are stored first.
+
+An anchor (a product of matrices, attention) reads each number of its operands several times. What
+makes an operand number by number can be computed at each of these times, and then needs no memory;
+or once, and is stored. Storing a number of eight bytes and reading it back takes a CPU or GPU about
+as long as `WORTH` plain instructions, which is the whole rule: see `_Finder._why_dear`.
+
+What is computed at a load is called the operand's **cone**: element-wise operations down to values
+that lie in memory anyway. Views may stand between the cone and the anchor, so the windows of a
+convolution are made of what is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from flowcompute.elements import Kind
+from flowcompute.elements.axes import TAKE
+from flowcompute.elements.generated import Generator
+from flowcompute.elements.nn import ATTENTION
+from flowcompute.fuse.anchors import anchor_name
+from flowcompute.fuse.reasons import Reason
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import is_copied, register_dtype, seen_as, views_of
+
+WORTH = 64
+"""Instructions that take as long as storing a number and reading it back."""
+TILE = 128
+"""Rows or columns that share one load of a number; of attention `QUERIES`."""
+QUERIES = 64
+CHEAP = 8
+"""Instructions that a resident operand may cost at each load, which are otherwise spent once for all batches."""
+ROW_BYTES = 128 << 10
+"""Longest row of a left factor that is computed where it is loaded: CPUs keep four of them at hand."""
+MOST_READ = 10
+"""Values that the cones of an anchor may read; a kernel takes few pointers."""
+SPREAD_COST = 4
+"""Instructions for the index of a value that is broadcast."""
+
+_COMPUTED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT)
+
+
+@dataclass(frozen=True)
+class Cone:
+    """What computes an operand where it is loaded.
+
+    Attributes:
+        anchor: what loads it.
+        operand: the operand; it is `root`, or seen of it through views.
+        root: the last of the element-wise operations.
+        nodes: all of them, and the views, operands first.
+    """
+
+    anchor: int
+    operand: int
+    root: int
+    nodes: tuple[int, ...]
+
+
+class _StoredError(Exception):
+    """Why an operand is stored."""
+
+
+def find_cones(
+    graph: Graph, places: Mapping[int, int], seats: Sequence[int], together: Collection[int] = ()
+) -> tuple[list[Cone], list[Reason]]:
+    """The cones of all anchors, and why other operands that kernels compute are stored.
+
+    Args:
+        places: of the nodes of a pass; streams of other places lie in memory. Resident operands
+            do not depend on it: what is decided for one pass holds for all.
+        seats: of all nodes; what others compute is read from memory.
+        together: values that kernels put together, which are anchors too.
+    """
+    return _Finder(graph, places, seats, together).find()
+
+
+class _Finder:
+    def __init__(
+        self, graph: Graph, places: Mapping[int, int], seats: Sequence[int], together: Collection[int]
+    ) -> None:
+        self.graph = graph
+        self.seats = seats
+        self.together = together
+        self.places = places
+        self.users = graph.users()
+        self.reasons: list[Reason] = []
+
+    def find(self) -> tuple[list[Cone], list[Reason]]:
+        anchors = [node for node in self.graph.nodes if node.kind is Kind.CONTRACT or node.id in self.together]
+        cones = [cone for anchor in anchors for cone in self._cones_of(anchor)]
+        while refused := {cone.root: why for cone in cones if (why := self._why_shared(cone, cones)) is not None}:
+            for cone in cones:
+                if cone.root in refused:
+                    self._say(self.graph.nodes[cone.anchor], cone.operand, refused[cone.root])
+            cones = [cone for cone in cones if cone.root not in refused]
+        return cones, self.reasons
+
+    def _cones_of(self, anchor: Node) -> Iterator[Cone]:
+        read: set[int] = set()
+        for operand in dict.fromkeys(anchor.inputs):
+            stream = self.graph.nodes[operand].spec.is_stream
+            here = anchor.id in self.places
+            if stream and not here:
+                continue
+            try:
+                cone, leaves = self._cone(anchor, operand)
+                if cone is None:
+                    continue
+                if len(read | leaves) > MOST_READ:
+                    raise _StoredError("the kernel would take too many pointers")
+            except _StoredError as error:
+                self._say(anchor, operand, str(error))
+                continue
+            read |= leaves
+            yield cone
+
+    def _say(self, anchor: Node, operand: int, why: str) -> None:
+        """Record why an operand is stored; once for the nodes of this pass."""
+        if anchor.id in self.places:
+            root, _ = views_of(self.graph, operand)
+            reason = Reason("cut", anchor.name, f"{self.graph.nodes[root].name} is stored: {why}")
+            if reason not in self.reasons:
+                self.reasons.append(reason)
+
+    # -- one operand ----------------------------------------------------------------------------------
+
+    def _cone(self, anchor: Node, operand: int) -> tuple[Cone | None, set[int]]:
+        """The cone of an operand and what it reads; none where it lies in memory anyway.
+
+        Raises:
+            _StoredError: if it is computed, but elsewhere.
+        """
+        nodes = self.graph.nodes
+        root, views = views_of(self.graph, operand)
+        top = nodes[root]
+        if root in self.together and anchor.kind is Kind.CONTRACT and self._is_here(anchor, top):
+            raise _StoredError("where its numbers come from would be looked up at each load")
+        if top.kind not in _COMPUTED or not self._is_here(anchor, top):
+            return None, set()
+        if top.spec.is_stream and any(self.places.get(view) != self.places[anchor.id] for view in views):
+            return None, set()
+        if any(is_copied(self.graph, view) for view in views if top.spec.is_stream):
+            return None, set()
+        name = anchor_name(anchor)
+        if top.kind is Kind.CONTRACT:
+            raise _StoredError("a kernel holds one matrix product or attention")
+        if top.kind is Kind.REDUCE:
+            raise _StoredError(self._rows_for(anchor))
+        if 0 in nodes[operand].spec.shape or seen_as(self.graph, root, views) is None:
+            raise _StoredError("it is seen in a way that no strides say")
+        if anchor.kind is Kind.CONTRACT and register_dtype(top.spec.dtype) != top.spec.dtype:
+            raise _StoredError("tensor cores load half formats as they are stored")
+        members, leaves = self._walk(anchor, top)
+        cone = Cone(anchor.id, operand, root, (*sorted(members), *reversed(views)))
+        if anchor.kind is Kind.CONTRACT and anchor.op is not ATTENTION and operand == anchor.inputs[0]:
+            row = nodes[operand].spec.shape[-1] * top.spec.dtype.itemsize
+            if row > ROW_BYTES:
+                raise _StoredError("its rows are too long to be kept where they are multiplied")
+        if anchor.spec.is_stream and not top.spec.is_stream:
+            self._check_resident(cone, leaves)
+        elif (why := self._why_dear(cone, self._times(cone), name)) is not None:
+            raise _StoredError(why)
+        return cone, leaves
+
+    @staticmethod
+    def _rows_for(anchor: Node) -> str:
+        loaded = "tiles" if anchor.kind is Kind.CONTRACT else "single numbers"
+        return f"it is made of whole rows, and {anchor_name(anchor)} loads {loaded}"
+
+    def _is_here(self, anchor: Node, node: Node) -> bool:
+        """Whether a value is computed beside the anchor, or once before it, by the same device."""
+        if self.seats[node.id] != self.seats[anchor.id]:
+            return False
+        if not node.spec.is_stream:
+            return True
+        return self.places.get(node.id) == self.places.get(anchor.id)
+
+    def _walk(self, anchor: Node, top: Node) -> tuple[set[int], set[int]]:
+        """The element-wise operations that make a value, and what lies in memory that they read."""
+        members, leaves, todo = {top.id}, set(), [top]
+        while todo:
+            node = todo.pop()
+            if isinstance(node.op, Generator):
+                raise _StoredError("it is made of random numbers, which are not made twice")
+            for operand in (self.graph.nodes[i] for i in node.inputs):
+                if operand.id in members:
+                    continue
+                base, _ = views_of(self.graph, operand.id)
+                # What is computed once for all batches stays so.
+                computed = self.graph.nodes[base].kind in _COMPUTED and self._is_here(anchor, self.graph.nodes[base])
+                if not computed or operand.spec.is_stream != top.spec.is_stream:
+                    leaves.add(operand.id)
+                elif operand.kind is Kind.ELEMENTWISE:
+                    members.add(operand.id)
+                    todo.append(operand)
+                elif operand.kind is Kind.CONTRACT:
+                    raise _StoredError("it follows another product in its kernel")
+                elif operand.kind is Kind.REDUCE:
+                    raise _StoredError(self._rows_for(anchor))
+                else:
+                    raise _StoredError("it is made of a view of what is computed")
+        return members, leaves
+
+    # -- what it costs --------------------------------------------------------------------------------
+
+    def _cost(self, cone: Cone) -> int:
+        """Instructions for a number."""
+        nodes, shape = self.graph.nodes, self.graph.nodes[cone.root].spec.shape
+        cost = 0
+        for i in cone.nodes:
+            op = nodes[i].op
+            if op is None or nodes[i].kind is not Kind.ELEMENTWISE:
+                continue
+            spread = [o for o in nodes[i].inputs if nodes[o].spec.item_numbers > 1 and nodes[o].spec.shape != shape]
+            cost += op.cost + SPREAD_COST * len(spread)
+        return cost
+
+    def _times(self, cone: Cone) -> float:
+        """How often a number is computed for each result: tiles that load it, and windows that it stands in."""
+        nodes = self.graph.nodes
+        anchor, operand = nodes[cone.anchor], nodes[cone.operand].spec
+        result = anchor.spec.shape
+        numbers = nodes[cone.root].spec.item_numbers
+        if anchor.id in self.together:
+            return (anchor.spec if anchor.op is TAKE else operand).item_numbers / numbers
+        if anchor.op is ATTENTION:
+            return self._loads_of_attention(anchor, cone.operand) / numbers
+        seen = operand.item_numbers / numbers
+        columns = math.prod(result[len(result) - anchor.attrs.get("columns", 1) :])
+        rows = math.prod(result) // max(columns, 1)
+        if cone.operand == anchor.inputs[0]:
+            height = max(1, operand.item_numbers // max(operand.shape[-1], 1))
+            return seen * (rows / height) * -(-columns // TILE)
+        inner = nodes[anchor.inputs[0]].spec.shape[-1]
+        matrices = max(1, operand.item_numbers // max(columns * inner, 1))
+        return seen * -(-(rows // matrices) // TILE)
+
+    def _loads_of_attention(self, anchor: Node, operand: int) -> int:
+        """How many numbers of an operand attention loads for an item."""
+        nodes, heads = self.graph.nodes, math.prod(anchor.spec.shape[:-2])
+        queries, matrix = anchor.spec.shape[-2], nodes[operand].spec.shape[-2:]
+        if operand in anchor.inputs[1:3]:
+            return heads * -(-queries // QUERIES) * math.prod(matrix)
+        if operand == anchor.inputs[0]:
+            return heads * math.prod(matrix)
+        return heads * queries * nodes[anchor.inputs[1]].spec.shape[-2]
+
+    def _why_dear(self, cone: Cone, times: float, name: str) -> str | None:
+        """Why to store: what is computed beyond the first time takes longer than storing and reading back."""
+        cost = self._cost(cone)
+        if cost * (times - 1) <= WORTH:
+            return None
+        return f"{name} would compute it {round(times)} times, {cost} instructions each"
+
+    def _check_resident(self, cone: Cone, leaves: set[int]) -> None:
+        """Refuse what is better computed once for all batches: all but what is cheap and read in half of the bytes."""
+        nodes = self.graph.nodes
+        read = sum(nodes[i].spec.item_bytes for i in leaves)
+        if self._cost(cone) > CHEAP or 2 * read > nodes[cone.root].spec.item_bytes:
+            raise _StoredError("it is computed once for all batches")
+
+    # -- all of them ----------------------------------------------------------------------------------
+
+    def _why_shared(self, cone: Cone, cones: list[Cone]) -> str | None:
+        """Why to store what others need too: they would all have to compute it."""
+        covered = {(one.operand, one.anchor) for one in cones}
+        for one in cones:
+            covered |= {(i, user) for user in one.nodes for i in self.graph.nodes[user].inputs}
+        for i in cone.nodes:
+            for user in self.users[i]:
+                if (i, user) not in covered:
+                    return f"{self.graph.nodes[user].name} needs it too"
+        sharing = [one for one in cones if one.root == cone.root]
+        if len(sharing) > 1 and self.graph.nodes[cone.root].spec.is_stream:
+            return self._why_dear(cone, sum(map(self._times, sharing)), "its anchors")
+        return None

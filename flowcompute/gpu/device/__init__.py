@@ -1,0 +1,26 @@
+"""OpenCL devices: discovery, queues, programs, limits, faults."""
+
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.device import Device
+from flowcompute.gpu.device.discovery import all_devices, describe_devices, select_device, select_devices, shown_names
+from flowcompute.gpu.device.driver_faults import ROOM, SMALLER, Faults, answerable
+from flowcompute.gpu.device.limits import host_bytes, measure_limits
+from flowcompute.gpu.device.programs import build, save_new_programs
+
+__all__ = [
+    "ROOM",
+    "SMALLER",
+    "Device",
+    "Faults",
+    "all_devices",
+    "answerable",
+    "build",
+    "cl",
+    "describe_devices",
+    "host_bytes",
+    "measure_limits",
+    "save_new_programs",
+    "select_device",
+    "select_devices",
+    "shown_names",
+]

@@ -1,0 +1,307 @@
+"""The OpenCL devices of this machine: finding them, describing them, and choosing some."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flowcompute.elements import plain_name
+from flowcompute.errors import PlanError
+from flowcompute.gpu.device._cl import INSTALL_HINT, cl
+from flowcompute.gpu.device.device import Device, forked
+from flowcompute.gpu.device.program_cache import drivers_confined
+
+_WHEEL_POCL = (3, 0)
+"""The release of PoCL that its wheel carries."""
+
+
+# -- finding ------------------------------------------------------------------------------------
+
+
+class _Inventory:
+    """The devices of this process, listed once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._devices: tuple[Device, ...] | None = None
+        self._process: int | None = None
+
+    def devices(self) -> tuple[Device, ...]:
+        # Before the lock, which another thread may have held when this process was forked off.
+        if self._process not in (None, os.getpid()):
+            raise forked()
+        with self._lock:
+            if self._devices is None:
+                self._process = os.getpid()
+                self._devices = _listed()
+            return self._devices
+
+
+_INVENTORY = _Inventory()
+
+
+def _listed() -> tuple[Device, ...]:
+    with drivers_confined():
+        try:
+            platforms = cl.get_platforms()
+        except cl.Error as error:
+            if error.code == cl.status_code.PLATFORM_NOT_FOUND_KHR:
+                return ()
+            raise PlanError(
+                f"the OpenCL loader does not start: {error}", element="device", hint=INSTALL_HINT
+            ) from error
+        found = []
+        for platform in platforms:
+            try:
+                handles = platform.get_devices()
+            except cl.Error:  # a driver without its hardware
+                continue
+            found += [Device(handle, platform) for handle in handles]
+    return tuple(found)
+
+
+def all_devices() -> tuple[Device, ...]:
+    """All OpenCL devices, best first within each of "gpu", "cpu" and the rest.
+
+    Raises:
+        PlanError: without pyopencl.
+        RunError: in a process forked off one that had used a device.
+    """
+    return ordered(_INVENTORY.devices())
+
+
+def ordered(devices: Sequence[Device]) -> tuple[Device, ...]:
+    """Devices as `device="auto"` prefers them; equal ones stay in the drivers' order."""
+    return tuple(sorted(devices, key=_preference))
+
+
+# -- choosing -----------------------------------------------------------------------------------
+
+
+def _pocl(device: Device) -> tuple[int, int] | None:
+    """The version of a PoCL device."""
+    match = re.search(r"PoCL (\d+)\.(\d+)", device.version, re.IGNORECASE)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _preference(device: Device) -> tuple[int, ...]:
+    pocl = _pocl(device)
+    if device.kind == "gpu":
+        # A vendor's own driver before PoCL's on the same hardware.
+        return (5 if device.unified else 0, pocl is not None, -device.traits.memory_bytes)
+    if device.kind == "cpu":
+        if pocl is not None:
+            return (2, -pocl[0], -pocl[1])
+        return (1,) if "intel" in device.platform.lower() else (3,)
+    return (6,)
+
+
+def _description(device: Device) -> str:
+    pocl = _pocl(device)
+    if device.kind == "gpu":
+        return "a GPU that shares the host's memory" if device.unified else "a discrete GPU"
+    if device.kind == "cpu" and pocl is not None:
+        version = f"PoCL {pocl[0]}.{pocl[1]}"
+        if pocl == _WHEEL_POCL:
+            return f"the CPU through {version}, which comes with the package"
+        return f"the CPU through {version}" + (", newer than the package's" if pocl > _WHEEL_POCL else "")
+    if device.kind == "cpu":
+        return f"the CPU through {device.platform}"
+    return "neither a CPU nor a GPU"
+
+
+def select_device(spec: str, needs_float64: bool) -> Device:
+    """The device that `device=` names.
+
+    Args:
+        spec: "auto", "cpu", "cpu:1", "gpu", "gpu:1", or text that is part of the platform's or
+            the device's name and fits exactly one, all in small or capital letters.
+            "auto" takes a discrete GPU, else Intel's CPU runtime, else the newest PoCL.
+        needs_float64: whether the job computes in float64.
+
+    Returns:
+        The device; `traits.reason` says in words why it was taken.
+
+    Raises:
+        PlanError: if no device, or more than one, fits, or it has no float64 where that is needed.
+        RunError: in a process forked off one that had used a device.
+    """
+    return choose(all_devices(), spec, needs_float64)
+
+
+def select_devices(specs: str | Sequence[str], needs_float64: bool) -> tuple[Device, ...]:
+    """The devices that `device=` names, one or several.
+
+    Raises:
+        PlanError: as `select_device`; also if one is named twice.
+        RunError: as `select_device`.
+    """
+    if isinstance(specs, str):
+        return (select_device(specs, needs_float64),)
+    devices = tuple(select_device(spec, needs_float64) for spec in specs)
+    if any(one.is_same(other) for one, other in itertools.combinations(devices, 2)):
+        raise PlanError(
+            "device= names a device twice",
+            element="device",
+            expected="different devices",
+            got=repr(list(specs)),
+            hint="take one of them, or others:\n" + _candidates(all_devices()),
+        )
+    return devices
+
+
+def choose(devices: Sequence[Device], spec: str, needs_float64: bool) -> Device:
+    """`select_device` among given devices, best first."""
+    if not devices:
+        raise PlanError("no OpenCL device was found", element="device", got=f"device={spec!r}", hint=INSTALL_HINT)
+    if plain_name(spec) == "auto":
+        return _automatic(devices, needs_float64)
+    device = _named(devices, spec)
+    if needs_float64 and not device.traits.float64:
+        raise PlanError(
+            f"device {device.traits.name} has no float64",
+            element="device",
+            expected="a device with double precision",
+            got=f"device={spec!r}: {device.platform} / {device.traits.name}",
+            hint='cast to float32 with .astype("float32"), or take another device:\n' + _candidates(devices),
+        )
+    return device.because(f"device={spec!r} names it")
+
+
+def _automatic(devices: Sequence[Device], needs_float64: bool) -> Device:
+    skipped = []
+    for device in devices:
+        if needs_float64 and not device.traits.float64:
+            skipped.append(f"{device.traits.name} has no float64")
+            continue
+        reason = f"auto: the best of {len(devices)} is {_description(device)}"
+        if len(devices) == 1:
+            reason = f"auto: the only OpenCL device is {_description(device)}"
+        return device.because("; ".join([reason, *(f"skipped: {text}" for text in skipped)]))
+    raise PlanError(
+        "no OpenCL device has float64",
+        element="device",
+        expected="a device with double precision",
+        got="; ".join(skipped),
+        hint='cast to float32 with .astype("float32"), or use device="numpy"',
+    )
+
+
+def _named(devices: Sequence[Device], spec: str) -> Device:
+    match = re.fullmatch(r"(cpu|gpu)(?::(\d+))?", plain_name(spec))
+    if match is not None:
+        same = [device for device in devices if device.kind == match[1]]
+        position = int(match[2] or 0)
+        if position < len(same):
+            return same[position]
+        counted = f"{len(same)} {match[1].upper()} device{'' if len(same) == 1 else 's'}"
+        raise _no_fit(devices, spec, f"device={spec!r} does not exist: there {_is(len(same))} {counted}")
+    text = spec.strip().lower()
+    fitting = [d for d in devices if text and text in f"{d.platform} {d.version} / {d.traits.name}".lower()]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise _no_fit(devices, spec, f"device={spec!r} fits {len(fitting)} devices", fitting)
+    raise _no_fit(devices, spec, f"device={spec!r} fits no device")
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _no_fit(devices: Sequence[Device], spec: str, message: str, fitting: Sequence[Device] = ()) -> PlanError:
+    rows = describe(devices)
+    shown = [row for row, device in zip(rows, devices, strict=True) if not fitting or device in fitting]
+    hint = f'device="{shown[0].spec}", or another one of\n{_candidates(devices, fitting)}'
+    parts = [part.strip() for part in spec.split(",")]
+    if len(parts) > 1 and all(parts):
+        hint = f"give several as a list: device={shown_names(parts)}; there are\n{_candidates(devices)}"
+    kinds = ["auto", *(row.spec.removesuffix(":0") for row in rows if row.type != "other"), "numpy"]
+    return PlanError(
+        message,
+        element="device",
+        expected=", ".join(f'"{name}"' for name in kinds) + ", or text that fits exactly one device",
+        got=repr(spec),
+        hint=hint,
+    )
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Devices' names as a list of Python's."""
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
+
+
+def _candidates(devices: Sequence[Device], fitting: Sequence[Device] = ()) -> str:
+    """What `device=` may be: all devices and NumPy, or only those that fit, if any do."""
+    rows = zip(describe(devices), devices, strict=True)
+    lines = [f"    {row.spec:<8} {row.platform} / {row.name}" for row, one in rows if not fitting or one in fitting]
+    return "\n".join(lines if fitting else [*lines, "    numpy    NumPy, without OpenCL"])
+
+
+# -- describing ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DeviceRow:
+    """What people want to know of a device.
+
+    Attributes:
+        spec: what to give as `device=`.
+        platform, version, name, driver: as the driver states them.
+        type: "cpu", "gpu" or "other".
+        memory_bytes: its memory; for a host device the machine's.
+        units: compute units.
+        float64: whether it has double precision.
+        summary: what it is, in words.
+    """
+
+    spec: str
+    platform: str
+    version: str
+    name: str
+    driver: str
+    type: str
+    memory_bytes: int
+    units: int
+    float64: bool
+    summary: str
+
+
+def describe_devices() -> tuple[DeviceRow, ...]:
+    """A row for each OpenCL device, in the order in which `device="auto"` prefers them.
+
+    Raises:
+        PlanError: without pyopencl.
+        RunError: in a process forked off one that had used a device.
+    """
+    return describe(all_devices())
+
+
+def describe(devices: Sequence[Device]) -> tuple[DeviceRow, ...]:
+    """`describe_devices` for given devices, best first."""
+    counts = {"cpu": 0, "gpu": 0}
+    rows = []
+    for device in devices:
+        spec = device.traits.name
+        if device.kind != "other":
+            spec = f"{device.kind}:{counts[device.kind]}"
+            counts[device.kind] += 1
+        rows.append(
+            DeviceRow(
+                spec=spec,
+                platform=device.platform,
+                version=device.version,
+                name=device.traits.name,
+                driver=device.handle.driver_version.strip(),
+                type=device.kind,
+                memory_bytes=device.traits.memory_bytes,
+                units=device.traits.units,
+                float64=device.traits.float64,
+                summary=_description(device),
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,178 @@
+"""Measures what a device can do at most: memory by a copy, arithmetic by multiply-adds that stay in registers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowcompute.errors import KernelError
+from flowcompute.gpu.device._cl import cl
+from flowcompute.gpu.device.device import Device
+from flowcompute.gpu.device.programs import build
+from flowcompute.gpu.render import multiply_helper
+from flowcompute.spec import FLOAT16, FLOAT32, FLOAT64
+from flowcompute.strategy import Limits, Unit
+
+COPY_BYTES = {"cpu": 64 << 20, "gpu": 256 << 20}
+"""What is copied: more than any cache holds."""
+
+_TURNS = {"cpu": 1 << 12, "gpu": 1 << 11}
+_REPETITIONS = 20
+_CHAINS = 10
+"""Multiply-adds that do not wait for each other: as many as pipelines are deep, and registers are many."""
+
+_GROUPS_PER_UNIT = {"cpu": 4, "gpu": 16}
+_MMA_OPERATIONS = 2 * 16 * 8 * 16
+"""Of one `mma.sync` of m16n8k16, which a warp makes together."""
+
+_WARP = 32
+
+_SCALARS: Mapping[Unit, tuple[str, np.dtype]] = {
+    "float32": ("float", FLOAT32),
+    "float64": ("double", FLOAT64),
+    "integer": ("int", np.dtype(np.int32)),
+    "tensor": ("uint", np.dtype(np.uint32)),
+}
+
+_MOST_ITEM_BYTES = 32
+
+_COPY = """
+__kernel void fc_copy(__global const {T} *x, __global {T} *y, const long n, const long chunk) {{
+    const long first = chunk ? get_global_id(0) * chunk : get_global_id(0);
+    const long stop = chunk ? min(first + chunk, n) : n, step = chunk ? 1 : get_global_size(0);
+    for (long i = first; i < stop; i += step) y[i] = x[i];
+}}
+"""
+
+_TURN = """
+__kernel void fc_{unit}(__global {T} *out, const {S} a, const {S} b, const int turns) {{
+    {factors}
+    {T} {declared};
+    for (int i = 0; i < turns; i++) {{
+        {steps}
+    }}
+    out[get_global_id(0)] = {summed};
+}}
+"""
+
+
+def host_bytes(device: Device) -> int:
+    """What a measurement takes of the host's memory."""
+    return 2 * _copied_bytes(device) if device.traits.host_memory else 0
+
+
+def measure_limits(device: Device) -> Limits:
+    """What a device can do at most; takes a fraction of a second, and with an empty program cache some more.
+
+    Raises:
+        KernelError: if the device does not do what it is asked for.
+    """
+    traits = device.traits
+    units: list[Unit] = ["float32", *(["float64"] if traits.float64 else []), "integer"]  # type: ignore[list-item]
+    units += ["tensor"] if traits.tensor_cores else []
+    try:
+        # One text: each costs a compiler's start.
+        program = build(device, "".join([_copy_text(device), *(_turn_text(device, unit) for unit in units)]))
+        rates = {unit: _rate(device, program, unit) for unit in units}
+        return Limits(_copy(device, program), rates, int(time.time()))
+    except cl.Error as error:
+        message = f"the limits of {traits.name} cannot be measured: {error}"
+        raise KernelError(message, element="devices") from error
+
+
+# -- memory -----------------------------------------------------------------------------------------------
+
+
+def _copied_bytes(device: Device) -> int:
+    most = min(device.traits.max_buffer_bytes, device.traits.memory_bytes // 4)
+    return min(COPY_BYTES[_shape(device)], most) // 64 * 64
+
+
+def _copy_text(device: Device) -> str:
+    return _COPY.format(T="float16" if _shape(device) == "cpu" else "float4")
+
+
+def _copy(device: Device, program: cl.Program) -> float:
+    """Bytes read and written a second."""
+    cpu, size_bytes = _shape(device) == "cpu", _copied_bytes(device)
+    buffers = [cl.Buffer(device.context, cl.mem_flags.READ_WRITE, size_bytes) for _ in range(2)]
+    try:
+        count = size_bytes // (64 if cpu else 16)
+        groups, group = _groups(device)
+        arguments = (*buffers, np.int64(count), np.int64(-(-count // groups) if cpu else 0))
+        return 2 * size_bytes / _least_seconds(device, cl.Kernel(program, "fc_copy"), arguments, groups * group, group)
+    finally:
+        for buffer in buffers:
+            buffer.release()
+
+
+# -- arithmetic -------------------------------------------------------------------------------------------
+
+
+def _turn_text(device: Device, unit: Unit) -> str:
+    """A kernel that multiplies and adds `_CHAINS` times in each turn."""
+    names = [f"c{i}" for i in range(_CHAINS)]
+    scalar = _SCALARS[unit][0]
+    factors, type_, step = "", f"{scalar}{_width(device, unit)}".removesuffix("1"), "{0} = {0} * a + b;"
+    head = "#pragma OPENCL FP_CONTRACT ON\n"
+    if unit == "tensor":
+        name, head = multiply_helper(FLOAT16)
+        factors, type_, step = "uint4 x = (uint4)(a); uint2 y = (uint2)(b);", "float4", f"{{0}} = {name}(x, y, {{0}});"
+    return head + _TURN.format(
+        unit=unit,
+        S=scalar,
+        T=type_,
+        factors=factors,
+        declared=", ".join(f"{name} = ({type_})({i})" for i, name in enumerate(names)),
+        steps=" ".join(step.format(name) for name in names),
+        summed=" + ".join(names),
+    )
+
+
+def _rate(device: Device, program: cl.Program, unit: Unit) -> float:
+    """Operations a second."""
+    groups, group = _groups(device)
+    turns, dtype = _TURNS[_shape(device)], _SCALARS[unit][1]
+    each = _MMA_OPERATIONS / _WARP if unit == "tensor" else 2 * _width(device, unit)
+    out = cl.Buffer(device.context, cl.mem_flags.WRITE_ONLY, groups * group * _MOST_ITEM_BYTES)
+    try:
+        # Numbers stay near 2: subnormal ones would be slower. Tensor cores are as fast on zeros.
+        arguments = (out, *np.array([0.5, 1.0]).astype(dtype), np.int32(turns))
+        seconds = _least_seconds(device, cl.Kernel(program, f"fc_{unit}"), arguments, groups * group, group)
+        return groups * group * turns * _CHAINS * each / seconds
+    finally:
+        out.release()
+
+
+def _width(device: Device, unit: Unit) -> int:
+    """Numbers in a vector: those of 32 bytes on CPUs, so that the chains fit into registers."""
+    return 1 if _shape(device) == "gpu" else 32 // _SCALARS[unit][1].itemsize
+
+
+# -- both -------------------------------------------------------------------------------------------------
+
+
+def _shape(device: Device) -> str:
+    return "cpu" if device.traits.code_shape == "cpu" else "gpu"
+
+
+def _groups(device: Device) -> tuple[int, int]:
+    """Work-groups, and work-items in each."""
+    shape = _shape(device)
+    return device.traits.units * _GROUPS_PER_UNIT[shape], 1 if shape == "cpu" else min(
+        256, device.traits.max_work_group
+    )
+
+
+def _least_seconds(device: Device, kernel: cl.Kernel, arguments: Sequence[Any], size: int, group: int) -> float:
+    """The shortest of a few launches, by the device's clock: whatever else goes on makes them longer."""
+    kernel.set_args(*arguments)
+    seconds = []
+    for _ in range(_REPETITIONS):
+        event = cl.enqueue_nd_range_kernel(device.timing_queue, kernel, (size,), (group,))
+        event.wait()
+        seconds.append((event.profile.end - event.profile.start) * 1e-9)
+    return max(min(seconds), 1e-9)

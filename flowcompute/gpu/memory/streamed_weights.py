@@ -1,0 +1,97 @@
+"""Resident operands that do not fit a device together: each is uploaded when a kernel needs it, or just before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from flowcompute.gpu.memory.device_memory import Memory
+from flowcompute.schedule import Pass, RegionStep
+from flowcompute.schedule.placement import read_as_they_are
+
+Part = tuple[int, int]
+"""A value and which of its panels, 0 where it comes as a whole."""
+
+
+class PassingOperands:
+    """The ring of buffers that a pass's operands go through, in turns, as wholes or in panels.
+
+    Args:
+        one_pass: says which operands these are, how they are cut, and how many buffers there are.
+        memory: of the device.
+        array: gives the whole value of an operand.
+    """
+
+    def __init__(self, one_pass: Pass, memory: Memory, array: Callable[[int], np.ndarray]) -> None:
+        self._memory = memory
+        self._array = array
+        self._buffers = one_pass.ring
+        self._panels = one_pass.panels
+        self._order = self._parts_of_a_batch(one_pass)
+        self._wholes: dict[int, np.ndarray] = {}
+        self._seen: dict[Part, np.ndarray] = {}
+        self._next = 0
+        self._turn = self._ahead = 0
+
+    def _parts_of_a_batch(self, one_pass: Pass) -> list[Part]:
+        """What is uploaded with each batch, in this order; after the last part comes the first of the next batch."""
+        parts = []
+        for step in one_pass.steps:
+            if not isinstance(step, RegionStep) or step.kernel is None:
+                continue
+            read = [value for value in read_as_they_are(step.kernel) if value in one_pass.passing]
+            for launch in range(1 if step.region.panels is None else step.region.panels.count):
+                parts += [self._part(value, launch) for value in read if not self._stays(value, launch)]
+        return parts
+
+    def _part(self, value: int, launch: int) -> Part:
+        return (value, launch if value in self._panels else 0)
+
+    def _stays(self, value: int, launch: int) -> bool:
+        return value in self._panels and launch < self._panels[value].kept
+
+    def _numbers(self, part: Part) -> np.ndarray:
+        """The numbers of a part in host memory: always the same array, by which what comes is known again."""
+        value, panel = part
+        if value not in self._wholes:
+            self._wholes[value] = np.ascontiguousarray(self._array(value))
+        whole = self._wholes[value]
+        if value not in self._panels:
+            return whole
+        if part not in self._seen:
+            self._seen[part] = self._panels[value].seen(whole, panel)
+        return self._seen[part]
+
+    def _memory_of(self, part: Part) -> np.ndarray:
+        """Contiguous memory in which the numbers of a part lie."""
+        numbers = self._numbers(part)
+        return numbers if numbers.flags.c_contiguous else self._wholes[part[0]]
+
+    def buffer(self, value: int, launch: int) -> Any:
+        """A buffer with what a launch reads of an operand.
+
+        It is there until so many others as the ring has buffers have been asked for.
+        """
+        part = self._part(value, launch)
+        if self._stays(value, launch):
+            return self._memory.input(("panel", *part), self._numbers(part), fresh=False)
+        if self._order[self._next] != part:
+            # A batch that had no room begins again, in slices.
+            self._next = self._order.index(part)
+        self._next = (self._next + 1) % len(self._order)
+        self._turn += 1
+        self._memory.pin(self._memory_of(part))
+        return self._memory.input(self._key(self._turn), self._numbers(part), fresh=True)
+
+    def prefetch(self) -> None:
+        """Let the part that is needed next come while a kernel works, which has been given all that it reads."""
+        if self._ahead <= self._turn:
+            following = self._order[(self._next + 1) % len(self._order)]
+            numbers, pinned = self._numbers(self._order[self._next]), self._memory_of(following)
+            self._memory.prefetch(self._key(self._turn + 1), numbers, pinned)
+            self._ahead = self._turn + 1
+
+    def _key(self, turn: int) -> tuple[str, int]:
+        return ("ring", turn % self._buffers)

@@ -1,0 +1,115 @@
+"""Copies between arrays of the host and buffers of a discrete device."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from flowcompute.gpu.device import Device, cl
+from flowcompute.gpu.memory.device_buffers import as_bytes, as_lines, packed
+from flowcompute.gpu.memory.small_staging import SmallStaging
+from flowcompute.gpu.memory.staging import LEAST_BYTES, Staging, read_buffer
+from flowcompute.schedule.memory import pinned
+
+
+class Transfers:
+    """Uploads and downloads.
+
+    Pinned arrays are copied by the device; large other ones go through pinned pieces, those of small batches
+    through pinned slots, and other small ones through the driver.
+
+    Args:
+        device: a discrete one.
+        staging_bytes: pinned memory for pieces; see `schedule.memory.in_flight.pinned` for slots beside it.
+    """
+
+    def __init__(self, device: Device, staging_bytes: int) -> None:
+        self._pinned = device.pinned
+        # PoCL 3.0 may crash where two threads enqueue to one queue and one of them is refused.
+        self._enqueuing = threading.Lock()
+        # NVIDIA's driver lets reads that wait in a queue take turns with what goes the other way.
+        self._reading = threading.Lock()
+        self._up = Staging(device, staging_bytes // 2, self._enqueuing)
+        self._down = Staging(device, staging_bytes // 2, self._reading)
+        self._small = SmallStaging(device, pinned(staging_bytes) - staging_bytes, self._enqueuing)
+
+    def upload(
+        self, array: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue, *, lasting: bool = False
+    ) -> cl.Event | None:
+        """Copy an array to the start of a buffer, its numbers in order, in the queue's order.
+
+        Lines of numbers that lie apart are put together on the way, and other arrays before.
+
+        Args:
+            lasting: whether the array stays as it is until the event that is given; else it may change on return.
+
+        Returns:
+            What to wait for; None where nothing is under way.
+        """
+        if not array.nbytes:
+            return None
+        lines = as_lines(array)
+        if self._pinned.holds(lines):
+            with self._enqueuing:
+                event = _copy(queue, buffer, lines)
+        elif self._up.takes(array.nbytes):
+            self._up.upload(lines, buffer, queue)
+            with self._enqueuing:
+                event = cl.enqueue_marker(queue)
+        elif lasting and self._small.takes(array.nbytes):
+            event = self._small.upload(lines, buffer, queue)
+        else:
+            self._upload_small(lines, buffer, queue)
+            return None
+        queue.flush()
+        if lasting:
+            return event
+        event.wait()
+        return None
+
+    def _upload_small(self, lines: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue) -> None:
+        if len(lines) == 1:
+            with self._enqueuing:
+                cl.enqueue_copy(queue, buffer, lines[0], is_blocking=True)
+            return
+        piece = np.empty(min(lines.size, LEAST_BYTES), np.uint8)
+        for start in range(0, lines.size, len(piece)):
+            part = piece[: lines.size - start]
+            packed(lines, start, part)
+            with self._enqueuing:
+                cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=True)
+
+    def download(self, buffer: cl.Buffer, array: np.ndarray, queue: cl.CommandQueue) -> None:
+        """Fill a C-contiguous array from the start of a buffer, in the queue's order; complete on return."""
+        assert array.flags.c_contiguous
+        if self._down.takes(array.nbytes) and not self._pinned.holds(array):
+            self._down.download(buffer, as_bytes(array), queue)
+        elif array.nbytes:
+            with self._reading:
+                read_buffer(queue, buffer, as_bytes(array))
+
+    def close(self) -> None:
+        """Wait for what is under way and give the pieces back; harmless when called twice."""
+        with ExitStack() as all_of_it:
+            for one in (self._small, self._down, self._up):
+                all_of_it.callback(one.close)
+
+
+def _copy(queue: cl.CommandQueue, buffer: cl.Buffer, lines: np.ndarray) -> cl.Event:
+    """Let the device read pinned lines of bytes `(lines, bytes)` that lie apart, or one."""
+    count, width = lines.shape
+    if count == 1:
+        return cl.enqueue_copy(queue, buffer, lines[0], is_blocking=False)
+    apart = lines.strides[0]
+    whole = np.lib.stride_tricks.as_strided(lines[0], ((count - 1) * apart + width,), (1,), writeable=False)
+    rectangle: Any = {
+        "buffer_origin": (0, 0, 0),
+        "host_origin": (0, 0, 0),
+        "region": (width, count, 1),
+        "buffer_pitches": (width, 0),
+        "host_pitches": (apart, 0),
+    }
+    return cl.enqueue_copy(queue, buffer, whole, is_blocking=False, **rectangle)

@@ -1,0 +1,5 @@
+"""Users' functions as OpenCL C."""
+
+from flowcompute.gpu.render.functions.user_functions import call_lines
+
+__all__ = ["call_lines"]

@@ -1,0 +1,74 @@
+"""OpenCL C's names for our dtypes, in memory and in registers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowcompute.ir import Var, register_dtype
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64
+
+_INTEGERS = {"i": {1: "char", 2: "short", 4: "int", 8: "long"}, "u": {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}}
+
+
+def memory_type(dtype: np.dtype) -> str:
+    """The type of a dtype behind a pointer."""
+    if dtype == BOOL:
+        return "uchar"
+    if dtype == BFLOAT16:
+        return "ushort"
+    if dtype == FLOAT16:
+        return "half"
+    return scalar_type(dtype)
+
+
+def scalar_type(dtype: np.dtype) -> str:
+    """The type of one number in a register (not of bools, which are masks)."""
+    dtype = register_dtype(dtype)
+    if dtype == FLOAT32:
+        return "float"
+    if dtype == FLOAT64:
+        return "double"
+    return _INTEGERS[dtype.kind][dtype.itemsize]
+
+
+def vector(name: str, lanes: int) -> str:
+    """`float`, 16 -> `float16`."""
+    return name if lanes == 1 else f"{name}{lanes}"
+
+
+def mask_type(mask_bytes: int, lanes: int) -> str:
+    """The type of a mask; comparisons of scalars give int."""
+    return "int" if lanes == 1 else vector(_INTEGERS["i"][mask_bytes], lanes)
+
+
+def var_type(var: Var) -> str:
+    """The type of a value."""
+    return type_of(var.dtype, var.lanes, var.mask_bytes)
+
+
+def type_of(dtype: np.dtype, lanes: int, mask_bytes: int) -> str:
+    """The type of `lanes` numbers in registers."""
+    return mask_type(mask_bytes, lanes) if dtype == BOOL else vector(scalar_type(dtype), lanes)
+
+
+def type_names(dtype: np.dtype, lanes: int) -> dict[str, str]:
+    """What `{T}`, `{I}`, `{U}` and `{W}` stand for in an op's text."""
+    register = register_dtype(dtype)
+    size = register.itemsize
+    return {
+        "T": vector(scalar_type(register), lanes) if register != BOOL else mask_type(1, lanes),
+        "I": vector(_INTEGERS["i"][size], lanes),
+        "U": vector(_INTEGERS["u"][size], lanes),
+        "W": str(8 * size),
+    }
+
+
+def dtype_class(dtype: np.dtype) -> str:
+    """The key of an op's texts."""
+    register = register_dtype(dtype)
+    return {"b": "bool", "i": "int", "u": "uint"}.get(register.kind, "float")
+
+
+def quiet_nan(dtype: np.dtype) -> str:
+    """The one NaN that is stored: NumPy's. What OpenCL calls NAN has other bits on some platforms."""
+    return "as_double(0x7ff8000000000000UL)" if dtype == FLOAT64 else "as_float(0x7fc00000U)"

@@ -1,0 +1,252 @@
+"""How tiles of a scan hand on what comes before them, in OpenCL C.
+
+Tiles are taken by ticket, so whoever has one knows that all earlier ones have been begun by
+work-groups that run or are done; waiting for those ends wherever a work-group that has begun goes
+on (T. Sorensen, A. F. Donaldson et al., "Portable inter-workgroup barrier synchronisation for
+GPUs", 2016). A slot of a tile and column holds its own sum until the sum up to its end is known
+(D. Merrill and M. Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016).
+Theirs adds whatever it finds; here what follows the latest known sum is added in order, so that
+timing changes no bit. Each 64-bit word carries half of a number and a flag with the number of the
+launch, so words need no fences, and no clearing between launches.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowcompute.elements.functions import UserOp
+from flowcompute.gpu.render.functions import call_lines
+from flowcompute.gpu.render.opencl_types import scalar_type
+from flowcompute.gpu.render.render_expressions import Expressions
+from flowcompute.ir import (
+    ADDS,
+    BUSY,
+    ENDS,
+    Argument,
+    Await,
+    CallFunction,
+    Combine,
+    HandingOn,
+    LookBack,
+    LookBehind,
+    Publish,
+    Seen,
+    Ticket,
+    Var,
+)
+from flowcompute.spec import FLOAT32, FLOAT64
+
+ASKED = 8
+"""Sums of tiles that are read before the first of them is added."""
+
+_TAKE = """static inline long fc_take(volatile __global ulong *words, long last) {
+    const long ticket = atomic_inc((volatile __global uint *)words);
+    if (ticket == last) atomic_xchg((volatile __global uint *)words, 0u);
+    return ticket;
+}
+"""
+_PUBLISH = """static inline void fc_publish(volatile __global ulong *slot, ulong bits, ulong flag) {
+    slot[0] = bits << 32 | flag;
+    slot[1] = (bits & 0xffffffff00000000UL) | flag;
+}
+"""
+_KNOWN = """static inline int fc_known(ulong low, ulong high, uint launch, ulong *bits) {
+    *bits = low >> 32 | (high & 0xffffffff00000000UL);
+    return (uint)low == (uint)high && (uint)low >> 1 == launch ? 1 + ((int)low & 1) : 0;
+}
+"""
+_AWAIT = """static inline ulong fc_await(volatile __global ulong *slot, uint launch) {
+    ulong bits;
+    while (fc_known(slot[0], slot[1], launch, &bits) != 2) {}
+    return bits;
+}
+"""
+_SEEN = """static inline int fc_seen(volatile __global ulong *slot, uint launch, ulong *bits) {
+    int known;
+    do known = fc_known(slot[0], slot[1], launch, bits); while (known == 0);
+    return known;
+}
+"""
+
+
+def handed_on(statement: HandingOn, expressions: Expressions) -> list[str]:
+    """The lines of a statement, and in `expressions.helpers` the functions that they call."""
+    helpers = expressions.helpers
+    match statement:
+        case Ticket():
+            helpers.setdefault("fc_take", _TAKE)
+            return _ticket(statement, expressions.cpu)
+        case Publish(argument, slot, var, prefix):
+            helpers.setdefault("fc_publish", _PUBLISH)
+            flag = f"(ulong)chunk << 1 | {int(prefix)}"
+            return [f"fc_publish({_slot(argument, slot)}, {_bits(var)}, {flag});"]
+        case Await(var, argument, slot):
+            helpers.setdefault("fc_known", _KNOWN)
+            helpers.setdefault("fc_await", _AWAIT)
+            known = _number(f"fc_await({_slot(argument, slot)}, (uint)chunk)", var.dtype)
+            return [f"const {scalar_type(var.dtype)} {var.name} = {known};"]
+        case Seen(var, kind, argument, slot):
+            helpers.setdefault("fc_known", _KNOWN)
+            helpers.setdefault("fc_seen", _SEEN)
+            bits = f"{var.name}_bits"
+            return [
+                f"ulong {bits};",
+                f"int {kind} = fc_seen({_slot(argument, slot)}, (uint)chunk, &{bits});",
+                f"const {scalar_type(var.dtype)} {var.name} = {_number(bits, var.dtype)};",
+            ]
+        case LookBehind():
+            helpers.setdefault("fc_known", _KNOWN)
+            return _look_behind(statement, expressions)
+        case LookBack():
+            helpers.setdefault("fc_known", _KNOWN)
+            return _look_back(statement, expressions)
+    raise AssertionError(statement)
+
+
+def _ticket(ticket: Ticket, cpu: bool) -> list[str]:
+    """Take the next ticket; the one who takes the last puts the counter back."""
+    taken = f"fc_take({ticket.argument.name}, {ticket.tickets} + gsize - 1)"
+    declared = "long " if ticket.new else ""
+    if cpu:
+        return [f"{declared}{ticket.name} = {taken};"]
+    return [f"{declared}{ticket.name} = lid == 0 ? {taken} : 0;"]
+
+
+def _look_behind(look: LookBehind, expressions: Expressions) -> list[str]:
+    """Each tile is waited for by a work-item of its own; what follows the nearest known end is added in order."""
+    dtype, name, last = look.var.dtype, look.var.name, look.window - 1
+    kind, slot = scalar_type(dtype), _slot(look.argument, f"{look.tile} - 1 - back")
+    some = [Var(f"{name}_{i}", dtype, 1) for i in range(ASKED)]
+    loads = [f"    const {kind} {other.name} = ahead[{name}_back - {i + 1}];" for i, other in enumerate(some)]
+    steps = [["    " + line for line in _then(look.op, look.var, other, expressions)] for other in some]
+    return [
+        f"if (lid >= {BUSY} && lid < {BUSY + look.window}) {{",
+        f"    const int back = lid - {BUSY};",
+        "    int known = 0;",
+        f"    if (back < {look.tile}) {{",
+        "        ulong bits;",
+        "        do {",
+        f"            const ulong2 word = *(volatile __global ulong2 *)({slot});",
+        "            known = fc_known(word.x, word.y, (uint)chunk, &bits);",
+        f"        }} while (known < (back == {last} ? {ENDS} : {ADDS}));",
+        f"        ahead[back] = {_number('bits', dtype)};",
+        f"    }} else if (back == {look.tile}) {{",
+        f"        ahead[back] = {look.state.name}[0];",
+        f"        known = {ENDS};",
+        "    }",
+        f"    if (known == {ENDS}) atomic_min(nearest, back);",
+        "}",
+        "barrier(CLK_LOCAL_MEM_FENCE);",
+        f"int {name}_back = nearest[0];",
+        f"{kind} {name} = ahead[{name}_back];",
+        # Asked for before the first is waited for.
+        f"for (; {name}_back >= {ASKED}; {name}_back -= {ASKED}) {{",
+        *loads,
+        *(line for step in steps for line in step),
+        "}",
+        f"for (; {name}_back > 0; {name}_back--) {{",
+        loads[0],
+        *steps[0],
+        "}",
+    ]
+
+
+def _look_back(look: LookBack, expressions: Expressions) -> list[str]:
+    """What comes before a tile, of all columns: a work-group looks at `window` tiles before it at once."""
+    rounds = range(0, look.columns, look.together)
+    return [line for start in rounds for line in _round(look, start, expressions)]
+
+
+def _round(look: LookBack, start: int, expressions: Expressions) -> list[str]:
+    """The columns from `start` on."""
+    dtype, turn = look.state.dtype, look.work_group
+    columns = min(look.together, look.columns - start)
+    kind = scalar_type(dtype)
+    return [
+        "{",
+        f"    const long tile = {look.tile};",
+        "    int waiting;",
+        "    do {",
+        f"        for (int i = lid; i < {2 * columns}; i += {turn}) marks[i] = {look.window};",
+        f"        if (lid == 0) marks[{2 * columns}] = 0;",
+        "        barrier(CLK_LOCAL_MEM_FENCE);",
+        *("        " + line for line in _looks(look, start, columns)),
+        "        barrier(CLK_LOCAL_MEM_FENCE);",
+        f"        for (int i = lid; i < {columns}; i += {turn})",
+        f"            if (marks[i] >= marks[{columns} + i]) marks[{2 * columns}] = 1;",
+        "        barrier(CLK_LOCAL_MEM_FENCE);",
+        f"        waiting = marks[{2 * columns}];",
+        "        barrier(CLK_LOCAL_MEM_FENCE);",
+        "    } while (waiting);",
+        f"    for (int i = lid; i < {columns}; i += {turn}) {{",
+        "        int back = marks[i];",
+        f"        {kind} total = ahead[back * {columns} + i];",
+        "        while (back-- > 0) {",
+        f"            const {kind} other = ahead[back * {columns} + i];",
+        *(
+            "            " + line
+            for line in _then(look.op, Var("total", dtype, 1), Var("other", dtype, 1), expressions)
+        ),
+        "        }",
+        f"        {look.into}[{start} + i] = total;",
+        "    }",
+        "    barrier(CLK_LOCAL_MEM_FENCE);",
+        "}",
+    ]
+
+
+def _then(op: str | UserOp, total: Var, other: Var, expressions: Expressions) -> list[str]:
+    """Let `total` be what it and then `other` come to."""
+    if isinstance(op, str):
+        return [f"{total.name} = {expressions.expression(Combine(op, (total,), (other,), 0), total)};"]
+    both = Var(f"{other.name}_too", total.dtype, 1)
+    return [*call_lines(CallFunction((both,), op, (total, other)), expressions), f"{total.name} = {both.name};"]
+
+
+def _looks(look: LookBack, start: int, columns: int) -> list[str]:
+    """All slots of a work-item are asked for before the first is waited for."""
+    entries = look.window * columns
+    looks = -(-entries // look.work_group)
+    there = f"entry < {entries} && " if entries % look.work_group else ""
+    slot = _slot(look.argument, f"(before - min((long)back, before)) * {look.columns} + {start} + column")
+    entry = f"    const int entry = lid + i * {look.work_group}, back = entry / {columns}, column = entry % {columns};"
+    return [
+        "const long before = max(tile, 1L) - 1;",
+        f"ulong low[{looks}], high[{looks}];",
+        "#pragma unroll",
+        f"for (int i = 0; i < {looks}; i++) {{",
+        entry,
+        f"    low[i] = ({slot})[0];",
+        f"    high[i] = ({slot})[1];",
+        "}",
+        "#pragma unroll",
+        f"for (int i = 0; i < {looks}; i++) {{",
+        entry,
+        "    ulong bits;",
+        "    int known = fc_known(low[i], high[i], (uint)chunk, &bits);",
+        "    if (back >= tile) known = 0;",
+        f"    ahead[entry] = {_number('bits', look.state.dtype)};",
+        "    if (tile == 0 && back == 0) {",
+        f"        ahead[entry] = {look.state.name}[{start} + column];",
+        "        known = 2;",
+        "    }",
+        f"    if ({there}known == 2) atomic_min(&marks[column], back);",
+        f"    if ({there}known == 0) atomic_min(&marks[{columns} + column], back);",
+        "}",
+    ]
+
+
+def _slot(argument: Argument, slot: str) -> str:
+    return f"{argument.name} + 2 + 2 * ({slot})"
+
+
+def _bits(var: Var) -> str:
+    if var.dtype == FLOAT64:
+        return f"as_ulong({var.name})"
+    return f"(ulong)as_uint({var.name})" if var.dtype == FLOAT32 else f"(ulong){var.name}"
+
+
+def _number(bits: str, dtype: np.dtype) -> str:
+    if dtype == FLOAT64:
+        return f"as_double({bits})"
+    return f"as_float((uint)({bits}))" if dtype == FLOAT32 else f"({scalar_type(dtype)})({bits})"

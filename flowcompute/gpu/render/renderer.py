@@ -1,0 +1,272 @@
+"""Kernel IR to OpenCL C. One renderer for both code shapes; what differs is in the IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from flowcompute import ir
+from flowcompute.gpu.render.functions import call_lines
+from flowcompute.gpu.render.opencl_types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
+from flowcompute.gpu.render.render_expressions import Expressions, write_text
+from flowcompute.gpu.render.render_look_back import handed_on
+from flowcompute.gpu.render.strided_vectors import loose_vector, store_every, store_first
+from flowcompute.gpu.render.subgroup_exchange import exchanged, local_arrays
+from flowcompute.gpu.render.tensor_ptx import copying
+from flowcompute.ir import Argument, FetchAhead, Kernel, Stmt, Var, register_dtype
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16
+
+INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
+"""Every kernel's last parameters: numbers or rows, how many a work-item takes, blocks of a
+fold, index of the batch's first record, and its offset in its block."""
+
+
+def render(kernel: Kernel) -> str:
+    """The OpenCL C of one kernel, complete with what it needs."""
+    return _Renderer(kernel).text()
+
+
+def program_of(kernel: Kernel) -> tuple[str, str]:
+    """What is compiled of a kernel: its text, and the kernel's name there.
+
+    The name says what kind of kernel it is rather than which of its plan, so that equal ones, as the layers of a
+    network have, are compiled once.
+    """
+    name = f"fused_{kernel.work}"
+    return render(replace(kernel, name=name)), name
+
+
+def argument_types(kernel: Kernel) -> list[np.dtype | None]:
+    """The dtype of each scalar parameter, None for pointers."""
+    own = [
+        register_dtype(argument.dtype) if argument.kind in ("scalar", "integer") else None
+        for argument in kernel.arguments
+    ]
+    return [*own, *[np.dtype(np.int64)] * len(INTEGER_ARGUMENTS)]
+
+
+class _Renderer:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.cpu = kernel.work_group == 1
+        self.expressions = Expressions(self.cpu, kernel.knobs.function_unroll or 1)
+        self.lines: list[str] = []
+        self.depth = 1
+
+    # -- frame --------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        self._locals()
+        self._integers()
+        self._block(self.kernel.body)
+        doubles = any("double" in line for line in [*self.lines, *self.expressions.helpers.values(), self._signature()])
+        head = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if doubles else []
+        head.append(f"#pragma OPENCL FP_CONTRACT {'ON' if self.kernel.contract else 'OFF'}")
+        parts = [*head, "", *self.expressions.helpers.values(), self._signature() + " {", *self.lines, "}"]
+        return "\n".join(parts) + "\n"
+
+    def _signature(self) -> str:
+        parameters = [self._parameter(argument) for argument in self.kernel.arguments]
+        parameters += [f"const long {name}" for name in INTEGER_ARGUMENTS]
+        group = f"__attribute__((reqd_work_group_size({self.kernel.work_group}, 1, 1)))"
+        joined = ",\n    ".join(parameters)
+        return f"__kernel {group}\nvoid {self.kernel.name}(\n    {joined})"
+
+    @staticmethod
+    def _parameter(argument: Argument) -> str:
+        if argument.kind == "scalar":
+            return f"const {scalar_type(argument.dtype)} {argument.name}"
+        if argument.kind == "integer":
+            return f"const long {argument.name}"
+        if argument.kind == "words":
+            return f"volatile __global ulong *restrict {argument.name}"
+        constant = "const " if argument.kind in ("input", "carry") else ""
+        return f"__global {constant}{memory_type(argument.dtype)} *restrict {argument.name}"
+
+    def _locals(self) -> None:
+        """Local arrays are declared at the top of a kernel."""
+        for array in _arrays(self.kernel.body):
+            if array.local:
+                kind = type_of(array.dtype, array.lanes, array.mask_bytes)
+                self._line(f"__local {kind} {array.name}[{array.size}] __attribute__((aligned(64)));")
+        exchanges = _exchanges(self.kernel.body)
+        for line in dict.fromkeys(line for one in exchanges for line in local_arrays(one, self.kernel.work_group)):
+            self._line(line)
+
+    def _integers(self) -> None:
+        self._line("const long gid = get_group_id(0), gsize = get_num_groups(0);")
+        if self.kernel.work_group > 1:
+            self._line("const long lid = get_local_id(0), wid = get_global_id(0), wsize = get_global_size(0);")
+
+    def _line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    # -- statements -----------------------------------------------------------------------------
+
+    def _block(self, body: Iterable[Stmt]) -> None:
+        for statement in body:
+            self._statement(statement)
+
+    def _statement(self, statement: Stmt) -> None:
+        match statement:
+            case ir.Let(var, expr):
+                self._line(f"{var_type(var)} {var.name} = {self.expressions.expression(expr, var)};")
+            case ir.CallFunction():
+                for line in call_lines(statement, self.expressions):
+                    self._line(line)
+            case ir.Assign(var, expr):
+                self._line(f"{var.name} = {self.expressions.expression(expr, var)};")
+            case ir.SetInteger(name, text, new, narrow):
+                kind = "int " if narrow else "long "
+                self._line(f"{kind if new else ''}{name} = {f'(int)({text})' if narrow else text};")
+            case ir.Store():
+                self._store(statement)
+            case ir.Array(name, dtype, lanes, size, local, mask_bytes):
+                if not local:
+                    self._line(f"{type_of(dtype, lanes, mask_bytes)} {name}[{size}];")
+            case ir.Put(array, index, var, vector):
+                place = self.expressions.numbers(array, index, var) if vector else f"{array}[{index}]"
+                self._line(f"{place} = {self._put(array, var)};")
+            case ir.For(index, start, stop, step, body, unroll):
+                if unroll:
+                    turns = {ir.ROLLED: " 1", 1: ""}.get(unroll, f" {unroll}")
+                    self._line(f"#pragma unroll{turns}")
+                increment = f"{index}++" if step == "1" else f"{index} += {step}"
+                self._nest(f"for (long {index} = {start}; {index} < {stop}; {increment}) {{", body)
+            case ir.While(condition, body):
+                self._nest(f"while ({condition}) {{", body)
+            case ir.If(condition, body, otherwise):
+                self._nest("{" if condition == "1" else f"if ({condition}) {{", body, bool(otherwise))
+                if otherwise:
+                    self._nest("} else {", otherwise)
+            case ir.Exchange():
+                for line in exchanged(statement, self.expressions.helpers):
+                    self._line(line)
+            case FetchAhead(argument, index, written):
+                place = f"(const void *)(size_t)({argument.name} + ({index}))"
+                self._line(f"__builtin_prefetch({place}, {int(written)}, 3);")
+            case ir.Copying():
+                self._line(copying(statement, self.expressions.helpers))
+            case ir.HandingOn():
+                for line in handed_on(statement, self.expressions):
+                    self._line(line)
+            case ir.Barrier():
+                self._line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
+
+    def _nest(self, head: str, body: Iterable[Stmt], more: bool = False) -> None:
+        self._line(head)
+        self.depth += 1
+        self._block(body)
+        self.depth -= 1
+        if not more:
+            self._line("}")
+
+    def _put(self, array: str, var: Var) -> str:
+        if var.dtype != BOOL:
+            return var.name
+        wanted = next(a for a in _arrays(self.kernel.body) if a.name == array)
+        return self.expressions.mask(var, wanted.mask_bytes)
+
+    def _store(self, store: ir.Store) -> None:
+        self._write(store, self._canonical(store), store.var.lanes)
+        if store.argument.dtype == FLOAT16 and store.canonical:
+            self._quiet_halves(store)
+
+    def _quiet_halves(self, store: ir.Store) -> None:
+        """What platforms make of a NaN's bits in float16 differs, so they are written once more."""
+        name, place = store.var.name, f"((__global ushort *){store.argument.name})"
+        if store.var.lanes == 1:
+            index = store.index if store.each is None else store.each.format(lane=0)
+            self._line(f"if ({name} != {name}) {place}[{index}] = 0x7e00;")
+            return
+        self._line(f"if (any({name} != {name})) {{")
+        for lane in range(1 if store.count == "1" else store.var.lanes):
+            index = f"{store.index} + {lane * store.stride}" if store.each is None else store.each.format(lane=lane)
+            exists = "" if store.count in (None, "1") else f"{lane} < {store.count} && "
+            one = f"{name}.s{lane:x}"
+            self._line(f"    if ({exists}{one} != {one}) {place}[{index}] = 0x7e00;")
+        self._line("}")
+
+    def _write(self, store: ir.Store, value: str, lanes: int) -> None:
+        argument, var = store.argument, store.var
+        name, dtype = argument.name, argument.dtype
+        if lanes > 1 and store.count == "1":
+            value, lanes = f"({value}).s0", 1
+        if dtype == BOOL:
+            value = self._bits(value, var, lanes)
+        if lanes == 1:
+            index = store.index if store.each is None else store.each.format(lane=0)
+            self._line(write_text(name, dtype, index, value) + ";")
+        elif store.each is not None:
+            self._store_each(store, value)
+        elif store.count is None and store.stride == 1:
+            self._line(self._write_vector(store, value, lanes) + ";")
+        elif (known := self._known_store(store, lanes)) is not None:
+            self._line(f"{known}({value}, {name} + ({store.index}));")
+        else:
+            scatter = self.expressions.helper("scatter", dtype, lanes)
+            self._line(f"{scatter}({value}, {name} + ({store.index}), {store.stride}, {store.count or lanes});")
+
+    def _known_store(self, store: ir.Store, lanes: int) -> str | None:
+        """The function that stores a vector whose stride and count are known now, where there is one."""
+        dtype, helpers = store.argument.dtype, self.expressions.helpers
+        if self.cpu and store.count is None:
+            return store_every(dtype, store.stride, lanes, helpers)
+        if self.cpu and store.stride == 1 and store.count is not None and store.count.isdigit():
+            return store_first(dtype, int(store.count), lanes, helpers)
+        return None
+
+    def _canonical(self, store: ir.Store) -> str:
+        var = store.var
+        if not store.canonical:
+            return var.name
+        return f"({var.name} == {var.name} ? {var.name} : ({var_type(var)})({quiet_nan(var.dtype)}))"
+
+    @staticmethod
+    def _bits(value: str, var: Var, lanes: int) -> str:
+        """A mask as 0 and 1."""
+        if lanes == 1:
+            return f"(uchar)({value} ? 1 : 0)"
+        one = f"({mask_type(var.mask_bytes, lanes)})(1)"
+        return f"(convert_uchar{lanes}({value} & {one}))"
+
+    def _write_vector(self, store: ir.Store, value: str, lanes: int) -> str:
+        dtype = store.argument.dtype
+        place = f"{store.argument.name} + ({store.index})"
+        if dtype == FLOAT16:
+            return f"vstore_half{lanes}({value}, 0, {place})"
+        if dtype == BFLOAT16:
+            value = f"convert_ushort{lanes}(as_uint{lanes}({value}) >> (uint{lanes})(16))"
+        if store.aligned:
+            return f"*(__global {memory_type(dtype)}{lanes} *)({place}) = {value}"
+        if self.cpu:
+            return f"*(__global {loose_vector(dtype, lanes, self.expressions.helpers)} *)({place}) = {value}"
+        return f"vstore{lanes}({value}, 0, {place})"
+
+    def _store_each(self, store: ir.Store, value: str) -> None:
+        assert store.each is not None
+        for lane in range(store.var.lanes):
+            index = store.each.format(lane=lane)
+            write = write_text(store.argument.name, store.argument.dtype, index, f"({value}).s{lane:x}")
+            self._line(f"{write};" if store.count is None else f"if ({lane} < {store.count}) {{ {write}; }}")
+
+
+def _arrays(body: Iterable[Stmt]) -> Iterable[ir.Array]:
+    return (statement for statement in _every(body) if isinstance(statement, ir.Array))
+
+
+def _exchanges(body: Iterable[Stmt]) -> Iterable[ir.Exchange]:
+    return (statement for statement in _every(body) if isinstance(statement, ir.Exchange))
+
+
+def _every(body: Iterable[Stmt]) -> Iterable[Stmt]:
+    for statement in body:
+        yield statement
+        match statement:
+            case ir.For(body=inner) | ir.While(body=inner):
+                yield from _every(inner)
+            case ir.If(body=inner, otherwise=otherwise):
+                yield from _every(inner)
+                yield from _every(otherwise)

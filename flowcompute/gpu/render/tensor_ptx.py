@@ -1,0 +1,148 @@
+"""Fragments of matrices and copies into local memory, by inline PTX: NVIDIA's tensor cores, compute capability 8.0 up.
+
+The instructions are `ldmatrix`, `mma.sync` and `cp.async` of the PTX ISA (sections 9.7.14 and 9.7.9.25).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowcompute.gpu.render.opencl_types import type_of
+from flowcompute.ir import (
+    Across,
+    AwaitCopies,
+    Copy,
+    Copying,
+    EndCopies,
+    Fragment,
+    FragmentMultiply,
+    FragmentOf,
+    Join,
+    Leading,
+    OfFragments,
+    Rest,
+    Words,
+    WordsOf,
+)
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
+
+_FRAGMENT = """static inline uint4 fc_fragment{suffix}(const __local void *from) {{
+    uint a, b, c, d;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 {{%0, %1, %2, %3}}, [%4];"
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"((uint)(size_t)from) : "memory");
+    return (uint4)(a, b, c, d);
+}}
+"""
+
+_MULTIPLY = """static inline float4 fc_multiply_{name}(uint4 a, uint2 b, float4 c) {{
+    float p = c.s0, q = c.s1, r = c.s2, s = c.s3;
+    asm("mma.sync.aligned.m16n8{depth}.row.col.f32.{name}.{name}.f32 "
+        "{{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+        : "+f"(p), "+f"(q), "+f"(r), "+f"(s)
+        : "r"(a.s0), "r"(a.s1), "r"(a.s2), "r"(a.s3), "r"(b.s0), "r"(b.s1));
+    return (float4)(p, q, r, s);
+}}
+"""
+
+_PACK = """static inline uint4 fc_pack_{name}(float4 low, float4 high) {{
+    uint a, b, c, d;
+    asm("cvt.rn.{name}x2.f32 %0, %1, %2;" : "=r"(a) : "f"(low.s1), "f"(low.s0));
+    asm("cvt.rn.{name}x2.f32 %0, %1, %2;" : "=r"(b) : "f"(low.s3), "f"(low.s2));
+    asm("cvt.rn.{name}x2.f32 %0, %1, %2;" : "=r"(c) : "f"(high.s1), "f"(high.s0));
+    asm("cvt.rn.{name}x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high.s3), "f"(high.s2));
+    return (uint4)(a, b, c, d);
+}}
+"""
+
+# Half of a unit of the last place is added, then what is behind that place is cut off. A NaN may become
+# a number by that, but what it leaves is NaN.
+_LEADING = """static inline uint4 fc_leading(uint4 x) {
+    return (x + (uint4)(0x1000)) & (uint4)(0xffffe000);
+}
+"""
+
+_ACROSS = """static inline float fc_across(float a, uint bit) {
+    float b;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(b) : "f"(a), "r"(bit));
+    return b;
+}
+"""
+
+# Of no bytes nothing is read, wherever the address points, and the place is filled with zeros.
+_COPY = """static inline void fc_copy_{size}(__local void *to, const __global void *from, int exists) {{
+    asm volatile("cp.async.{cache}.shared.global [%0], [%1], {size}, %2;"
+                 :: "r"((uint)(size_t)to), "l"(from), "r"(exists ? {size} : 0) : "memory");
+}}
+"""
+
+_FORMATS = {FLOAT16: ("f16", "k16"), BFLOAT16: ("bf16", "k16"), FLOAT32: ("tf32", "k8")}
+
+
+def multiply_helper(dtype: np.dtype) -> tuple[str, str]:
+    """Name and text of the function that multiplies fragments of a dtype and adds."""
+    kind, depth = _FORMATS[dtype]
+    return f"fc_multiply_{kind}", _MULTIPLY.format(name=kind, depth=depth)
+
+
+def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
+    """The call that loads a fragment, or multiplies two."""
+    match expr:
+        case Fragment(array, index, dtype, transposed):
+            suffix = "_transposed" if transposed else ""
+            name = f"fc_fragment{suffix}"
+            helpers.setdefault(name, _FRAGMENT.format(suffix=suffix, trans=".trans" if transposed else ""))
+            return f"{name}({_place(array, index, dtype)})"
+        case FragmentMultiply(a, b, part, c, dtype):
+            name, text = multiply_helper(dtype)
+            helpers.setdefault(name, text)
+            return f"{name}({a.name}, {b.name}.{'hi' if part else 'lo'}, {c.name})"
+        case Words(array, indices):
+            words = (f"((__local uint *){array})[{index}]" for index in indices)
+            return f"(uint4)({', '.join(words)})"
+        case Leading(operand):
+            helpers.setdefault("fc_leading", _LEADING)
+            return f"fc_leading({operand.name})"
+        case Rest(operand, leading):
+            return f"as_uint4(as_float4({operand.name}) - as_float4({leading.name}))"
+        case FragmentOf(low, high, dtype):
+            kind, _ = _FORMATS[dtype]
+            helpers.setdefault(f"fc_pack_{kind}", _PACK.format(name=kind))
+            return f"fc_pack_{kind}({low.name}, {high.name})"
+        case WordsOf(operand):
+            return f"as_uint4({operand.name}.s0213)"
+        case Join(low, high):
+            return f"({type_of(low.dtype, low.lanes + high.lanes, 0)})({low.name}, {high.name})"
+        case Across(operand, bit):
+            helpers.setdefault("fc_across", _ACROSS)
+            return f"fc_across({operand.name}, {bit})"
+        case _:
+            raise NotImplementedError(expr)
+
+
+def copying(statement: Copying, helpers: dict[str, str]) -> str:
+    """The statement that begins a copy, ends a group of them, or waits for groups."""
+    match statement:
+        case Copy():
+            return _copy(statement, helpers)
+        case EndCopies():
+            return 'asm volatile("cp.async.commit_group;" ::: "memory");'
+        case AwaitCopies(pending):
+            return f'asm volatile("cp.async.wait_group {pending};" ::: "memory");'
+        case _:
+            raise NotImplementedError(statement)
+
+
+def _copy(copy: Copy, helpers: dict[str, str]) -> str:
+    argument, dtype = copy.argument, copy.argument.dtype
+    size, to = copy.numbers * dtype.itemsize, _place(copy.array, copy.place, dtype)
+    if size == 2:
+        # No instruction brings so few, so this is not asynchronous.
+        return f"*({to}) = ({copy.exists}) ? ((const __global ushort *){argument.name})[{copy.index}] : 0;"
+    # Only copies of 16 bytes can pass by the first cache, whose memory the tiles have.
+    helpers.setdefault(f"fc_copy_{size}", _COPY.format(size=size, cache="cg" if size == 16 else "ca"))
+    return f"fc_copy_{size}({to}, {argument.name} + ({copy.index}), {copy.exists});"
+
+
+def _place(array: str, index: str, dtype: np.dtype) -> str:
+    """A place in a local array, counted in numbers of a dtype."""
+    return f"(__local {'ushort' if dtype.itemsize == 2 else 'uint'} *){array} + ({index})"

@@ -1,0 +1,71 @@
+"""Blocks of folds of columns merged by a device in the host's memory, where there are many: else the host does that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from flowcompute.engine.folds import Merged, largest_nodes
+from flowcompute.ir import FoldSpec, Kernel, Traits, register_dtype
+from flowcompute.lower.rows import lower_merge
+
+MANY_NUMBERS = 1 << 19
+"""Numbers of blocks that the host merges before a kernel is built: in about the time that loading a built one takes."""
+
+RUN_NUMBERS = 1 << 14
+"""Numbers of blocks that are worth a launch."""
+
+GROUPS_PER_UNIT = 2
+
+Launch = Callable[[Kernel, Sequence[int], int], None]
+"""Launches a kernel with these integers, in so many work-groups, and waits."""
+
+
+class BlockMerging:
+    """Merges runs of blocks that make one node of a fold's tree.
+
+    Args:
+        specs: what each fold computes, by its node's id.
+        traits: of the device.
+
+    Attributes:
+        node: the arrays of the node in hand.
+    """
+
+    def __init__(self, specs: Mapping[int, FoldSpec], traits: Traits) -> None:
+        self._specs = specs
+        self._traits = traits
+        self._able = traits.code_shape == "cpu" and traits.host_memory and traits.float64
+        self._numbers: dict[int, int] = {}
+        self._kernels: dict[int, Kernel] = {}
+        self.node: tuple[np.ndarray, ...] = ()
+
+    def merge(self, fold: int, first: int, blocks: int, launch: Launch) -> list[Merged]:
+        """Merge what is worth it of a batch's whole blocks, from block `first` of the stream on."""
+        done: list[Merged] = []
+        for place, level in self._runs(fold, first, blocks):
+            spec, lanes = self._specs[fold], self._lanes(self._specs[fold])
+            if fold not in self._kernels:
+                self._kernels[fold] = lower_merge(spec, fold, lanes)
+            vectors = spec.numbers // lanes
+            groups = min(vectors, GROUPS_PER_UNIT * self._traits.units)
+            self.node = tuple(np.empty(spec.numbers, dtype) for dtype in spec.node_parts())
+            launch(self._kernels[fold], (spec.numbers, vectors // groups * lanes, 1 << level, place, 0), groups)
+            done.append((place, level, self.node))
+        return done
+
+    def _lanes(self, spec: FoldSpec) -> int:
+        return self._traits.lanes_of(max(dtype.itemsize for dtype in (*spec.parts(), *spec.node_parts())))
+
+    def _runs(self, fold: int, first: int, blocks: int) -> list[tuple[int, int]]:
+        """Which nodes kernels make: the place of the first block of each, and its level."""
+        spec = self._specs[fold]
+        in_vectors = spec.numbers >= self._lanes(spec) and all(register_dtype(part) == part for part in spec.parts())
+        if not self._able or not in_vectors:
+            return []
+        self._numbers[fold] = self._numbers.get(fold, 0) + blocks * spec.numbers
+        if self._numbers[fold] < MANY_NUMBERS:
+            return []
+        nodes = largest_nodes(first, blocks)
+        return [(place, level) for place, level in nodes if level and spec.numbers << level >= RUN_NUMBERS]

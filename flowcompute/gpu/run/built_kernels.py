@@ -1,0 +1,41 @@
+"""The kernels that an executor has built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flowcompute.gpu.render import argument_types, program_of
+from flowcompute.gpu.worker import Launcher
+from flowcompute.ir import Kernel
+from flowcompute.strategy import KernelKnobs
+
+
+class BuiltKernels:
+    """What a launcher has built of kernels. Those that do the same are one: an executor launches one at a time."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[tuple[str, KernelKnobs], Any] = {}
+        self._by_text: dict[tuple[str, tuple[np.dtype | None, ...]], Any] = {}
+
+    def get(self, kernel: Kernel, launcher: Launcher) -> Any:
+        """What to launch for a kernel of the plan, built when it is first asked for.
+
+        Raises:
+            KernelError: if it does not compile.
+        """
+        key = (kernel.name, kernel.knobs)
+        if key not in self._by_name:
+            (text, name), types = program_of(kernel), argument_types(kernel)
+            equal = text, tuple(types)
+            if equal not in self._by_text:
+                # pyopencl takes milliseconds for a kernel, also of a program that was built before.
+                self._by_text[equal] = launcher.build(text, name, types)
+            self._by_name[key] = self._by_text[equal]
+        return self._by_name[key]
+
+    def clear(self) -> None:
+        """Let go of all."""
+        self._by_name.clear()
+        self._by_text.clear()

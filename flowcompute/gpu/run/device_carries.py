@@ -1,0 +1,172 @@
+"""What a scan in a kernel carries from batch to batch: in the memory of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.streams import KernelScan
+from flowcompute.engine.scans import Carry, carried, carries_of
+from flowcompute.gpu.device import cl
+from flowcompute.gpu.memory import Memory
+from flowcompute.graph import Node
+from flowcompute.ir import RUN, Argument, first_carries, merge_dtype, register_dtype
+from flowcompute.lower.scan import identity_of, scan_wide
+from flowcompute.spec import FLOAT64
+
+_PARTS = ("carry", "runs", "run")
+
+
+class DeviceCarry(Carry):
+    """A carry that kernels read and change.
+
+    Args:
+        node: the scan.
+        memory: where the device finds it.
+        states: its numbers, at the beginning: an array for each argument of the kernel.
+    """
+
+    def __init__(self, node: Node, memory: Memory, *states: np.ndarray) -> None:
+        self._node = node
+        self._memory = memory
+        self._states = states
+        self._launches = 0
+        self._position = 0
+        self._is_ahead = False
+        self._begin_anew()
+
+    def begin(self, tiles: int) -> int:
+        """A launch over so many tiles begins; gives its number."""
+        del tiles
+        self._is_ahead = True
+        self._launches += 1
+        return self._launches
+
+    def again(self, tiles: int) -> Callable[[], int]:
+        """What begins further launches over the same tiles, from where it stands now; gives their numbers."""
+        state = self.snapshot()
+
+        def begin() -> int:
+            self.restore(state)
+            return self.begin(tiles)
+
+        return begin
+
+    def advanced(self, position: int) -> None:
+        """The launch has ended, with the record before `position`."""
+        self._position = position
+
+    def buffer(self, argument: Argument) -> cl.Buffer:
+        """What an argument of the kernel points to."""
+        return self._memory.state(("state", self._node.id, argument.part), self._states[argument.part])
+
+    def fetched(self) -> tuple[np.ndarray, ...]:
+        """The numbers as kernels have left them."""
+        if self._is_ahead:
+            for part, state in enumerate(self._states):
+                self._memory.fetch(("state", self._node.id, part), state)
+            self._is_ahead = False
+        return self._states
+
+    def _begin_anew(self) -> None:
+        """The numbers in the arrays count, not those of the device."""
+        self._is_ahead = False
+        self._memory.forget({("state", self._node.id, part) for part in range(len(self._states))})
+
+
+class LastCarry(DeviceCarry):
+    """The carry of a recurrence: its last results; that of an average is None before its first record."""
+
+    def __init__(self, node: Node, memory: Memory) -> None:
+        assert node.op is not None
+        self._begins = node.op.name == "ema"
+        if isinstance(node.element, KernelScan):
+            states = [begun.reshape(-1).copy() for begun in first_carries(node)]
+        else:
+            dtype = FLOAT64 if self._begins else register_dtype(node.spec.dtype)
+            states = [np.zeros(node.spec.item_numbers, dtype)]
+        super().__init__(node, memory, *states)
+
+    def snapshot(self) -> dict[str, Any]:
+        """See `DecayScan.snapshot`, and `StepScan.snapshot` of several numbers."""
+        if self._begins and self._position == 0:
+            return {"carry": None}
+        return carried([state.reshape(self._node.spec.shape).copy() for state in self.fetched()])
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        if state["carry"] is not None:
+            for own, last in zip(self._states, carries_of(state), strict=True):
+                own[...] = np.reshape(last, -1)
+            self._position = max(self._position, 1)
+        self._begin_anew()
+
+
+class TileCarry(DeviceCarry):
+    """The carry of a scan by an associative operation: of tiles, of runs, and inside the open run.
+
+    Args:
+        node: the scan.
+        records: records in a tile.
+        memory: where the device finds it.
+        batch_items: records in a batch, which the words that tiles hand on are allocated for.
+    """
+
+    def __init__(self, node: Node, records: int, memory: Memory, batch_items: int) -> None:
+        super().__init__(node, memory, np.empty((3, node.spec.item_numbers), scan_wide(node)))
+        self._records = records
+        self._begun: tuple[bool, ...] = ()
+        self._words = np.zeros(2, np.uint64)
+        self._room(batch_items // records + 2)
+        self.restore({"carry": None, "runs": None, "run": None})
+
+    def _room(self, tiles: int) -> None:
+        words = 2 + 2 * tiles * self._node.spec.item_numbers
+        if len(self._words) < words:
+            self._words = np.zeros(words, np.uint64)
+            self._memory.forget({("words", self._node.id)})
+
+    def begin(self, tiles: int) -> int:
+        """Make room for the words of a launch, which its number marks; see `DeviceCarry.begin`."""
+        self._room(tiles)
+        return super().begin(tiles)
+
+    def buffer(self, argument: Argument) -> cl.Buffer:
+        """What an argument of the kernel points to."""
+        if argument.kind == "state":
+            return super().buffer(argument)
+        return self._memory.state((argument.kind, self._node.id), self._words)
+
+    def advanced(self, position: int) -> None:
+        """The launch has ended, with the record before `position`."""
+        super().advanced(position)
+        inside = position % self._records
+        self._begun = (position >= self._records, inside >= RUN, inside % RUN > 0)
+
+    def snapshot(self) -> dict[str, Any]:
+        """See `TiledScan.snapshot`: parts that have not begun are None."""
+        (state,) = self.fetched()
+        own = register_dtype(self._node.spec.dtype)
+        wide = own if isinstance(self._node.element, KernelScan) else merge_dtype(own)
+        dtypes = (wide, wide, own)
+        parts = zip(_PARTS, self._begun, state, dtypes, strict=True)
+        shape = self._node.spec.shape
+        return {name: part.astype(dtype).reshape(shape) if there else None for name, there, part, dtype in parts}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        (own,) = self._states
+        nothing = identity_of(self._node, own.dtype)
+        for row, name in enumerate(_PARTS):
+            part = state[name]
+            own[row] = nothing if part is None else np.reshape(part, -1)
+        # A state may be asked for before the next launch: it is this one.
+        self._begun = tuple(state[name] is not None for name in _PARTS)
+        self._begin_anew()
+
+
+def begin_nothing() -> int:
+    """What `DeviceCarry.again` gives, where nothing is carried."""
+    return 0

@@ -1,0 +1,442 @@
+"""Runs a pass's regions as OpenCL kernels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from flowcompute.batch import Batch
+from flowcompute.elements import Constant, Kind
+from flowcompute.engine import Made, SeatExecutor
+from flowcompute.engine.folds import Fold
+from flowcompute.engine.scans import Carry, make_scan
+from flowcompute.errors import Site
+from flowcompute.gpu.device import Device, answerable
+from flowcompute.gpu.memory import Memory, PassingOperands, Slots
+from flowcompute.gpu.run.built_kernels import BuiltKernels
+from flowcompute.gpu.run.device_carries import DeviceCarry, LastCarry, TileCarry, begin_nothing
+from flowcompute.gpu.run.fold_blocks import FoldBlocks
+from flowcompute.gpu.run.work_division import division
+from flowcompute.gpu.worker import Launcher, open_launcher
+from flowcompute.ir import Argument, Kernel, register_dtype
+from flowcompute.schedule import Clock, ExecutionPlan, KernelTuner, RegionStep, Step
+from flowcompute.schedule.memory import (
+    Crossing,
+    batches_of_each,
+    in_turns,
+    staging_shares,
+    stored_by,
+    uploads_at_a_time,
+)
+from flowcompute.schedule.placement import VECTOR_NUMBERS
+from flowcompute.strategy import KernelKnobs
+
+LONG_RUN_S = 2.0
+"""After runs of this length new programs are kept at once, so that a killed process has them too."""
+
+KEEPING_SHARE = 0.05
+"""Of a run's seconds what keeping its programs may take; the rest are kept at exit."""
+
+
+class OpenCLExecutor(SeatExecutor):
+    """Launches kernels on one device; on host devices in place on host memory.
+
+    Args:
+        plan, pass_index, resident: see `Backend.executor`.
+        device: what computes.
+        seat: which regions of the plan it computes.
+    """
+
+    def __init__(
+        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], device: Device, seat: int = 0
+    ) -> None:
+        super().__init__(plan, pass_index, resident)
+        self.device, self.seat = device, seat
+        self._kernels = BuiltKernels()
+        self._adopted: dict[str, Kernel] = {}
+        self._memory: Memory | None = None
+        self._launcher: Launcher | None = None
+        self._written: list[Any] = []
+        self._blocks = FoldBlocks(plan.folds, device.traits)
+        self._padded: dict[int, np.ndarray] = {}
+        self._scalars: dict[int, Any] = {}
+        self._named: dict[str, tuple[str, Site | None]] = {}
+        self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
+        self._crossing = Crossing.of(self.one_pass, by_hand=plan.config.by_hand, seat=seat)
+        if self._crossing.overlap and not device.traits.host_memory and not plan.config.isolate:
+            self.in_flight = batches_of_each(plan.depth, plan.backend.traits)
+            self.lanes = uploads_at_a_time(self.in_flight)
+        self._slots: Slots | None = None
+        self._opened_s = 0.0
+        self._passing: PassingOperands | None = None
+
+    def _regions(self) -> Iterator[RegionStep]:
+        """The regions computed here."""
+        one = self.one_pass
+        for step in (*one.before, *one.steps, *one.after):
+            if isinstance(step, RegionStep) and step.seat == self.seat:
+                yield step
+
+    def attach(self) -> None:
+        """Build the kernels."""
+        self._launcher = open_launcher(self.device, self.plan.config, max(1, staging_shares(self.plan.backend)))
+        with self._launcher.told():
+            for step in self._regions():
+                if step.kernel is not None:
+                    began = time.perf_counter()
+                    self._compiled(step.kernel)
+                    if self.log is not None:
+                        self.log.compiled(step.name, time.perf_counter() - began)
+            self._opened_s = time.monotonic()
+            self._memory = self._launcher.memory
+            self._slots = Slots(self._memory, self._crossing, self.in_flight, self._told_of)
+            self.memory.reuse(in_turns(self.plan.graph, self.one_pass.on_seat(self.seat), self._crossing))
+            if self.one_pass.passing and self.seat == self.plan.backend.main:
+                self._passing = PassingOperands(self.one_pass.on_seat(self.seat), self._memory, self.array)
+
+    def _compiled(self, kernel: Kernel) -> Any:
+        assert self._launcher is not None
+        return self._kernels.get(kernel, self._launcher)
+
+    @property
+    def memory(self) -> Memory:
+        """Of the device, while it is open."""
+        assert self._memory is not None
+        return self._memory
+
+    @property
+    def slots(self) -> Slots:
+        """Of batches on their way through the device, while it is open."""
+        assert self._slots is not None
+        return self._slots
+
+    def room(self, size_bytes: int) -> np.ndarray | None:
+        """Pinned memory, where batches are uploaded."""
+        return self.memory.room(size_bytes)
+
+    def upload(self, batch: Batch) -> int:
+        """Bring the sources that kernels read to the device; where there is no room, `process` brings what it can."""
+        return 0 if self.is_sliced else self.slots.upload(batch.seq, batch.arrays)
+
+    def uploads_at_once(self, batch: Batch) -> bool:
+        """Where the device reads all of it by itself; see `Executor.uploads_at_once`."""
+        return self.is_sliced or all(self.memory.is_pinned(batch.arrays[i]) for i in self._crossing.ahead)
+
+    def downloads_at_once(self, batch: Batch) -> bool:
+        """Where nothing is late; see `Executor.downloads_at_once`."""
+        return not self.slots.leaves(batch.seq)
+
+    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
+        """Compute a batch; of one that was uploaded, `download` is left."""
+        self.take_up(batch)
+        made = super().process(batch, outputs)
+        self.let_go()
+        return made
+
+    def take_up(self, batch: Batch) -> bool:
+        """Go on with what was uploaded of a batch; see `SeatExecutor.take_up`."""
+        if self.is_sliced:
+            self.slots.abandon(batch.seq)
+        return self.slots.take_up(batch.seq) or self.in_flight == 1
+
+    def let_go(self) -> None:
+        """What follows belongs to no batch that was uploaded."""
+        self.slots.let_go()
+
+    @property
+    def late(self) -> frozenset[int]:
+        """See `SeatExecutor.late`."""
+        return self._crossing.late if self.in_flight > 1 else frozenset()
+
+    def keep_blocks(self) -> None:
+        """See `SeatExecutor.keep_blocks`."""
+        self._blocks.forget()
+
+    def hand_over(self, batch: Batch) -> None:
+        """See `SeatExecutor.hand_over`."""
+        self.slots.hand_over(batch.seq)
+
+    def receive(self, batch: Batch, made: Mapping[int, np.ndarray]) -> None:
+        """See `SeatExecutor.receive`."""
+        self.slots.receive(batch.seq, made)
+
+    def leave(self, batch: Batch, value: int, array: np.ndarray) -> None:
+        """See `SeatExecutor.leave`."""
+        self.slots.leave_of(batch.seq, value, array)
+
+    def abandon(self, batch: Batch) -> None:
+        """See `SeatExecutor.abandon`."""
+        self.slots.abandon(batch.seq)
+
+    def download(self, batch: Batch) -> int:
+        """Fetch what destinations take."""
+        return self.slots.download(batch.seq, drop=self.is_sliced)
+
+    def run_steps(
+        self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
+    ) -> Mapping[int, np.ndarray]:
+        """See `StepExecutor.run_steps`."""
+        values = super().run_steps(clock, start, items, arrays, outputs)
+        self.forget_streams()
+        return values
+
+    def forget_streams(self) -> None:
+        """The next slice uploads its own values."""
+        if self._memory is not None:
+            self.memory.forget(self._streamed)
+
+    def begin_scan(self, step: Step, scan: Carry) -> Callable[[], None]:
+        """See `StepExecutor.begin_scan`; what the scan carries is brought from the device."""
+        with self._told(step):
+            return super().begin_scan(step, scan)
+
+    def _told(self, step: Step) -> AbstractContextManager[None]:
+        """Errors name the step and its line; where it holds one kernel of the user's, that one."""
+        assert self._launcher is not None
+        if step.name not in self._named:
+            self._named[step.name] = answerable(step, self.nodes)
+        return self._launcher.told(*self._named[step.name])
+
+    def _told_of(self, value: int) -> AbstractContextManager[None]:
+        """Errors name the element of a value that crosses the bus."""
+        assert self._launcher is not None
+        return self._launcher.told(self.nodes[value].name, self.nodes[value].element.site)
+
+    def carried(self, value: int, scan: Carry) -> dict[str, Any]:
+        """See `StepExecutor.carried`; it is brought from the device."""
+        assert self._launcher is not None
+        with self._launcher.told(self.nodes[value].name, self.nodes[value].element.site):
+            return super().carried(value, scan)
+
+    def forget_results(self) -> None:
+        """What an earlier call made of the folds of a flow is made anew."""
+        computed = {*self.folds, *(i for step in self.one_pass.after for i in stored_by(step))}
+        if self._memory is not None:
+            self.memory.forget(computed.union(("cyclic", i) for i in computed))
+        for i in computed:
+            self._padded.pop(i, None)
+
+    def make_carry(self, step: RegionStep) -> Carry | None:
+        """A carry in the device's memory."""
+        kernel, region = step.kernel, step.region
+        if region.anchor is None or self.nodes[region.anchor].kind is not Kind.SCAN:
+            return None
+        node = self.nodes[region.anchor]
+        if kernel is None or not any(argument.kind == "state" for argument in kernel.arguments):
+            return make_scan(node)
+        with self._told(step):
+            if kernel.work == "walk":
+                return LastCarry(node, self.memory)
+            room = self.one_pass.clock_of(region.anchor).batch_items
+            return TileCarry(node, kernel.block, self.memory, room)
+
+    def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
+        """Launch a region's kernel and bring its results to the host where they are needed there."""
+        with self._told(step):
+            self._compute(step, outputs, items)
+
+    def make_room(self) -> None:
+        """Give back the buffers of streams, and of what kernels make of them; nothing of the slice in hand is late."""
+        # What a root clock has made waits for its download, while others make something of it.
+        if self._clock is not None and self._clock.is_root:
+            self.slots.abandon_in_hand()
+        self.memory.release(self._streamed | self._blocks.buffers() | {("base", i) for i in self._streamed})
+
+    def _compute(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:
+        kernel, region = step.kernel, step.region
+        if kernel is None:
+            self._fold_nothing(step, items)
+            return
+        kernel = self._adopted.get(kernel.name, kernel)
+        start = self.start if region.stream else 0
+        phase = start % kernel.block if kernel.block else 0
+        blocks = -(-(phase + items) // kernel.block) if kernel.block else 0
+        if region.folds:
+            assert self._clock is not None
+            self._blocks.make(region.folds, blocks, self._clock.batch_items // kernel.block + 2)
+        self._written = []
+        scan = self._scans.get(region.anchor) if region.anchor is not None else None
+        carry = scan if isinstance(scan, DeviceCarry) else None
+        panels = 1 if region.panels is None else region.panels.count
+        tuned = self.tuner is not None and region.stream and panels == 1 and kernel.knobs != KernelKnobs()
+        tuner = self.tuner if tuned else None
+        again = carry.again(blocks) if tuner is not None and carry is not None else begin_nothing
+        launch = carry.begin(blocks) if carry is not None else 0
+        values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
+        count, chunk, groups = division(self.plan, self.device.traits, kernel, items, blocks)
+        chunk = launch or chunk
+        for panel in range(panels if count else 0):
+            if panel:
+                self._turn_to(panel, kernel, values)
+            if self._passing is not None and region.stream:
+                self._passing.prefetch()
+            timed = self.log is not None and self.log.is_timed(step.name)
+            device_s = self._launch(kernel, [*values, count, chunk, blocks, start, phase], groups, timed=timed)
+            self.launches += 1
+            if self.log is not None:
+                self.log.launched(step.name, time.perf_counter(), device_s)
+        if count and tuner is not None:
+            # Before anything is made of the results: what a kernel began with must still be there.
+            self._tune(tuner, step, outputs, items, (blocks, start, phase), again)
+        for i, array in outputs.items():
+            self._bring(i, array)
+        for fold in region.folds:
+            self._push(step, fold, kernel, items, phase, blocks)
+        if carry is not None:
+            carry.advanced(start + items)
+
+    def _turn_to(self, panel: int, kernel: Kernel, values: list[Any]) -> None:
+        """Let a launch read another panel, and make what belongs to it."""
+        assert self._passing is not None
+        for position, argument in enumerate(kernel.arguments):
+            if argument.kind == "integer":
+                values[position] = self.one_pass.panels[argument.value].start(panel)
+            elif argument.kind == "input" and argument.value in self.one_pass.passing and not argument.period:
+                values[position] = self._passing.buffer(argument.value, panel)
+
+    def _tune(
+        self,
+        tuner: KernelTuner,
+        step: RegionStep,
+        outputs: Mapping[int, np.ndarray],
+        items: int,
+        place: tuple[int, int, int],
+        again: Callable[[], int],
+    ) -> None:
+        """Let a tuner launch other kernels over the results of the batch in hand; see `DeviceCarry.again`."""
+
+        def launch(kernel: Kernel) -> float:
+            self._compiled(kernel)
+            self._written = []
+            with self._told(step):
+                number = again()
+                values = [self._argument(argument, outputs, True) for argument in kernel.arguments]
+                count, chunk, groups = division(self.plan, self.device.traits, kernel, items, place[0])
+                began = time.perf_counter()
+                self._launch(kernel, [*values, count, number or chunk, *place], groups)
+                return time.perf_counter() - began
+
+        adopted = tuner.launched(step, launch)
+        if adopted is not None:
+            self._adopted[adopted.name] = adopted
+
+    def _launch(self, kernel: Kernel, values: list[Any], groups: int, *, timed: bool = False) -> float | None:
+        """Launch and wait; gives the seconds on the device where these are asked for."""
+        assert self._launcher is not None
+        compiled = self._compiled(kernel)
+        return self._launcher.launch(compiled, values, groups, kernel.work_group, self._written, timed=timed)
+
+    def _bring(self, value: int, array: np.ndarray) -> None:
+        if self.slots.is_late(value):
+            self.slots.leave(value, array)
+        elif value in self._crossing.on_host or value not in self._streamed:
+            self.memory.fetch(value, array)
+
+    # -- arguments --------------------------------------------------------------------------------
+
+    def _argument(self, argument: Argument, outputs: Mapping[int, np.ndarray], stream: bool) -> Any:
+        value = argument.value
+        if argument.kind == "scalar":
+            return self._scalar(value)
+        if argument.kind == "integer":
+            return self.one_pass.panels[value].start(0)
+        if argument.kind == "output":
+            return self._output(value, outputs[value], late=self.slots.holds(value))
+        if argument.kind in ("partial", "merged"):
+            return self._output((argument.kind, value, argument.part), self._blocks.array(argument))
+        if argument.kind in ("state", "words"):
+            carry = self._scans[value]
+            assert isinstance(carry, DeviceCarry)
+            self._written.append(buffer := carry.buffer(argument))
+            return buffer
+        if argument.kind == "carry":
+            return self.memory.input(("carry", value, argument.part), self._blocks.carry(argument), fresh=True)
+        if argument.period:
+            return self.memory.input(("cyclic", value), self._cyclic(value), fresh=False)
+        if self._passing is not None and value in self.one_pass.passing:
+            return self._passing.buffer(value, 0)
+        fresh = stream and value in self._streamed
+        if value in self.bases:
+            return self.memory.input(("base", value), self.bases[value], fresh=True)
+        return self.memory.input(value, self.array(value), fresh=fresh)
+
+    def _output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> Any:
+        buffer = self.memory.output(key, array, late=late)
+        self._written.append(buffer)
+        return buffer
+
+    def _scalar(self, value: int) -> Any:
+        if value not in self._scalars:
+            element = self.nodes[value].element
+            assert isinstance(element, Constant)
+            number = element.value.astype(register_dtype(element.dtype))[()]
+            self._scalars[value] = number
+        return self._scalars[value]
+
+    def _cyclic(self, value: int) -> np.ndarray:
+        """A resident operand with one vector of itself behind it."""
+        if value not in self._padded:
+            flat = self.array(value).reshape(-1)
+            self._padded[value] = np.concatenate([flat, np.resize(flat, VECTOR_NUMBERS)])
+        return self._padded[value]
+
+    # -- folds ------------------------------------------------------------------------------------
+
+    def _push(self, step: RegionStep, fold: int, kernel: Kernel, items: int, phase: int, blocks: int) -> None:
+        """Bring the results of blocks to the host, and give them to their fold when the slice has succeeded."""
+        parts = self._blocks.parts(fold, blocks)
+        for key, array in parts.items():
+            self.memory.fetch(key, array)
+        merged = self._blocks.merge(fold, kernel, self.start, items, self._merge)
+        push = partial(self._blocks.push, self.folds[fold], fold, kernel, [*parts.values()], items, phase, merged)
+        self.push_later(step.name, push)
+
+    def _merge(self, kernel: Kernel, sizes: Sequence[int], groups: int) -> None:
+        values = [self._argument(one, {}, True) for one in kernel.arguments]
+        self._written = [value for value, one in zip(values, kernel.arguments, strict=True) if one.kind == "merged"]
+        self._launch(kernel, [*values, *sizes], groups)
+        self.launches += 1
+        for key, array in self._blocks.merged(kernel).items():
+            self.memory.fetch(key, array)
+
+    def _fold_nothing(self, step: RegionStep, items: int) -> None:
+        """Items without numbers: folds only count records."""
+        for fold in step.region.folds:
+            spec = self.plan.folds[fold]
+            nothing = [np.empty((items, *spec.item), spec.dtype)] * spec.inputs
+            self.push_later(step.name, partial(self.folds[fold].push_records, nothing))
+
+    def resume_folds(self) -> None:
+        """Kernels go on with the accumulators of unfinished blocks."""
+        for step in self._regions():
+            if step.region.stream and step.kernel is not None and step.kernel.work == "columns":
+                for i in step.region.folds:
+                    fold = self.folds[i]
+                    assert isinstance(fold, Fold), "only canonical folds are reduced in kernels"
+                    fold.open_tail()
+        self._blocks.resume(self.folds)
+
+    def close(self) -> None:
+        """Release buffers and kernels."""
+        launcher, self._launcher = self._launcher, None
+        self._memory = self._slots = self._passing = None
+        # On host devices a buffer keeps the array alive that it lies in.
+        self._written = []
+        self._kernels.clear()
+        self._blocks.close()
+        self._padded.clear()
+        super().close()
+        if launcher is None:
+            return
+        with launcher.told():
+            launcher.close()
+        ran_s = time.monotonic() - self._opened_s
+        if self.tuner is None and ran_s > LONG_RUN_S:
+            # Compiled once more for keeping, which would be felt after a short run, or for all that was tried.
+            # Those are kept at exit.
+            launcher.keep_programs(KEEPING_SHARE * ran_s)

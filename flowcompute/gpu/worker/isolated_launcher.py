@@ -1,0 +1,287 @@
+"""Launches in a worker process: kernel texts and numbers go there, arrays lie in memory that both sides see."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import sys
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from flowcompute.errors import DeviceError, KernelError, PlanError, Site
+from flowcompute.gpu.device import Device, all_devices
+from flowcompute.gpu.memory import Memory
+from flowcompute.gpu.worker.launcher import Launcher, LocalLauncher
+from flowcompute.gpu.worker.worker_process import Worker
+from flowcompute.schedule.memory import Reused
+from flowcompute.strategy import Config, Devices
+
+if sys.platform != "win32":
+    import fcntl
+
+
+class Isolation(NamedTuple):
+    """What was asked for: whether kernels run in a worker process, and how long a launch may take there."""
+
+    isolate: bool = False
+    launch_timeout_s: float | None = None
+
+    def checked(self, device: Devices) -> Isolation:
+        """The same, where it can be done.
+
+        Args:
+            device: as given.
+
+        Raises:
+            PlanError: if it makes no sense, or kernels cannot be isolated here.
+        """
+        limit_s = self.launch_timeout_s
+        if not isinstance(self.isolate, bool):
+            raise PlanError("isolate= is True or False", element="isolate", got=repr(self.isolate))
+        if limit_s is not None:
+            is_number = isinstance(limit_s, int | float) and not isinstance(limit_s, bool)
+            if not is_number or not 0 < limit_s < math.inf:
+                raise PlanError(
+                    "launch_timeout_s= is not what it should be",
+                    element="launch_timeout_s",
+                    expected="seconds, more than 0, or None",
+                    got=repr(limit_s),
+                )
+            if not self.isolate:
+                raise PlanError(
+                    "a launch in this process cannot be ended",
+                    element="launch_timeout_s",
+                    hint="give isolate=True with it",
+                )
+        if self.isolate and (missing := _missing(device)) is not None:
+            raise PlanError(
+                "kernels cannot be isolated",
+                element="isolate",
+                expected="an OpenCL device, Linux, and an interpreter to start a worker process with",
+                got=missing,
+                hint="leave isolate= out",
+            )
+        return self
+
+
+def _missing(device: Devices) -> str | None:
+    """Why there can be no worker process."""
+    if device in ("numpy", ["numpy"], ("numpy",)):
+        return 'device="numpy", which computes in this process and has no kernels'
+    if not hasattr(os, "memfd_create"):
+        return f"{sys.platform}, where memory without a name cannot be shared"
+    return None if sys.executable else "a Python that does not know its own interpreter"
+
+
+def open_launcher(device: Device, config: Config, shares: int = 1) -> Launcher:
+    """Where the kernels of a plan are launched: in this process, or in a worker of their own.
+
+    Args:
+        device: what computes.
+        config: of the plan.
+        shares: among how many the memory on the host is divided.
+
+    Raises:
+        DeviceError: if the device or the worker does not start.
+    """
+    if config.isolate:
+        return IsolatedLauncher(device, config, shares)
+    return LocalLauncher(device, config.memory_bytes // shares, config.device_memory_bytes)
+
+
+class Handle(NamedTuple):
+    """What stands for a buffer of the worker: its role, the number of its value, bytes, and whether these are new."""
+
+    role: str
+    number: int
+    size: int
+    new: bool
+
+
+class Segment:
+    """Memory without a name that the worker maps too; nobody can change its size."""
+
+    def __init__(self, size: int) -> None:
+        self.size = max(mmap.PAGESIZE, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE)
+        self.file = os.memfd_create("flowcompute", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            os.ftruncate(self.file, self.size)
+            # Or a worker gone astray could make us touch memory that is no more.
+            fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+            self.bytes = np.frombuffer(mmap.mmap(self.file, self.size), np.uint8)
+        except BaseException:
+            os.close(self.file)
+            raise
+
+    def like(self, array: np.ndarray) -> np.ndarray:
+        """Its beginning, seen as an array of that shape."""
+        return self.bytes[: array.nbytes].view(array.dtype).reshape(array.shape)
+
+
+class IsolatedMemory(Memory):
+    """Segments in place of buffers, one for each value, or for values in turns, kept for the next batch.
+
+    Args:
+        worker: whose kernels they are for.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._numbers: dict[Hashable, int] = {}
+        self._reused: Mapping[Hashable, Reused] = {}
+        self._segments: dict[int, Segment] = {}
+        self._current: set[Hashable] = set()
+
+    def reuse(self, buffers: Mapping[Hashable, Reused]) -> None:
+        """Each segment grows in the first batch, until its largest value fits."""
+        self._reused = buffers
+
+    def _room(self, key: Hashable, size: int) -> tuple[int, Segment]:
+        key = self._reused.get(key, key)
+        number = self._numbers.setdefault(key, len(self._numbers))
+        segment = self._segments.get(number)
+        if segment is None or segment.size < size:
+            # Before the new one, so that both are never there at a time.
+            self._segments.pop(number, None)
+            segment = Segment(size)
+            try:
+                self._worker.tell({"do": "map", "key": number, "size": segment.size}, segment.file)
+            finally:
+                os.close(segment.file)
+            self._segments[number] = segment
+        return number, segment
+
+    def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> Any:
+        """Copy the array, unless the value is there already."""
+        return self._filled("input", key, array, fresh=fresh)
+
+    def state(self, key: Hashable, array: np.ndarray) -> Any:
+        """A segment of its own, filled when first asked for."""
+        return self._filled("state", key, array, fresh=False)
+
+    def _filled(self, role: str, key: Hashable, array: np.ndarray, *, fresh: bool) -> Handle:
+        number, segment = self._room(key, array.nbytes)
+        if key in self._current:
+            return Handle(role, number, array.nbytes, False)
+        np.copyto(segment.like(array), array)
+        # What a batch has brought stays for its later kernels, until `forget`.
+        if not fresh or isinstance(key, int):
+            self._current.add(key)
+        return Handle(role, number, array.nbytes, True)
+
+    def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> Any:
+        """Room for what a kernel makes; later kernels of this batch find the value there."""
+        del late
+        number, _ = self._room(key, array.nbytes)
+        self._current.add(key)
+        return Handle("output", number, array.nbytes, True)
+
+    def finish(self, outputs: Sequence[Any]) -> None:
+        """Nothing to do: a launch is waited for."""
+
+    def fetch(self, key: Hashable, array: np.ndarray) -> None:
+        """Copy the value out of its segment."""
+        number = self._numbers[self._reused.get(key, key)]
+        self._worker.ask({"do": "fetch", "key": number, "size": array.nbytes})
+        np.copyto(array, self._segments[number].like(array))
+
+    def forget(self, keys: set[Hashable]) -> None:
+        """Copy these anew when they are asked for again."""
+        self._current -= keys
+
+    def release(self, keys: set[Hashable]) -> None:
+        """Give their segments up, here and there."""
+        self.forget(keys)
+        known = {self._numbers.get(self._reused.get(key, key)) for key in keys}
+        numbers = [number for number in self._segments if number in known]
+        for number in numbers:
+            del self._segments[number]
+        self._worker.tell({"do": "release", "keys": numbers})
+
+    def close(self) -> None:
+        """Give all segments up; the worker's end with it."""
+        self._segments.clear()
+        self._numbers.clear()
+        self._current.clear()
+
+
+class Built(NamedTuple):
+    """A kernel of the worker, and the dtypes of its scalar parameters."""
+
+    number: int
+    types: Sequence[np.dtype | None]
+
+
+class IsolatedLauncher(Launcher):
+    """Has a worker process of its own do everything with the driver.
+
+    Args:
+        device: where kernels run.
+        config: what may be allocated on the host and on the device, and how long a launch may take.
+        shares: among how many the memory on the host is divided.
+
+    Raises:
+        DeviceError: if the worker or the device does not start.
+    """
+
+    def __init__(self, device: Device, config: Config, shares: int = 1) -> None:
+        self._limit_s = config.launch_timeout_s
+        self._worker = Worker(device.traits.name)
+        self.memory = IsolatedMemory(self._worker)
+        handles = [one.handle for one in all_devices()]
+        try:
+            self._worker.ask(
+                {
+                    "do": "open",
+                    "position": handles.index(device.handle),
+                    "kind": device.traits.kind,
+                    "host_memory": device.traits.host_memory,
+                    "options": list(device.build_options),
+                    "budget": config.memory_bytes // shares,
+                    "device_budget": config.device_memory_bytes,
+                }
+            )
+        except BaseException:
+            self._worker.close()
+            raise
+
+    @contextmanager
+    def told(self, element: str | None = None, site: Site | None = None) -> Iterator[None]:
+        """Name the element in what the worker tells."""
+        try:
+            yield
+        except (DeviceError, KernelError) as error:
+            if error.element is None:
+                error.element, error.site = element, site
+            raise
+
+    def build(self, text: str, name: str, types: Sequence[np.dtype | None]) -> Built:
+        """Build a kernel in the worker."""
+        names = [None if one is None else one.name for one in types]
+        answer = self._worker.ask({"do": "build", "text": text, "name": name, "types": names})
+        return Built(int(answer["kernel"]), types)
+
+    def launch(
+        self, kernel: Any, values: Sequence[Any], groups: int, work_group: int, written: Sequence[Any], *, timed: bool
+    ) -> float | None:
+        """Launch in the worker and wait for it, no longer than the limit."""
+        del written
+        coded = [
+            value if dtype is None else np.asarray(value, dtype).tobytes().hex()
+            for value, dtype in zip(values, kernel.types, strict=True)
+        ]
+        message = {"do": "launch", "kernel": kernel.number, "values": coded, "groups": groups}
+        answer = self._worker.ask(message | {"work_group": work_group, "timed": timed}, self._limit_s)
+        return float(answer["seconds"]) if timed else None
+
+    def keep_programs(self, limit_s: float) -> None:
+        """The worker keeps them when it ends."""
+
+    def close(self) -> None:
+        """End the worker."""
+        self._worker.close()
+        self.memory.close()

@@ -1,0 +1,214 @@
+"""Where the numbers of a value lie: views and windows are other strides over the memory of another value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowcompute.elements import Kind
+from flowcompute.elements.axes import padded
+from flowcompute.elements.nn import windows_of
+from flowcompute.errors import RunError
+from flowcompute.graph import Graph, Node
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where record r and item index (i, j, ...) of a value lie: at `offset + r * record + i * strides[0] + ...`.
+
+    Attributes:
+        base: id of the value whose memory it is; of a window its own: that memory holds the
+            records that the windows of a batch overlap in, one after the other.
+        offset: in numbers.
+        record: numbers from one record to the next; 0 for a resident value.
+        strides: numbers from one index to the next, by item axis.
+    """
+
+    base: int
+    offset: int
+    record: int
+    strides: tuple[int, ...]
+
+
+def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides, in numbers, of a C-contiguous array."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def storage(graph: Graph, value: int, entered: Collection[int] = ()) -> Storage:
+    """Where a value lies.
+
+    Args:
+        entered: values that come from another clock as they are: views and windows among them were copied out.
+    """
+    node = graph.nodes[value]
+    shape = node.spec.shape
+    viewed = node.spec.is_stream and value not in entered
+    if viewed and node.kind is Kind.WINDOW:
+        numbers = math.prod(shape[1:])
+        return Storage(value, 0, node.attrs["step"] * numbers, (numbers, *c_strides(shape[1:])))
+    if viewed and node.kind is Kind.VIEW:
+        seen = _seen(node, storage(graph, node.inputs[0], entered), graph.nodes[node.inputs[0]].spec.shape)
+        if seen is not None:
+            return seen
+    return Storage(value, 0, node.spec.item_numbers if node.spec.is_stream else 0, c_strides(shape))
+
+
+_STRIDED = ("permute_dims", "broadcast_to", "index", "windows", "reshape")
+"""Views that may be other strides over what they are seen of."""
+
+
+def views_of(graph: Graph, value: int) -> tuple[int, tuple[int, ...]]:
+    """What a value is seen of, and the views in between that may be strides, the last one first."""
+    views = []
+    while (op := graph.nodes[value].op) is not None and op.kind is Kind.VIEW and op.name in _STRIDED:
+        views.append(value)
+        value = graph.nodes[value].inputs[0]
+    return value, tuple(views)
+
+
+def seen_as(graph: Graph, root: int, views: Sequence[int]) -> Storage | None:
+    """Where a value, seen of `root` through views, would lie if `root` had memory of its own; None without strides."""
+    spec = graph.nodes[root].spec
+    lies: Storage | None = Storage(root, 0, spec.item_numbers if spec.is_stream else 0, c_strides(spec.shape))
+    for view in reversed(views):
+        node = graph.nodes[view]
+        lies = None if lies is None else _seen(node, lies, graph.nodes[node.inputs[0]].spec.shape)
+    return lies
+
+
+def is_view(graph: Graph, value: int) -> bool:
+    """Whether a value has no memory of its own."""
+    return storage(graph, value).base != value
+
+
+def is_copied(graph: Graph, view: int) -> bool:
+    """Whether `view_array` makes memory for a batch of this view: of what is put together, or fits no strides."""
+    op = graph.nodes[view].op
+    assert op is not None
+    return op.name != "spool" and not is_view(graph, view)
+
+
+def is_dense(graph: Graph, value: int, entered: Collection[int] = ()) -> bool:
+    """Whether a stream's numbers lie one after the other, with nothing in between or before; see `storage`."""
+    spec, place = graph.nodes[value].spec, storage(graph, value, entered)
+    if place.offset or place.record != spec.item_numbers:
+        return False
+    own = c_strides(spec.shape)
+    return all(a == b for a, b, size in zip(place.strides, own, spec.shape, strict=True) if size > 1)
+
+
+def _seen(node: Node, inner: Storage, shape: tuple[int, ...]) -> Storage | None:
+    """The storage of a view, None where it needs memory of its own."""
+    assert node.op is not None
+    name, made = node.op.name, node.spec.shape
+    if 0 in made:
+        return None
+    if name == "permute_dims":
+        return Storage(
+            inner.base, inner.offset, inner.record, tuple(inner.strides[axis] for axis in node.attrs["axes"])
+        )
+    if name == "broadcast_to":
+        new = len(made) - len(shape)
+        strides = [0 if size == 1 else stride for size, stride in zip(shape, inner.strides, strict=True)]
+        return Storage(inner.base, inner.offset, inner.record, (*[0] * new, *strides))
+    if name == "index":
+        return _indexed(node, inner)
+    if name == "windows":
+        return _windowed(node, inner)
+    if name == "reshape":
+        reshaped = _reshaped(inner.strides, shape, made)
+        return None if reshaped is None else Storage(inner.base, inner.offset, inner.record, reshaped)
+    return None
+
+
+def _reshaped(strides: tuple[int, ...], shape: tuple[int, ...], made: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides of these numbers in another shape, None where there are no such strides."""
+    # NumPy knows the rule; of bytes its strides are ours, and nothing is read.
+    seen = np.lib.stride_tricks.as_strided(np.empty(0, np.uint8), shape, strides)
+    try:
+        return np.reshape(seen, made, copy=False).strides
+    except ValueError:
+        return None
+
+
+def _indexed(node: Node, inner: Storage) -> Storage:
+    offset, strides = inner.offset, []
+    axes = iter(inner.strides)
+    for key in node.attrs["index"]:
+        if key is None:
+            strides.append(0)
+            continue
+        stride = next(axes)
+        if isinstance(key, int):
+            offset += key * stride
+        else:
+            start, _, step = key
+            offset += start * stride
+            strides.append(step * stride)
+    return Storage(inner.base, offset, inner.record, tuple(strides))
+
+
+def _windowed(node: Node, inner: Storage) -> Storage:
+    places, inside = list(inner.strides), []
+    for axis, _, step, dilation in node.attrs["windows"]:
+        inside.append(inner.strides[axis] * dilation)
+        places[axis] = inner.strides[axis] * step
+    return Storage(inner.base, inner.offset, inner.record, (*places, *inside))
+
+
+def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool) -> np.ndarray:
+    """A view on arrays: of batches `(records, *item)` when `stream`, else of whole values. Often not contiguous."""
+    assert node.op is not None
+    name, attrs, array = node.op.name, node.attrs, arrays[0]
+    lead = 1 if stream else 0
+    if name == "spool":
+        return array
+    if name == "index":
+        keys = [key if key is None or isinstance(key, int) else _slice(*key) for key in attrs["index"]]
+        return array[(*[slice(None)] * lead, *keys)]
+    if name == "permute_dims":
+        return array.transpose(*range(lead), *(axis + lead for axis in attrs["axes"]))
+    if name == "reshape":
+        return array.reshape(*array.shape[:lead], *node.spec.shape)
+    if name == "broadcast_to":
+        spread = array.reshape(
+            *array.shape[:lead], *(1,) * (len(node.spec.shape) + lead - array.ndim), *array.shape[lead:]
+        )
+        return np.broadcast_to(spread, (*array.shape[:lead], *node.spec.shape))
+    if name == "windows":
+        return windows_of(array, attrs["windows"], lead)
+    if name == "pad":
+        return padded(array, (*[(0, 0)] * lead, *attrs["widths"]), attrs["mode"], attrs["fill"])
+    if name == "take":
+        return _taken(node, array, arrays[1], attrs["axis"] + lead)
+    joined: np.ndarray = (np.stack if name == "stack" else np.concatenate)(arrays, axis=attrs["axis"] + lead)
+    return joined
+
+
+def _taken(node: Node, array: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
+    """What stands at indices along an axis; such as are computed are known only now.
+
+    Raises:
+        RunError: if one is out of range.
+    """
+    size = array.shape[axis]
+    outside = (indices < -size) | (indices >= size)
+    if outside.any():
+        raise RunError(
+            "an index is out of range",
+            element=node.name,
+            site=node.element.site,
+            expected=f"{-size} to {size - 1}",
+            got=str(indices[outside][0]),
+        )
+    return np.take(array, indices.astype(np.int64), axis=axis)
+
+
+def _slice(start: int, count: int, step: int) -> slice:
+    stop = start + count * step
+    # Below 0 a stop would count from the end.
+    return slice(start, None if stop < 0 else stop, step) if count else slice(0, 0)

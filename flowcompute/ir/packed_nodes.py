@@ -1,0 +1,30 @@
+"""The kernel IR of narrow integers, four to a word. Rendered by `gpu/render/packed_words.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowcompute.ir.nodes import OfWords, Var
+
+
+@dataclass(frozen=True, slots=True)
+class Packed(OfWords):
+    """Four integers of a byte as a word of 32 bits: four numbers, or one vector of them."""
+
+    numbers: tuple[Var, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DotAdd(OfWords):
+    """`c` and the products of the integers in words `a` and `b`, which are of these dtypes.
+
+    `native`: by an instruction of NVIDIA's.
+    """
+
+    a: Var
+    b: Var
+    c: Var
+    dtypes: tuple[np.dtype, np.dtype]
+    native: bool

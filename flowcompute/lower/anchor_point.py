@@ -1,0 +1,370 @@
+"""What a hand-shaped kernel makes at the heart of a region, and what stands before and after it number by number.
+
+An **anchor** is a node whose result is matrices, over a stack and through all records: a product
+of matrices, or attention. A **row** is a row of these, numbered through all records. The
+element-wise operations that follow it are computed in registers, before anything is stored.
+
+An operand may be computed where it is loaded (`prologues.py` decides). Lowerings load it like
+others, as if it lay in memory, and `Anchor.factor` gives what belongs there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowcompute.elements.axes import RESHAPE
+from flowcompute.fuse import Access, Region
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import Argument, Convert, Load, Storage, Var, c_strides, seen_as, storage, views_of
+from flowcompute.lower.emit import Arguments, Point, Scope, loaded
+from flowcompute.spec import Spec
+
+_INT64 = np.dtype(np.int64)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Axes that are counted as one: sizes and strides, in numbers, of as few as say the same."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], strides: Sequence[int]) -> Axes:
+        """Neighbours that one stride serves become one."""
+        merged: list[tuple[int, int]] = []
+        for size, stride in zip(sizes, strides, strict=True):
+            if size == 1:
+                continue
+            if merged and merged[-1][1] == size * stride:
+                size *= merged.pop()[0]
+            merged.append((size, stride))
+        merged = merged or [(1, 1)]
+        return cls(tuple(size for size, _ in merged), tuple(stride for _, stride in merged))
+
+    @property
+    def stride(self) -> int:
+        """Of the last axis."""
+        return self.strides[-1]
+
+    @property
+    def single(self) -> bool:
+        """Whether one stride serves all."""
+        return len(self.sizes) == 1
+
+    def offset(self, index: str) -> str:
+        """Where the number at this index of all axes lies; `index` is a name or in brackets."""
+        if self.single:
+            return times(index, self.stride)
+        terms = []
+        for axis, (size, stride) in enumerate(zip(self.sizes, self.strides, strict=True)):
+            if not stride:
+                continue
+            below = math.prod(self.sizes[axis + 1 :])
+            whole = index if below == 1 else f"{index} / {below}"
+            terms.append(times(f"({whole})" if axis == 0 else f"({whole} % {size})", stride))
+        return " + ".join(terms) or "0"
+
+    def place(self, index: int) -> int:
+        """As `offset`, of a number."""
+        place = 0
+        for size, stride in zip(reversed(self.sizes), reversed(self.strides), strict=True):
+            place += index % size * stride
+            index //= size
+        return place
+
+    def outer(self) -> Axes:
+        """All but the last axis."""
+        return Axes(self.sizes[:-1] or (1,), self.strides[:-1] or (0,))
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Its parameter, where it lies, its rows and columns, and how many axes of a stack stand before them.
+
+    What is computed where it is loaded lies in a memory that is none, and has a parameter that the kernel has not.
+    """
+
+    argument: Argument
+    spec: Spec
+    lies: Storage
+    rows: Axes
+    columns: Axes
+    stack: int
+
+
+class Anchor:
+    """What the lowerings of any anchor must know.
+
+    Attributes:
+        node: the anchor.
+        stack: item axes of the result before its matrices.
+        height: rows of one matrix; 1 where a record is a row.
+        column_axes: axes that count columns.
+        dtype: what it is computed in.
+        crossing: values of which a run of columns may lie along several axes.
+        first: the parameter that says where in an operand a panel begins, if there are panels.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        region: Region,
+        *,
+        stack: tuple[int, ...],
+        height: int,
+        column_axes: int,
+        dtype: np.dtype,
+    ) -> None:
+        assert region.anchor is not None
+        self.graph = graph
+        self.region = region
+        self.node = graph.nodes[region.anchor]
+        self.stack = stack
+        self.height = height
+        self.column_axes = column_axes
+        self.dtype = dtype
+        self.arguments = Arguments()
+        self.names = itertools.count()
+        self.crossing: set[int] = set()
+        panels = region.panels
+        self.first = "" if panels is None else self.arguments.get("integer", _INT64, panels.value).name
+
+    def operand(self, value: int, rows: int, columns: int) -> Operand:
+        """A value whose last axes are `rows` axes of rows and `columns` axes of columns."""
+        spec, computed = self.part(value), self._computed(value)
+        if computed is None:
+            lies = self.storage(value)
+            argument = self.arguments.get("input", spec.dtype, lies.base)
+        else:
+            lies, argument = computed
+        split, end = len(spec.shape) - columns, len(spec.shape) - columns - rows
+        own = Axes.of(spec.shape[end:split], lies.strides[end:split])
+        along = Axes.of(spec.shape[split:], lies.strides[split:])
+        wide = [size for size in spec.shape[split:] if size > 1]
+        if along.sizes[-1] != (wide or [1])[-1] or not divides_only(self.graph, value):
+            self.crossing.add(argument.value)
+        return Operand(argument, spec, lies, own, along, end)
+
+    def _computed(self, value: int) -> tuple[Storage, Argument] | None:
+        """Where an operand that is computed here would lie if it were stored, and what stands for that."""
+        if value not in self.region.nodes:
+            return None
+        root, views = views_of(self.graph, value)
+        lies = seen_as(self.graph, root, views)
+        assert lies is not None, "operands without strides are stored"
+        if self.is_cut(value):
+            lies = Storage(root, 0, 0, c_strides(self.part(value).shape))
+        return lies, Argument("", "input", self.graph.nodes[root].spec.dtype, root)
+
+    def is_cut(self, value: int) -> bool:
+        """Whether a value is the operand that comes in panels, or of which what it is computed from does."""
+        panels = self.region.panels
+        return panels is not None and value in (panels.value, self.node.inputs[panels.axis])
+
+    def part(self, value: int) -> Spec:
+        """What a launch sees of a value: a panel, where it comes so."""
+        spec, panels = self.graph.nodes[value].spec, self.region.panels
+        return spec if panels is None or not self.is_cut(value) else panels.part(spec)
+
+    def storage(self, value: int) -> Storage:
+        """Where it lies."""
+        if self.is_cut(value):
+            return Storage(value, 0, 0, c_strides(self.part(value).shape))
+        return storage(self.graph, value, self.region.entered)
+
+    def is_computed(self, operand: Operand) -> bool:
+        """Whether an operand is computed where it is loaded."""
+        return operand.argument.value in self.region.nodes
+
+    @property
+    def units(self) -> int:
+        """Rows in one record."""
+        return math.prod(self.stack) * self.height
+
+    # -- places of a row --------------------------------------------------------------------------
+
+    def row(self, scope: Scope, r: str) -> Row:
+        """The places of row `r`, as integers declared in the scope."""
+        record = scope.integer(r if self.units == 1 else f"{r} / {self.units}")
+        within = "0" if self.units == 1 else scope.integer(f"{r} % {self.units}")
+        many = math.prod(self.stack) > 1
+        matrix = scope.integer(f"{within} / {self.height}") if many else "0"
+        own = within if not many else scope.integer(f"{within} % {self.height}")
+        return Row(r, record, matrix, own)
+
+    def matrix_base(self, operand: Operand, record: str, matrix: str) -> list[str]:
+        """Terms of the offset at which a matrix of an operand begins.
+
+        Stacks are broadcast; where an operand has fewer matrices on an axis, neighbours share one.
+        """
+        shape = operand.spec.shape[: operand.stack]
+        terms = [str(operand.lies.offset)] if operand.lies.offset else []
+        for back in range(1, len(shape) + 1):
+            stride = operand.lies.strides[len(shape) - back]
+            if shape[-back] != 1 and stride:
+                sharing = self.stack[-back] // shape[-back] if shape[-back] else 1
+                shared = f" / {sharing}" if sharing > 1 else ""
+                terms.append(f"{self._stack_index(matrix, back)}{shared} * {stride}")
+        if operand.lies.record:
+            terms.append(f"{record} * {operand.lies.record}")
+        return terms
+
+    def _stack_index(self, matrix: str, back: int) -> str:
+        below = math.prod(self.stack[len(self.stack) - back + 1 :])
+        return f"({matrix} / {below} % {self.stack[-back]})"
+
+    def stack_indices(self, matrix: str) -> list[str]:
+        """The index on each axis of the stack."""
+        return [self._stack_index(matrix, len(self.stack) - axis) for axis in range(len(self.stack))]
+
+    def placed(self, row: Row, column: str) -> tuple[Row, str]:
+        """Where a row and a column of what the kernel makes stand in the result."""
+        return row, column
+
+    # -- values -----------------------------------------------------------------------------------
+
+    def factor(self, scope: Scope, load: Load) -> Var:
+        """Numbers of an operand, in the dtype in which the anchor is computed; lanes run along its columns."""
+        value = load.argument.value
+        if value in self.region.nodes:
+            var = BeforePoint(self, scope.beside(), value, load).value(value)
+        else:
+            var = loaded(scope, load)
+        if var.dtype == self.dtype:
+            return var
+        return scope.let(Convert(var, var.dtype, self.dtype), self.dtype, var.lanes)
+
+    def store(self, scope: Scope, row: Row, column: str, count: str | None, total: Var) -> None:
+        """Store what follows from `total`, the result at columns `column` to `column + lanes` of a row."""
+        point = AfterPoint(self, scope.beside(), *self.placed(row, column), count)
+        made = self.node.spec.dtype
+        if made != self.dtype:
+            total = point.scope.let(Convert(total, self.dtype, made), made)
+        point.scope.known[self.node.id] = total
+        for output in self.region.outputs:
+            point.store(output, *point.place(c_strides(self.region.domain), self.node.spec.item_numbers))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the result: integers in the scope that declared them."""
+
+    number: str
+    record: str
+    matrix: str
+    own: str
+
+
+class AfterPoint(Point):
+    """Columns `column` to `column + lanes` of a row of the result, of which `count` exist, in registers."""
+
+    def __init__(self, anchor: Anchor, scope: Scope, row: Row, column: str, count: str | None) -> None:
+        super().__init__(anchor.graph, anchor.region, anchor.arguments, scope)
+        self.anchor = anchor
+        self.row = row
+        self.column = column
+        self.count = count
+
+    def load(self, access: Access) -> Var:
+        """Load what is used beside the anchor."""
+        lies = storage(self.graph, access.value, self.region.entered)
+        spec = self.graph.nodes[access.value].spec
+        argument = self.arguments.get("input", spec.dtype, lies.base)
+        strides = [0] * len(self.region.domain)
+        for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
+            if axis is not None and size != 1:
+                strides[axis] = stride
+        index, stride, count, each = self.place(strides, lies.record, lies.offset)
+        return loaded(self.scope, Load(argument, index, stride, count if stride or each else None, each))
+
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """The positions of these columns, counted from the first record of the stream."""
+        index, stride, _, _ = self.place(c_strides(self.region.domain), node.spec.item_numbers)
+        return f"first * {node.spec.item_numbers} + {index}", stride, None
+
+    def place(self, strides: Sequence[int], record: int, offset: int = 0) -> tuple[str, int, str | None, str | None]:
+        """Of these columns in what has these strides along the domain: index, stride, count, and index of each lane.
+
+        The last is given where no one stride serves all lanes.
+        """
+        one = self.anchor
+        rows = one.stack_indices(self.row.matrix)
+        rows += [self.row.own] if len(self.region.domain) > len(rows) + one.column_axes else []
+        split = len(self.region.domain) - one.column_axes
+        terms = [str(offset)] if offset else []
+        terms += [times(self.row.record, record)] if record else []
+        terms += [times(index, stride) for index, stride in zip(rows, strides[:split], strict=True) if stride]
+        columns = Axes.of(self.region.domain[split:], strides[split:])
+        if columns.single:
+            terms += [times(f"({self.column})", columns.stride)] if columns.stride else []
+            return " + ".join(terms) or "0", columns.stride, self.count, None
+        base = " + ".join(terms) or "0"
+        return base, 1, self.count, f"{base} + {columns.offset(f'({self.column} + {{lane}})')}"
+
+
+class BeforePoint(Point):
+    """The numbers of what an operand is seen of that a load asks for, as if they lay in memory in C order."""
+
+    def __init__(self, anchor: Anchor, scope: Scope, root: int, asked: Load) -> None:
+        super().__init__(anchor.graph, anchor.region, anchor.arguments, scope)
+        self.anchor = anchor
+        self.spec = anchor.part(root)
+        panels = anchor.region.panels if anchor.is_cut(root) else None
+        self.cut = None if panels is None else len(self.spec.shape) + panels.axis
+        self.straight = root not in anchor.crossing
+        self.asked = asked
+        self.count = asked.count
+
+    def load(self, access: Access) -> Var:
+        """Load what a value has at the same place."""
+        lies, spec, asked = self.anchor.storage(access.value), self.anchor.part(access.value), self.asked
+        argument = self.arguments.get("input", spec.dtype, lies.base)
+        strides, behind = [0] * len(self.spec.shape), f" + {lies.offset}" if lies.offset else ""
+        for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
+            if axis is not None and size != 1:
+                strides[axis] = stride
+                # Of what comes as a whole a panel sees what lies behind its first column or row.
+                if axis == self.cut and not self.anchor.is_cut(access.value):
+                    behind += f" + {times(self.anchor.first, stride)}"
+        # The first of several axes is never divided by: any length stands for that of the stream.
+        records = [(2, lies.record)] if self.spec.is_stream else []
+        pairs = [*records, *zip(self.spec.shape, strides, strict=True)]
+        axes = Axes.of([size for size, _ in pairs], [stride for _, stride in pairs])
+        if asked.each is not None:
+            each = f"{axes.offset(f'({asked.each})')}{behind}"
+            return loaded(self.scope, Load(argument, asked.index, 1, asked.count, each))
+        index = f"({asked.index})" if axes.single else self.scope.integer(asked.index)
+        index = f"{axes.offset(index)}{behind}"
+        if axes.single or asked.stride == 0 or self.straight:
+            stride = axes.stride * asked.stride if axes.single else self._stride(strides)
+            return loaded(self.scope, Load(argument, index, stride, asked.count if stride else None))
+        each = f"{axes.offset(f'({asked.index} + {asked.stride} * {{lane}})')}{behind}"
+        return loaded(self.scope, Load(argument, index, 1, asked.count, each))
+
+    def _stride(self, strides: Sequence[int]) -> int:
+        """From lane to lane; lanes stand along the axis whose own stride goes into what was asked."""
+        own = c_strides(self.spec.shape)
+        steps = zip(self.spec.shape, own, strides, strict=True)
+        return next((s * (self.asked.stride // o) for n, o, s in steps if n > 1 and o <= abs(self.asked.stride)), 0)
+
+
+def divides_only(graph: Graph, value: int) -> bool:
+    """Whether each axis of a value lies along one axis of what it is seen of: no view makes one of several."""
+    _, views = views_of(graph, value)
+    for node in (graph.nodes[view] for view in views):
+        made, seen = node.spec.shape, graph.nodes[node.inputs[0]].spec.shape
+        ends = {math.prod(made[axis:]) for axis in range(len(made) + 1)}
+        if node.op is RESHAPE and not all(math.prod(seen[axis:]) in ends for axis in range(len(seen))):
+            return False
+    return True
+
+
+def times(text: str, factor: int) -> str:
+    """The product of an index and a stride."""
+    return text if factor == 1 else f"{text} * {factor}"

@@ -1,0 +1,298 @@
+"""Attention on CPUs: a work-item takes a block of queries of one head and walks its keys tile by tile.
+
+Keys of a tile are turned so that a vector holds the same number of neighbouring keys, values are
+packed beside them; then a few queries at a time have their scores, weights and sums computed in
+registers. What follows is computed before the result is stored.
+"""
+
+from __future__ import annotations
+
+from flowcompute.elements.math import multiply
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    Array,
+    Assign,
+    Below,
+    For,
+    If,
+    Item,
+    Kernel,
+    Load,
+    MultiplyAdd,
+    Number,
+    Put,
+    Select,
+    Splat,
+    Stmt,
+    Var,
+)
+from flowcompute.lower.anchor_point import Row, times
+from flowcompute.lower.attention.attention_anchor import KEYS, LANES, Attention
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.matmul import strip_lanes
+from flowcompute.spec import BOOL
+
+BLOCK = 128
+"""Most queries for which a tile of keys is turned once; the arrays that hold them are on a thread's stack."""
+TOGETHER = 4
+"""Queries whose sums are in registers at once: by a strip they are 8 vectors of AVX2, as in `lower_matmul`."""
+
+
+class AttentionLowering:
+    """Lowers one region with attention for a CPU."""
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        self.region = region
+        self.one = one = Attention(graph, region)
+        self.dtype = one.dtype
+        self.lanes = strip_lanes(style.traits, one.dtype.itemsize)
+        self.knobs = knobs = style.settled("attention", tile_rows=TOGETHER, block_rows=BLOCK)
+        self.together = min(knobs.tile_rows or TOGETHER, one.queries)
+        self.block = min(knobs.block_rows or BLOCK, -(-one.queries // self.together) * self.together)
+        self.key_vectors, self.value_vectors = KEYS // self.lanes, -(-one.columns // self.lanes)
+        self.pitch = -(-one.size // self.lanes) * self.lanes
+        self.blocks = -(-one.queries // self.block)
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts blocks of queries."""
+        one = self.one
+        scope = Scope(one.names, lanes=self.lanes)
+        self._block(scope)
+        return Kernel(
+            name,
+            self.region.name,
+            one.arguments.ordered(),
+            # Neighbouring blocks of a causal head are of unequal length: to different work-items.
+            (*self._arrays(), For("b", "gid", "n", "gsize", tuple(scope.statements))),
+            work="matmul",
+            units=one.block_count(self.block),
+            lanes=self.lanes,
+            family="attention",
+            knobs=self.knobs,
+        )
+
+    def _arrays(self) -> list[Stmt]:
+        sizes = {
+            "scaled": (1, self.block * self.pitch),
+            "turned": (self.lanes, self.one.size * self.key_vectors),
+            "packed": (self.lanes, KEYS * self.value_vectors),
+            "totals": (self.lanes, self.block * self.value_vectors),
+            "sums": (self.lanes, self.block * LANES // self.lanes),
+            "highest": (1, self.block),
+            "weights": (1, self.together * KEYS),
+            "shrink": (1, self.together),
+        }
+        return [Array(name, self.dtype, lanes, max(1, size)) for name, (lanes, size) in sizes.items()]
+
+    # -- a block of queries -----------------------------------------------------------------------------
+
+    def _block(self, scope: Scope) -> None:
+        one = self.one
+        per = one.units // one.queries * self.blocks
+        record = scope.integer(f"b / {per}")
+        matrix = scope.integer(f"b % {per} / {self.blocks}")
+        first = scope.integer(f"b % {self.blocks} * {self.block}")
+        last = scope.integer(f"min({first} + {self.block}, (long){one.queries}) - 1")
+        self.matrix, self.record, self.first, self.last = matrix, record, first, last
+        scope.add(*self._begin(scope))
+        from_key, to_key = scope.integer(one.sees_from(first)), scope.integer(one.sees_to(last))
+        at_k, at_v = (one.base(scope, operand, record, matrix) for operand in (one.k, one.v))
+        self.at_mask = "0" if one.mask is None else one.base(scope, one.mask, record, matrix)
+        tile = scope.inner()
+        left = tile.integer(f"min((long){KEYS}, {one.keys} - t)") if one.partial else str(KEYS)
+        tile.add(*self._turn(at_k), *self._pack(at_v, left))
+        group = tile.inner()
+        self._group(group, left)
+        tile.add(self._rows(group))
+        start = from_key if from_key == "0" else f"{from_key} / {KEYS} * {KEYS}"
+        scope.add(For("t", start, to_key, str(KEYS), tuple(tile.statements)))
+        scope.add(*self._end())
+
+    def _rows(self, scope: Scope) -> Stmt:
+        """For each group of queries, `r` being the first of them in the block."""
+        return For("r", "0", f"{self.last} - {self.first} + 1", str(self.together), tuple(scope.statements))
+
+    def _begin(self, scope: Scope) -> list[Stmt]:
+        """Queries, multiplied by the scale, and empty sums; behind the last query it is repeated."""
+        one = self.one
+        at_q = one.base(scope, one.q, self.record, self.matrix)
+        body = scope.inner()
+        row = body.integer(f"{at_q} + {times(f'min({self.first} + r, {self.last})', one.q.rows.stride)}")
+        scale = body.let(Number(one.scale), self.dtype)
+        for column in range(0, one.size, self.lanes):
+            count = None if column + self.lanes <= one.size else str(one.size - column)
+            stride = one.q.columns.stride
+            query = one.factor(body, Load(one.q.argument, f"{row} + {column * stride}", stride, count))
+            scaled = one.apply(body, multiply.op, query, scale)
+            body.add(Put("scaled", f"r * {self.pitch} + {column}", scaled, vector=True))
+        body.add(Put("highest", "r", body.let(one.lowest, self.dtype, 1)))
+        zero = body.let(Number(0.0), self.dtype)
+        for array, count_ in (("sums", LANES // self.lanes), ("totals", self.value_vectors)):
+            body.add(For("c", "0", str(count_), "1", (Put(array, f"r * {count_} + c", zero),)))
+        return [For("r", "0", str(self.block), "1", tuple(body.statements))]
+
+    def _end(self) -> list[Stmt]:
+        """Divide by the sum of weights, and store with what follows."""
+        one, parts = self.one, LANES // self.lanes
+        scope = Scope(one.names, lanes=self.lanes)
+        sums = [scope.let(Item("sums", f"r * {parts} + {part}"), self.dtype) for part in range(parts)]
+        while len(sums) > 1:
+            half = len(sums) // 2
+            sums = [one.added(scope, low, high) for low, high in zip(sums[:half], sums[half:], strict=True)]
+        total = one.tree(scope, "sum", sums[0])
+        own = scope.integer(f"{self.first} + r")
+        row = Row(own, self.record, self.matrix, own)
+        whole = one.columns // self.lanes
+        body = scope.inner()
+        self._store(body, row, total, "c", f"c * {self.lanes}", None)
+        scope.add(For("c", "0", str(whole), "1", tuple(body.statements)))
+        if one.columns % self.lanes:
+            self._store(scope, row, total, str(whole), str(whole * self.lanes), str(one.columns % self.lanes))
+        return [For("r", "0", f"{self.last} - {self.first} + 1", "1", tuple(scope.statements))]
+
+    def _store(self, scope: Scope, row: Row, total: Var, vector: str, column: str, count: str | None) -> None:
+        values = scope.let(Item("totals", f"r * {self.value_vectors} + {vector}"), self.dtype)
+        self.one.store(scope, row, column, count, self.one.share(scope, values, total))
+
+    # -- a tile of keys -----------------------------------------------------------------------------------
+
+    def _turn(self, at_k: str) -> list[Stmt]:
+        """Number d of neighbouring keys becomes a vector; behind the last key it is repeated."""
+        one = self.one
+        scope = Scope(one.names, lanes=self.lanes)
+        key = f"t + j * {self.lanes} + {{lane}}"
+        if one.partial:
+            key = f"min({key}, {one.keys - 1}L)"
+        each = f"{at_k} + {times(f'({key})', one.k.rows.stride)} + {times('d', one.k.columns.stride)}"
+        vector = one.factor(scope, Load(one.k.argument, at_k, each=each))
+        scope.add(Put("turned", f"j * {one.size} + d", vector))
+        numbers = For("d", "0", str(one.size), "1", tuple(scope.statements))
+        return [For("j", "0", str(self.key_vectors), "1", (numbers,))]
+
+    def _pack(self, at_v: str, left: str) -> list[Stmt]:
+        """Vectors of values, of one column after the other."""
+        one = self.one
+        scope = Scope(one.names, lanes=self.lanes)
+        stride = one.v.columns.stride
+        row = scope.integer(f"{at_v} + {times('(t + j)', one.v.rows.stride)}")
+        for vector in range(self.value_vectors):
+            column = vector * self.lanes
+            count = None if column + self.lanes <= one.columns else str(one.columns - column)
+            values = one.factor(scope, Load(one.v.argument, f"{row} + {column * stride}", stride, count))
+            scope.add(Put("packed", f"{vector * KEYS} + j", values))
+        return [For("j", "0", left, "1", tuple(scope.statements))]
+
+    # -- a few queries and a tile of keys -------------------------------------------------------------------
+
+    def _group(self, scope: Scope, left: str) -> None:
+        one = self.one
+        own = [scope.integer(f"min({self.first} + r + {i}, {self.last})") for i in range(self.together)]
+        self.seen = [(scope.integer(one.sees_from(row)), scope.integer(one.sees_to(row))) for row in own]
+        if not one.causal:
+            scope.add(*self._scores(own), self._weights(), *self._values(left))
+            return
+        # What none of these queries sees changes no bit: a matter of speed.
+        inner = scope.inner()
+        inner.add(*self._scores(own), self._weights(), *self._values(left))
+        (from_first, _), (_, to_last) = self.seen[0], self.seen[-1]
+        scope.add(If(f"t < {to_last} && t + {KEYS} > {from_first}", tuple(inner.statements)))
+
+    def _scores(self, own: list[str]) -> list[Stmt]:
+        """Scores of the tile's keys, -inf of those that a query does not see."""
+        one = self.one
+        scope = Scope(one.names, lanes=self.lanes)
+        zero = Number(-0.0 if one.size else 0.0)
+        scores = [scope.let(zero, self.dtype) for _ in own]
+        inner = scope.inner()
+        keys = inner.let(Item("turned", f"j * {one.size} + d"), self.dtype)
+        for i, score in enumerate(scores):
+            single = inner.let(Item("scaled", f"(r + {i}) * {self.pitch} + d"), self.dtype, 1)
+            query = inner.let(Splat(single), self.dtype)
+            inner.add(Assign(score, Splat(inner.let(MultiplyAdd(query, keys, score), self.dtype))))
+        scope.add(For("d", "0", str(one.size), "1", tuple(inner.statements)))
+        first = scope.integer(f"t + j * {self.lanes}")
+        for i, (row, score) in enumerate(zip(own, scores, strict=True)):
+            score = self._masked(scope, score, row, first)
+            score = self._visible(scope, score, first, *self.seen[i])
+            scope.add(Put("weights", f"{i * KEYS} + j * {self.lanes}", score, vector=True))
+        return [For("j", "0", str(self.key_vectors), "1", tuple(scope.statements))]
+
+    def _masked(self, scope: Scope, score: Var, row: str, first: str) -> Var:
+        one = self.one
+        if one.mask is None:
+            return score
+        _, stride = one.mask_strides
+        index = f"{self.at_mask} + {one.mask_offset(row, first)}"
+        count = scope.integer(f"{one.keys} - {first}") if one.partial and stride else None
+        return one.added(scope, score, one.factor(scope, Load(one.mask.argument, index, stride, count)))
+
+    def _visible(self, scope: Scope, score: Var, first: str, from_key: str, to_key: str) -> Var:
+        one, size = self.one, self.dtype.itemsize
+        hidden = scope.let(Number(-float("inf")), self.dtype)
+        if one.causal or one.partial:
+            before_end = scope.let(Below(f"{to_key} - {first}"), BOOL, mask_bytes=size)
+            score = scope.let(Select(before_end, score, hidden), self.dtype)
+        if one.window is not None:
+            too_early = scope.let(Below(f"{from_key} - {first}"), BOOL, mask_bytes=size)
+            score = scope.let(Select(too_early, hidden, score), self.dtype)
+        return score
+
+    def _weights(self) -> Stmt:
+        """From scores to weights, query by query."""
+        one, parts = self.one, LANES // self.lanes
+        scope = Scope(one.names, lanes=self.lanes)
+        places = [f"i * {KEYS} + {j * self.lanes}" for j in range(self.key_vectors)]
+        scores = [scope.let(Item("weights", place, vector=True), self.dtype) for place in places]
+        largest = scores[0]
+        for score in scores[1:]:
+            largest = one.larger(scope, largest, score)
+        before = scope.let(Item("highest", "r + i"), self.dtype, 1)
+        highest = one.larger(scope, one.tree(scope, "max", largest), before)
+        shrink = one.weight(scope, before, highest)
+        scope.add(Put("highest", "r + i", highest), Put("shrink", "i", shrink))
+        wide, wide_shrink = (scope.let(Splat(one_), self.dtype) for one_ in (highest, shrink))
+        weights = [one.weight(scope, score, wide) for score in scores]
+        for part in range(parts):
+            slot = f"(r + i) * {parts} + {part}"
+            total = one.apply(scope, multiply.op, scope.let(Item("sums", slot), self.dtype), wide_shrink)
+            for weight in weights[part::parts]:
+                total = one.added(scope, total, weight)
+            scope.add(Put("sums", slot, total))
+        for place, weight in zip(places, weights, strict=True):
+            scope.add(Put("weights", place, weight, vector=True))
+        return For("i", "0", str(self.together), "1", tuple(scope.statements))
+
+    def _values(self, left: str) -> list[Stmt]:
+        """Add the weighted values of the tile."""
+        one = self.one
+        scope = Scope(one.names, lanes=self.lanes)
+        totals = []
+        for i in range(self.together):
+            before = scope.let(Item("totals", f"(r + {i}) * {self.value_vectors} + c"), self.dtype)
+            shrink = scope.let(Splat(scope.let(Item("shrink", str(i)), self.dtype, 1)), self.dtype)
+            totals.append(one.apply(scope, multiply.op, before, shrink))
+        if one.causal:
+            (from_last, to_first), size = (self.seen[-1][0], self.seen[0][1]), str(KEYS)
+            whole = f"t >= {from_last} && t + {KEYS} <= {to_first}"
+            some = (self._add(scope, totals, left, choose=True),)
+            scope.add(If(whole, (self._add(scope, totals, size, choose=False),), some))
+        else:
+            scope.add(self._add(scope, totals, left, choose=False))
+        for i, total in enumerate(totals):
+            scope.add(Put("totals", f"(r + {i}) * {self.value_vectors} + c", total))
+        return [For("c", "0", str(self.value_vectors), "1", tuple(scope.statements))]
+
+    def _add(self, scope: Scope, totals: list[Var], count: str, *, choose: bool) -> Stmt:
+        """Key by key; with `choose` only such as a query sees."""
+        inner = scope.inner()
+        values = inner.let(Item("packed", f"c * {KEYS} + j"), self.dtype)
+        for i, total in enumerate(totals):
+            step = inner.inner()
+            weight = step.let(Splat(step.let(Item("weights", f"{i * KEYS} + j"), self.dtype, 1)), self.dtype)
+            step.add(Assign(total, Splat(step.let(MultiplyAdd(weight, values, total), self.dtype))))
+            from_key, to_key = self.seen[i]
+            seen = f"t + j >= {from_key} && t + j < {to_key}"
+            inner.add(*((If(seen, tuple(step.statements)),) if choose else step.statements))
+        return For("j", "0", count, "1", tuple(inner.statements))

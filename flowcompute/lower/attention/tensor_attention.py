@@ -1,0 +1,417 @@
+"""Attention by tensor cores: half formats, scores and sums in float32 (the order of FlashAttention-2, Dao, 2023).
+
+Each team of 32 work-items takes 16 or 32 queries of a head. Keys and values come tile by tile
+through local memory, the next ones while these are multiplied; scores become weights in the
+registers where the next multiplication wants them.
+
+What is added to what belongs to attention of half formats on such devices: keys in tiles of
+`KEYS`, in order; scores over d and weighted values over keys in steps of 16, within which the
+device has an order of its own; weights in 8 classes by the key's number modulo 8, in order, the
+classes pairwise. Weights are powers of two to about 2 ulp of float32, rounded to the half format
+before they multiply values. No size of a work-group changes a bit. Of 16 queries or fewer each
+of four teams takes every fourth 16 keys by itself; what they have is added up in order.
+
+float32 is multiplied in three terms where `precision="tf32x3"` asks for it, as in `lower_tensor_matmul.py`;
+weighted values of a tile are summed by tensor cores, tiles by fma.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from flowcompute.elements.math import multiply
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    Array,
+    Assign,
+    AwaitCopies,
+    Barrier,
+    Below,
+    EndCopies,
+    For,
+    FragmentMultiply,
+    FragmentOf,
+    Half,
+    If,
+    Item,
+    Join,
+    Kernel,
+    Load,
+    MultiplyAdd,
+    Number,
+    Put,
+    Select,
+    Splat,
+    Var,
+    WordsOf,
+)
+from flowcompute.lower.anchor_point import Operand, Row, times
+from flowcompute.lower.attention.attention_anchor import KEYS, Attention
+from flowcompute.lower.attention.tensor_masking import Unseen
+from flowcompute.lower.attention.tensor_softmax import HALVES, LARGER, Weights, in_powers
+from flowcompute.lower.attention.tensor_tiling import STAGES, TEAMS, TensorShape, choose_shape
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.matmul import (
+    EDGE,
+    LANES,
+    TEAM,
+    TILES,
+    Feed,
+    Reader,
+    Results,
+    TensorTile,
+    copied_together,
+    three_terms,
+)
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32
+from flowcompute.strategy import KernelKnobs
+
+WHOLE = "whole"
+"""The sum of each query's weights."""
+HIGHEST = "highest"
+"""Each query's largest score, of each team."""
+
+
+def lower_tensor_attention(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
+    """The kernel of attention; None where it is not for tensor cores."""
+    one = Attention(graph, region)
+    operands = (one.q, one.k, one.v)
+    dtype = one.q.argument.dtype
+    dtypes = (FLOAT16, BFLOAT16, FLOAT32) if style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
+    if not style.traits.tensor_cores or dtype not in dtypes or any(side.argument.dtype != dtype for side in operands):
+        return None
+    if one.scale <= 0 or not one.size or any(side.argument.value in region.nodes for side in operands):
+        return None
+    if not all(axes.single for side in operands for axes in (side.rows, side.columns)):
+        return None
+    # What is wanted may be too much, and is no reason for another order.
+    for own in (style, replace(style, wanted=KernelKnobs())):
+        shape = choose_shape(one, own)
+        if shape is not None and shape.local_bytes + 2 * shape.rows * FLOAT32.itemsize <= style.traits.local_bytes:
+            return _Lowering(one, region, shape).lower(name)
+    return None
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """One step of k and one 16 columns of a multiplication."""
+
+    step: int
+    part: int
+
+
+class _Lowering:
+    def __init__(self, one: Attention, region: Region, shape: TensorShape) -> None:
+        self.one, self.region, self.shape = one, region, shape
+        self.dtype, self.exact, self.split = one.q.argument.dtype, shape.exact, shape.split
+        self.rows, self.edges = shape.rows, shape.edges
+        self.q_tile, self.k_tile, self.v_tile = shape.tiles
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts blocks of queries."""
+        one = self.one
+        scope = Scope(one.names, lanes=LANES)
+        self._block(scope)
+        return Kernel(
+            name,
+            self.region.name,
+            one.arguments.ordered(),
+            (
+                Array(TILES, FLOAT32, 1, self.shape.local_bytes // FLOAT32.itemsize, local=True),
+                Array(WHOLE, FLOAT32, 1, self.rows, local=True),
+                *([Array(HIGHEST, FLOAT32, 1, self.rows, local=True)] if self.split else []),
+                For("b", "gid", "n", "gsize", tuple(scope.statements)),
+            ),
+            work="matmul",
+            work_group=self.shape.group,
+            units=one.block_count(self.rows),
+            lanes=LANES,
+            tensor=self.exact,
+            family="fixed" if self.split else "tensor attention",
+            knobs=self.shape.knobs,
+        )
+
+    # -- a block of queries -------------------------------------------------------------------------------
+
+    def _block(self, scope: Scope) -> None:
+        one = self.one
+        self.record, self.matrix, self.first, self.last = one.block(scope, self.rows)
+        self.top = scope.narrow(f"lid / {TEAM} * {self.edges * EDGE}")
+        self.first_key, first_query = (self.top, "0") if self.split else ("0", self.top)
+        mine = scope.integer(f"{self.first} + {first_query} + lid % {TEAM} / 4")
+        # As texts, since numbers of 64 bits that wait for their use in a few tiles would take many registers.
+        self.own = [[f"({mine} + {edge * EDGE + 8 * lower})" for lower in HALVES] for edge in range(self.edges)]
+        self.at_mask = "0" if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
+        self._feeds(scope)
+        self._state(scope)
+        start, stop = scope.integer(one.sees_from(self.first)), scope.integer(one.sees_to(self.last))
+        start = start if start == "0" else scope.integer(f"{start} / {KEYS} * {KEYS}")
+        self.q_feed.bring(scope, "0", "0")
+        self._bring(scope, self.k_feed, start, stop)
+        self._bring(scope, self.v_feed, start, stop)
+        self._bring(scope, self.k_feed, f"{start} + {KEYS}", stop)
+        tile = scope.inner()
+        self._tile(tile, stop)
+        scope.add(For("t", start, stop, str(KEYS), tuple(tile.statements)), AwaitCopies(0))
+        self._end(scope)
+
+    def _state(self, scope: Scope) -> None:
+        """What goes on from tile to tile, for each 16 queries of the team."""
+        one, edges = self.one, range(self.edges)
+        self.weights = [Weights(scope, one) for _ in edges]
+        self.totals = [[scope.let(Number(0.0), FLOAT32, 4) for _ in range(-(-one.columns // 8))] for _ in edges]
+
+    # -- operands into local memory -----------------------------------------------------------------------
+
+    def _feeds(self, scope: Scope) -> None:
+        one = self.one
+        at_q = one.base(scope, one.q, self.record, self.matrix)
+        at_block = f"{at_q} + {times(self.first, one.q.rows.stride)}"
+        self.q_feed = self._feed(scope, one.q, self.q_tile, at_block, one.queries)
+        at_k, at_v = (one.base(scope, side, self.record, self.matrix) for side in (one.k, one.v))
+        self.k_feed = self._feed(scope, one.k, self.k_tile, at_k, one.keys)
+        self.v_feed = self._feed(scope, one.v, self.v_tile, at_v, one.keys)
+        self.readers = (
+            Reader(scope, self.q_tile, "0" if self.split else self.top, right=False),
+            Reader(scope, self.k_tile, self.first_key, right=True),
+            Reader(scope, self.v_tile, "0", right=True, depth=self.first_key),
+        )
+        self.unseen = Unseen(one, self.record, self.matrix) if one.causal else None
+
+    def _feed(self, scope: Scope, operand: Operand, tile: TensorTile, origin: str, count: int) -> Feed:
+        """A feed of rows of an operand (queries, keys or values), of which there are `count`."""
+        origin = scope.integer(origin)
+        rows_are_lines = operand.columns.stride == 1
+        numbers = math.prod(operand.columns.sizes)
+        lines = operand.rows if rows_are_lines else operand.columns
+        extent = numbers if rows_are_lines else count
+        width = tile.width if rows_are_lines else tile.lines
+
+        def exists(line: str, at: str) -> str | None:
+            row, column = (line, at) if rows_are_lines else (at, line)
+            conditions = [f"{self.first} + {row} < {count}"] if operand is self.one.q else []
+            conditions += [f"{column} < {numbers}"] if numbers < width else []
+            return " && ".join(conditions) or None
+
+        return Feed(
+            scope,
+            tile,
+            operand.argument,
+            copied_together(operand, lines, extent),
+            self.shape.group,
+            lambda _, line: f"{origin} + {times(f'(long){line}', lines.stride)}",
+            lines.stride,
+            exists,
+        )
+
+    def _bring(self, scope: Scope, feed: Feed, key: str, stop: str) -> None:
+        """Begin to bring keys or values from `key` on, as a group of copies."""
+        one = self.one
+        operand = one.k if feed is self.k_feed else one.v
+        rows_are_lines = operand.columns.stride == 1
+        inner = scope.inner()
+        first = inner.integer(key)
+
+        def limit(line: str, at: str) -> str:
+            return f"{first} + {line if rows_are_lines else at} < {one.keys}"
+
+        stage = inner.narrow(f"(int)({first} / {KEYS} % {STAGES})")
+        feed.bring(inner, stage, times(first, operand.rows.stride), limit if one.partial else None)
+        scope.add(If(f"{key} < {stop}", tuple(inner.statements)), EndCopies())
+
+    # -- a tile of keys -------------------------------------------------------------------------------------
+
+    def _tile(self, scope: Scope, stop: str) -> None:
+        """Scores, weights and sums of a tile of keys."""
+        self.stage = scope.narrow(f"(int)(t / {KEYS} % {STAGES})")
+        scope.add(AwaitCopies(2), Barrier())
+        self._bring(scope, self.v_feed, f"t + {KEYS}", stop)
+        scores = self._scores(scope)
+        self._hide(scope, scores)
+        weights = [of_edge.next(scope, line) for of_edge, line in zip(self.weights, scores, strict=True)]
+        scope.add(AwaitCopies(2), Barrier())
+        self._bring(scope, self.k_feed, f"t + {2 * KEYS}", stop)
+        self._add(scope, weights)
+
+    def _scores(self, scope: Scope) -> list[list[Var]]:
+        """For each 16 queries the products with each 8 keys, with the mask added where there is one."""
+        one, (of_q, of_k, _) = self.one, self.readers
+        scores = [[scope.let(Number(0.0), FLOAT32, 4) for _ in range(2 * self.shape.parts)] for _ in range(self.edges)]
+        units = [
+            _Unit(step, part) for step in range(-(-one.size // self.shape.step)) for part in range(self.shape.parts)
+        ]
+        queries = [of_q.read(scope, "0", edge, 0) for edge in range(self.edges)]
+        for unit, keys in _ahead(units, lambda unit: of_k.read(scope, self.stage, unit.part, unit.step)):
+            if unit.part == 0 and unit.step:
+                queries = [of_q.read(scope, "0", edge, unit.step) for edge in range(self.edges)]
+            self._multiply(scope, queries, keys, scores, unit.part)
+        if one.mask is not None:
+            self._add_mask(scope, scores)
+        return scores
+
+    def _key(self, part: int) -> str:
+        """The first of the work-item's keys in a part of 8."""
+        return f"(t + {self.first_key} + lid % 4 * 2 + {part * 8})"
+
+    def _add_mask(self, scope: Scope, scores: list[list[Var]]) -> None:
+        """Scores in powers of two, with their mask."""
+        one = self.one
+        assert one.mask is not None
+        pairs = scope.inner(2)
+        scale, to_power = (pairs.let(Number(in_powers(factor)), FLOAT32, 4) for factor in (one.scale, 1.0))
+        for two, line in zip(self.own, scores, strict=True):
+            for part, score in enumerate(line):
+                added = []
+                for query in two:
+                    own = pairs.integer(f"min({query}, {self.last})")
+                    column = f"{self._key(part)} + {{lane}}"
+                    column = f"min({column}, {one.keys - 1}L)" if one.partial else f"({column})"
+                    each = f"{self.at_mask} + {one.mask_offset(own, column)}"
+                    added.append(one.factor(pairs, Load(one.mask.argument, self.at_mask, each=each)))
+                both = pairs.let(Join(*added), FLOAT32, 4)
+                both = one.apply(pairs, multiply.op, both, to_power)
+                pairs.add(Assign(score, MultiplyAdd(score, scale, both)))
+        scope.add(*pairs.statements)
+
+    def _hide(self, scope: Scope, scores: list[list[Var]]) -> None:
+        """Give keys that are not seen the score -inf, in tiles where there are such."""
+        one = self.one
+        if not (one.causal or one.partial):
+            return
+        inner = scope.inner(2)
+        hidden = inner.let(Number(-math.inf), FLOAT32)
+        for two, line in zip(self.own, scores, strict=True):
+            # How many keys from the work-item's first one on are before those that are seen, and up to their end.
+            ends = [
+                [inner.narrow(f"{end} - {self._key(0)}") for end in (one.sees_from(q), one.sees_to(q))] for q in two
+            ]
+            for part, score in enumerate(line):
+                halves = []
+                for lower, (before, until) in zip(HALVES, ends, strict=True):
+                    half = inner.let(Half(score, lower), FLOAT32)
+                    halves.append(self._visible(inner, half, hidden, f"{before} - {part * 8}", f"{until} - {part * 8}"))
+                inner.add(Assign(score, Join(*halves)))
+        from_last, to_first = scope.integer(one.sees_from(self.last)), scope.integer(one.sees_to(self.first))
+        scope.add(If(f"t < {from_last} || t + {KEYS} > {to_first}", tuple(inner.statements)))
+
+    def _visible(self, scope: Scope, score: Var, hidden: Var, before: str, until: str) -> Var:
+        in_time = scope.let(Below(until), BOOL, mask_bytes=4)
+        score = scope.let(Select(in_time, score, hidden), FLOAT32)
+        if self.one.window is not None:
+            too_early = scope.let(Below(before), BOOL, mask_bytes=4)
+            score = scope.let(Select(too_early, hidden, score), FLOAT32)
+        return score
+
+    # -- values ---------------------------------------------------------------------------------------------
+
+    def _add(self, scope: Scope, weights: list[list[Var]]) -> None:
+        """Add the weighted values."""
+        of_v = self.readers[2]
+        sums = self._shrunk(scope)
+        parts = -(-self.one.columns // EDGE)
+        steps = self.shape.parts * EDGE // self.shape.step
+        units = [_Unit(step, part) for step in range(steps) for part in range(parts)]
+        left: list[Var] = []
+        for unit, values in _ahead(units, lambda unit: of_v.read(scope, self.stage, unit.part, unit.step)):
+            if unit.part == 0:
+                left = [self._left(scope, line, unit.step) for line in weights]
+            self._multiply(scope, left, values, sums, unit.part)
+        if not self.exact:
+            # Tensor cores cut sums off instead of rounding them, so those of a tile are added outside.
+            for of_edge, line, added in zip(self.weights, self.totals, sums, strict=True):
+                for total, more in zip(line, added, strict=True):
+                    scope.add(Assign(total, MultiplyAdd(total, of_edge.shrink, more)))
+
+    def _shrunk(self, scope: Scope) -> list[list[Var]]:
+        """What weighted values of a tile are added to: all those before it, or nothing."""
+        if not self.exact:
+            return [[scope.let(Number(0.0), FLOAT32, 4) for _ in line] for line in self.totals]
+        for of_edge, line in zip(self.weights, self.totals, strict=True):
+            for total in line:
+                scope.add(Assign(total, Splat(self.one.apply(scope, multiply.op, total, of_edge.shrink))))
+        return self.totals
+
+    def _left(self, scope: Scope, weights: list[Var], step: int) -> Var:
+        """Weights as a fragment."""
+        if not self.exact:
+            return scope.let(WordsOf(weights[step]), np.dtype(np.uint32), 4)
+        return scope.let(FragmentOf(weights[2 * step], weights[2 * step + 1], self.dtype), np.dtype(np.uint32), 4)
+
+    def _multiply(self, scope: Scope, rows: list[Var], columns: Var, sums: list[list[Var]], part: int) -> None:
+        """Add products of fragments to the sums of 16 columns."""
+        for left, (right,) in [(rows, [columns])] if self.exact else three_terms(scope, rows, [columns]):
+            for half in range(2):
+                for fragment, line in zip(left, sums, strict=True):
+                    if 2 * part + half < len(line):
+                        total = line[2 * part + half]
+                        scope.add(Assign(total, FragmentMultiply(fragment, right, half, total, self.dtype)))
+
+    # -- results --------------------------------------------------------------------------------------------
+
+    def _end(self, scope: Scope) -> None:
+        """Divide by the sum of weights, and store with what follows."""
+        one, place = self.one, scope.narrow(f"{self.top} + (int)lid % {TEAM} / 4")
+        shares = self._shares(scope, place)
+        for edge, of_edge in enumerate(self.weights):
+            for lower in HALVES:
+                whole = of_edge.whole(scope, lower)
+                if shares is not None:
+                    whole = one.apply(scope, multiply.op, whole, shares[lower])
+                scope.add(Put(WHOLE, f"{place} + {edge * EDGE + 8 * lower}", whole))
+
+        def finish(edge: int, lower: bool, pair: Var) -> Var:
+            del edge
+            if shares is None:
+                return pair
+            return one.apply(scope, multiply.op, pair, scope.let(Splat(shares[lower]), FLOAT32, 2))
+
+        def exists(row: str, column: str) -> str:
+            return f"{self.first} + {row} <= {self.last} && {column} < {one.columns}"
+
+        def store(inner: Scope, row: str, column: str, made: Var) -> None:
+            own, column = inner.integer(f"{self.first} + {row}"), inner.integer(f"(long){column}")
+            count = None if one.columns % LANES == 0 else inner.integer(f"min((long){LANES}, {one.columns} - {column})")
+            whole, *more = (inner.let(Item(WHOLE, f"{row} + {team * EDGE}"), FLOAT32, 1) for team in range(teams))
+            for other in more:
+                whole = one.added(inner, whole, other)
+            made = one.share(inner, made, whole)
+            if self.unseen is not None:
+                self.unseen.correct(inner, own, column, count, made, whole)
+            one.store(inner, Row(own, self.record, self.matrix, own), column, count, made)
+
+        teams = TEAMS if self.split else 1
+        results = Results(self.rows, -(-one.columns // 8) * 8, self.shape.group, store, exists, teams)
+        results.add(scope, self.totals, self.top, "0", finish)
+
+    def _shares(self, scope: Scope, place: str) -> list[Var] | None:
+        """What a team's sums of a query are multiplied by before teams that have the same queries add them."""
+        if not self.split:
+            return None
+        (weights,) = self.weights
+        for lower, highest in zip(HALVES, weights.highest, strict=True):
+            scope.add(Put(HIGHEST, f"{place} + {8 * lower}", highest))
+        scope.add(Barrier())
+        shares = []
+        for lower in HALVES:
+            row = f"lid % {TEAM} / 4 + {8 * lower}"
+            highest, *more = (scope.let(Item(HIGHEST, f"{row} + {team * EDGE}"), FLOAT32, 1) for team in range(TEAMS))
+            for other in more:
+                highest = self.one.apply(scope, LARGER, highest, other)
+            shares.append(weights.share_of(scope, lower, highest))
+        return shares
+
+
+def _ahead(units: list[_Unit], read: Callable[[_Unit], Var]) -> Iterator[tuple[_Unit, Var]]:
+    """Each unit with its fragment, after the next one's was asked for."""
+    coming = read(units[0])
+    for unit, following in zip(units, [*units[1:], None], strict=True):
+        now = coming
+        if following is not None:
+            coming = read(following)
+        yield unit, now

@@ -1,0 +1,87 @@
+"""Values that are no finite numbers, at keys that a query does not see.
+
+Tensor cores multiply whole tiles, so such a value comes through with the weight 0 to queries
+that do not see it: 0 times infinity is NaN. Results that are NaN though the weights of their query
+are not are computed again, over the keys that are seen and no others. That is slow, and rare: it
+takes a value that is not finite. To ask inside the loop over tiles cost a fifth of its speed, by
+registers alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowcompute.elements.math import multiply, subtract
+from flowcompute.ir import Assign, For, If, Load, MultiplyAdd, Number, Splat, Var
+from flowcompute.lower.anchor_point import Operand, times
+from flowcompute.lower.attention.attention_anchor import Attention
+from flowcompute.lower.attention.tensor_softmax import LARGER, POWER, in_powers
+from flowcompute.lower.emit import Scope
+from flowcompute.spec import FLOAT32
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """What computes results again.
+
+    Attributes:
+        one: the attention.
+        record, matrix: whose queries the work-group has.
+    """
+
+    one: Attention
+    record: str
+    matrix: str
+
+    def correct(self, scope: Scope, query: str, column: str, count: str | None, made: Var, whole: Var) -> None:
+        """Compute results of a query from `column` on again if a value that it does not see may have spoilt them.
+
+        Args:
+            scope: where to.
+            query: the query.
+            column: the first of the results.
+            count: how many there are; None for all lanes.
+            made: the results.
+            whole: the sum of the query's weights.
+        """
+        one = self.one
+        total = one.tree(scope, "sum", made)
+        inner = scope.inner(1)
+        highest, weights = inner.let(one.lowest, FLOAT32), inner.let(Number(0.0), FLOAT32)
+        sums = inner.let(Number(0.0), FLOAT32, made.lanes)
+        body = inner.inner()
+        # n >> 62 is zero, but the compiler does not know that and keeps no place from before the loop over tiles.
+        record = inner.integer(f"{self.record} + (n >> 62)")
+        score = self._score(body, query, *(self._base(inner, side, record) for side in (one.q, one.k, one.mask)))
+        at_v = self._base(inner, one.v, record)
+        largest = one.apply(body, LARGER, highest, score)
+        shrink, weight = (one.apply(body, POWER, one.apply(body, subtract.op, a, largest)) for a in (highest, score))
+        body.add(Assign(weights, MultiplyAdd(weights, shrink, weight)), Assign(highest, Splat(largest)))
+        wide = body.inner(made.lanes)
+        at = f"{at_v} + {times('u', one.v.rows.stride)} + {times(column, one.v.columns.stride)}"
+        value = one.factor(wide, Load(one.v.argument, at, one.v.columns.stride, count))
+        before = one.apply(wide, multiply.op, sums, wide.let(Splat(shrink), FLOAT32))
+        wide.add(Assign(sums, MultiplyAdd(wide.let(Splat(weight), FLOAT32), value, before)))
+        body.add(*wide.statements)
+        inner.add(For("u", one.sees_from(query), one.sees_to(query), "1", tuple(body.statements)))
+        inner.add(Assign(made, Splat(one.share(inner, sums, weights))))
+        scope.add(If(f"isnan({total.name}) && isfinite({whole.name})", tuple(inner.statements)))
+
+    def _base(self, scope: Scope, operand: Operand | None, record: str) -> str:
+        return "0" if operand is None else self.one.base(scope, operand, record, self.matrix)
+
+    def _score(self, scope: Scope, query: str, at_q: str, at_k: str, at_mask: str) -> Var:
+        """The score of a query and key `u`, in powers of two."""
+        one = self.one
+        score = scope.let(Number(0.0), FLOAT32)
+        body = scope.inner()
+        q = f"{at_q} + {times(query, one.q.rows.stride)} + {times('c', one.q.columns.stride)}"
+        k = f"{at_k} + {times('u', one.k.rows.stride)} + {times('c', one.k.columns.stride)}"
+        left, right = (one.factor(body, Load(side.argument, at)) for side, at in ((one.q, q), (one.k, k)))
+        body.add(Assign(score, MultiplyAdd(left, right, score)))
+        scope.add(For("c", "0", str(one.size), "1", tuple(body.statements)))
+        score = one.apply(scope, multiply.op, score, scope.let(Number(in_powers(one.scale)), FLOAT32))
+        if one.mask is None:
+            return score
+        added = one.factor(scope, Load(one.mask.argument, f"{at_mask} + {one.mask_offset(query, 'u')}"))
+        return scope.let(MultiplyAdd(added, scope.let(Number(in_powers(1.0)), FLOAT32), score), FLOAT32)

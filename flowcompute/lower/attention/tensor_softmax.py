@@ -1,0 +1,108 @@
+"""From scores to weights on tensor cores: the online softmax (Milakov and Gimelshein, 2018), in powers of two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from flowcompute.elements import Kind, Op, by_ufunc
+from flowcompute.elements.math import multiply
+from flowcompute.ir import Across, Assign, Half, Join, MultiplyAdd, Number, Splat, Var
+from flowcompute.lower.attention.attention_anchor import Attention
+from flowcompute.lower.emit import Scope
+from flowcompute.spec import FLOAT32
+
+HALVES = (False, True)
+"""A work-item has sums of two queries of a fragment, eight rows apart."""
+
+# NaN gives way here; it comes through all the same, for weights of its query become NaN.
+LARGER = Op("fmax", 2, Kind.ELEMENTWISE, np.fmax, by_ufunc(np.fmax))
+POWER = Op("native_exp2", 1, Kind.ELEMENTWISE, np.exp2, by_ufunc(np.exp2))
+
+
+class Weights:
+    """The weights of 16 queries: the largest score so far, and the sum of weights in classes of keys.
+
+    Scores with a mask are in powers of two already; others are made so on their way.
+    """
+
+    def __init__(self, scope: Scope, one: Attention) -> None:
+        self.one = one
+        self.highest = [scope.let(one.lowest, FLOAT32, 1) for _ in HALVES]
+        self.total = scope.let(Number(0.0), FLOAT32, 4)
+        self.shrink = self.total
+        self.scale = None if one.mask is not None else scope.let(Number(in_powers(one.scale)), FLOAT32, 4)
+
+    def next(self, scope: Scope, scores: Sequence[Var]) -> list[Var]:
+        """The weights of a tile of keys; what was summed so far is to be multiplied by `shrink`."""
+        one = self.one
+        highest = [
+            self._highest(scope, scores, before, lower) for before, lower in zip(self.highest, HALVES, strict=True)
+        ]
+        units = [self._minus_powers(scope, score) for score in highest]
+        shrinks = [self._power(scope, before, unit) for before, unit in zip(self.highest, units, strict=True)]
+        shrink, unit = _joined(scope, shrinks), _joined(scope, units)
+        weights = [self._power(scope, score, unit) for score in scores]
+        total = one.apply(scope, multiply.op, self.total, shrink)
+        for weight in weights:
+            total = one.added(scope, total, weight)
+        scope.add(Assign(self.total, Splat(total)))
+        scope.add(*(Assign(before, Splat(now)) for before, now in zip(self.highest, highest, strict=True)))
+        self.shrink = shrink
+        return weights
+
+    def share_of(self, scope: Scope, lower: bool, highest: Var) -> Var:
+        """What sums of a query are multiplied by to be added to those of teams with a larger score."""
+        return self._power(scope, self.highest[lower], self._minus_powers(scope, highest))
+
+    def whole(self, scope: Scope, lower: bool) -> Var:
+        """The sum of a query's weights, of all classes."""
+        one = self.one
+        pair = scope.let(Half(self.total, lower), FLOAT32, 2)
+        low, high = (scope.let(Half(pair, upper), FLOAT32, 1) for upper in HALVES)
+        whole = one.added(scope, low, high)
+        for bit in (1, 2):
+            whole = one.added(scope, whole, scope.let(Across(whole, bit), FLOAT32, 1))
+        return whole
+
+    def _highest(self, scope: Scope, scores: Sequence[Var], before: Var, lower: bool) -> Var:
+        """The largest score of a query so far, the same for the four work-items that have the query."""
+        one = self.one
+        pair = scope.let(Half(scores[0], lower), FLOAT32, 2)
+        for score in scores[1:]:
+            pair = one.apply(scope, LARGER, pair, scope.let(Half(score, lower), FLOAT32, 2))
+        low, high = (scope.let(Half(pair, upper), FLOAT32, 1) for upper in HALVES)
+        largest = one.apply(scope, LARGER, low, high)
+        for bit in (1, 2):
+            largest = one.apply(scope, LARGER, largest, scope.let(Across(largest, bit), FLOAT32, 1))
+        return one.apply(scope, LARGER, largest, before)
+
+    def _minus_powers(self, scope: Scope, score: Var) -> Var:
+        """Minus a score in powers of two; never infinite where the score is not, or infinities would be subtracted."""
+        one = self.one
+        if self.scale is not None:
+            scale, lowest = scope.let(Splat(self.scale), FLOAT32, 1), scope.let(one.lowest, FLOAT32, 1)
+            score = one.apply(scope, LARGER, one.apply(scope, multiply.op, score, scale), lowest)
+        return one.apply(scope, multiply.op, score, scope.let(Number(-1.0), FLOAT32, 1))
+
+    def _power(self, scope: Scope, score: Var, unit: Var) -> Var:
+        """Two to the power of how far scores are above `-unit`."""
+        if self.scale is None:
+            above = self.one.added(scope, score, unit)
+        else:
+            scale = scope.let(Splat(self.scale), FLOAT32, score.lanes)
+            above = scope.let(MultiplyAdd(score, scale, unit), FLOAT32, score.lanes)
+        return self.one.apply(scope, POWER, above)
+
+
+def in_powers(scale: float) -> float:
+    """What scores are multiplied by so that weights are powers of two."""
+    return scale * math.log2(math.e)
+
+
+def _joined(scope: Scope, halves: Sequence[Var]) -> Var:
+    """A number for the upper and one for the lower query in the places of their sums."""
+    pairs = [scope.let(Splat(half), FLOAT32, 2) for half in halves]
+    return scope.let(Join(*pairs), FLOAT32, 4)

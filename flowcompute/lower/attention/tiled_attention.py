@@ -1,0 +1,385 @@
+"""Attention on GPUs: a work-group takes a block of queries of one head, its keys tile by tile in local memory.
+
+Work-items stand in rows. Each has a few queries, of which it computes the scores of every 16th
+or every 8th key and the sums of some columns, in registers; weights pass between the work-items
+of a row through local memory. While one slab of operands is multiplied the next is on its way
+from global memory. What follows is computed before the result is stored.
+
+Of four neighbouring work-items pairs share queries and pairs share keys, as in CUTLASS (2017): on an
+H200 that makes the kernel 3 percent faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flowcompute.elements.math import multiply
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    Array,
+    Assign,
+    Barrier,
+    Below,
+    For,
+    If,
+    Kernel,
+    Load,
+    MultiplyAdd,
+    Number,
+    Picked,
+    Select,
+    Splat,
+    Stmt,
+    Var,
+)
+from flowcompute.lower.anchor_point import Operand, Row
+from flowcompute.lower.attention.attention_anchor import KEYS, LANES, Attention
+from flowcompute.lower.attention.attention_slab import TILES, Origin, Slab, Space
+from flowcompute.lower.attention.attention_tiling import choose_shape
+from flowcompute.lower.attention.tiled_softmax import EXCHANGE, WEIGHTS, TiledWeights, picked, read
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.spec import BOOL, FLOAT32
+from flowcompute.strategy import KernelKnobs
+
+
+class TiledAttentionLowering:
+    """Lowers one region with attention for a GPU."""
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        self.region = region
+        self.one = one = Attention(graph, region)
+        self.dtype = one.dtype
+        self.shape = choose_shape(one, style)
+        self.wide, self.parts = self.shape.wide, self.shape.parts
+        self.shuffles = style.traits.shuffles and one.dtype == FLOAT32
+        self.aligned = not style.traits.host_memory
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts blocks of queries."""
+        one, shape = self.one, self.shape
+        scope = Scope(one.names, lanes=shape.keys)
+        self._block(scope)
+        queries = shape.rows * shape.query_pitch if shape.resident else 0
+        sizes = {TILES: queries + 2 * shape.slot, WEIGHTS: KEYS * shape.weight_pitch, EXCHANGE: shape.rows * LANES}
+        arrays = [Array(array, self.dtype, 1, size, local=True) for array, size in sizes.items()]
+        return Kernel(
+            name,
+            self.region.name,
+            one.arguments.ordered(),
+            (*arrays, For("b", "gid", "n", "gsize", tuple(scope.statements))),
+            work="matmul",
+            work_group=shape.group,
+            units=one.block_count(shape.rows),
+            lanes=shape.keys,
+            family="attention",
+            knobs=KernelKnobs(work_group=shape.group, block_rows=shape.rows),
+        )
+
+    # -- a block of queries -----------------------------------------------------------------------------
+
+    def _block(self, scope: Scope) -> None:
+        one, shape = self.one, self.shape
+        rows = range(shape.queries)
+        self.record, self.matrix, self.first, self.last = one.block(scope, shape.rows)
+        self._places(scope)
+        mine = scope.integer(f"{self.first} + {self.y}")
+        self.own = [scope.integer(f"min({mine} + {row * shape.down}, {self.last})") for row in rows]
+        self.seen = [(scope.integer(one.sees_from(own)), scope.integer(one.sees_to(own))) for own in self.own]
+        self.at_q, self.at_k, self.at_v = (
+            one.base(scope, side, self.record, self.matrix) for side in (one.q, one.k, one.v)
+        )
+        self.at_mask = "0" if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
+        self.weights = TiledWeights(scope, one, shape, self.x, self.y, shuffles=self.shuffles)
+        self.totals = [[scope.let(Number(0.0), self.dtype, self.wide) for _ in range(self.parts)] for _ in rows]
+        from_key, self.to_key = scope.integer(one.sees_from(self.first)), scope.integer(one.sees_to(self.last))
+        start = from_key if from_key == "0" else scope.integer(f"{from_key} / {KEYS} * {KEYS}")
+        self._slabs(scope)
+        if one.size:
+            scope.add(*self._begin(scope, start))
+        tile = scope.inner()
+        self._tile(tile)
+        scope.add(For("t", start, self.to_key, str(KEYS), tuple(tile.statements)))
+        self._end(scope, mine)
+
+    def _places(self, scope: Scope) -> None:
+        """The work-item's row and its place there; neighbours are in two rows, so that pairs of them share keys."""
+        across = self.shape.across
+        self.x = scope.narrow(f"lid / 2 % {across}")
+        self.y = scope.narrow(f"lid / {2 * across} * 2 + lid % 2")
+
+    def _slabs(self, scope: Scope) -> None:
+        one, shape = self.one, self.shape
+        queries = shape.rows * shape.query_pitch
+        begin = queries if shape.resident else 0
+        resident = Space(0, shape.rows, shape.size, shape.query_pitch, 0)
+        beside = Space(begin + KEYS * shape.pitch, shape.rows, shape.depth, shape.query_pitch, shape.slot)
+        keys = Space(begin, KEYS, shape.depth, shape.pitch, shape.slot)
+        values = Space(begin, shape.value_depth, shape.spread, shape.spread, shape.slot)
+        scale = scope.let(Number(one.scale), self.dtype, 1)
+
+        def slab(operand: Operand, space: Space, factor: Var | None = None) -> Slab:
+            return Slab(one, operand, space, shape.group, shape.vector, factor, aligned=self.aligned)
+
+        self.q_space = resident if shape.resident else beside
+        self.value_slab = slab(one.v, values)
+        self.key_slabs: list[Slab] = []
+        if one.size:
+            query_slab = slab(one.q, self.q_space, scale)
+            self.key_slabs = [slab(one.k, keys)]
+            if shape.resident:
+                scope.add(query_slab.bring_all(scope, self._origin_of(one.q)))
+            else:
+                self.key_slabs.append(query_slab)
+        for one_slab in (self.value_slab, *self.key_slabs):
+            one_slab.declare(scope)
+        turns = max(self.value_slab.turns, sum(one_slab.turns for one_slab in self.key_slabs))
+        # Values and keys take turns in the same registers.
+        self.brought = [scope.let(Number(0.0), self.dtype, shape.vector) for _ in range(turns)]
+
+    def _begin(self, scope: Scope, start: str) -> list[Stmt]:
+        inner = scope.inner()
+        inner.add(*self._bring_keys(inner, start, "0"), *self._put_keys(self._slot("0", start)))
+        inside = [If(f"{start} < {self.to_key}", tuple(inner.statements))]
+        return [*inside, Barrier()]
+
+    def _tile(self, scope: Scope) -> None:
+        """Scores, weights and sums of a tile of keys."""
+        one, shape = self.one, self.shape
+        scores = self._scores(scope)
+        if not one.size:
+            scope.add(*self._bring_values(scope, "0"), *self._put_values(self._slot("0", "t")))
+        shrinks = self.weights.next(scope, scores)
+        scope.add(Barrier())
+        for line, shrink in zip(self.totals, shrinks, strict=True):
+            for total in line:
+                wide = scope.let(Splat(shrink), self.dtype, self.wide)
+                scope.add(Assign(total, Splat(one.apply(scope, multiply.op, total, wide))))
+        body, steps, after = scope.inner(), shape.value_steps, f"(t + {KEYS})"
+        self._next(
+            body,
+            f"s + 1 < {steps}",
+            lambda inner: self._bring_values(inner, "(s + 1)"),
+            f"{after} < {self.to_key}" if one.size else "0",
+            lambda inner: self._bring_keys(inner, after, "0"),
+        )
+        self._add(body)
+        self._next(
+            body,
+            f"s + 1 < {steps}",
+            lambda _: self._put_values(self._slot(f"(s + {shape.steps + 1})", "t")),
+            f"{after} < {self.to_key}" if one.size else "0",
+            lambda _: self._put_keys(self._slot("0", after)),
+        )
+        body.add(Barrier())
+        scope.add(For("s", "0", str(steps), "1", tuple(body.statements)))
+
+    @staticmethod
+    def _next(
+        scope: Scope,
+        more: str,
+        then: Callable[[Scope], list[Stmt]],
+        other: str,
+        otherwise: Callable[[Scope], list[Stmt]],
+    ) -> None:
+        """One thing where there is `more` of a sweep, else another if there is that."""
+        first, second = scope.inner(), scope.inner()
+        first.add(*then(first))
+        last: tuple[Stmt, ...] = ()
+        if other != "0":
+            second.add(*otherwise(second))
+            last = tuple(second.statements) if other == "1" else (If(other, tuple(second.statements)),)
+        scope.add(If(more, tuple(first.statements), last))
+
+    # -- operands into local memory -----------------------------------------------------------------------
+
+    def _slot(self, s: str, t: str) -> str:
+        """Which of the two places slab `s` of a tile has; tiles of an odd number of slabs begin in either."""
+        steps = self.shape.steps + self.shape.value_steps
+        return f"(({s} + {t} / {KEYS}) % 2)" if steps % 2 else f"({s} % 2)"
+
+    def _origin_of(self, operand: Operand, t: str = "") -> Origin:
+        one = self.one
+        if operand is one.q:
+            ragged = one.queries % self.shape.rows > 0
+            return Origin(self.at_q, self.first, self.last if ragged else None)
+        base = self.at_k if operand is one.k else self.at_v
+        return Origin(base, t, f"(long){one.keys - 1}" if one.partial else None)
+
+    def _bring_keys(self, scope: Scope, t: str, s: str) -> list[Stmt]:
+        """Load slab `s` of the keys of tile `t`, and of the queries that go with it."""
+        made, turn = [], 0
+        for slab in self.key_slabs:
+            brought = self.brought[turn : turn + slab.turns]
+            made += slab.bring(scope, brought, self._origin_of(slab.operand, t), s)
+            turn += slab.turns
+        return made
+
+    def _put_keys(self, slot: str) -> list[Stmt]:
+        made, turn = [], 0
+        for slab in self.key_slabs:
+            made += slab.put(self.brought[turn : turn + slab.turns], slot)
+            turn += slab.turns
+        return made
+
+    def _bring_values(self, scope: Scope, s: str) -> list[Stmt]:
+        return self.value_slab.bring(scope, self.brought, self._origin_of(self.one.v, "t"), s)
+
+    def _put_values(self, slot: str) -> list[Stmt]:
+        return self.value_slab.put(self.brought, slot)
+
+    # -- scores and weights ---------------------------------------------------------------------------------
+
+    def _scores(self, scope: Scope) -> list[Var]:
+        """For each of the work-item's queries the scores of its keys, -inf of those that are not seen."""
+        one, shape = self.one, self.shape
+        across = shape.across
+        scores = [scope.let(Number(-0.0 if one.size else 0.0), self.dtype) for _ in self.own]
+        if one.size:
+            body, more = scope.inner(), f"s + 1 < {shape.steps}"
+            self._next(
+                body,
+                more,
+                lambda inner: self._bring_keys(inner, "t", "(s + 1)"),
+                "1",
+                lambda inner: self._bring_values(inner, "0"),
+            )
+            self._multiply(body, scores)
+            self._next(
+                body,
+                more,
+                lambda _: self._put_keys(self._slot("(s + 1)", "t")),
+                "1",
+                lambda _: self._put_values(self._slot("(s + 1)", "t")),
+            )
+            body.add(Barrier())
+            scope.add(For("s", "0", str(shape.steps), "1", tuple(body.statements)))
+        key = scope.integer(f"t + {self.x}")
+        made = []
+        for score, own, (from_key, to_key) in zip(scores, self.own, self.seen, strict=True):
+            if one.mask is not None:
+                column = f"{key} + {{lane}} * {across}"
+                column = f"min({column}, {one.keys - 1}L)" if one.partial else column
+                each = f"{self.at_mask} + {one.mask_offset(own, column)}"
+                score = one.added(scope, score, one.factor(scope, Load(one.mask.argument, self.at_mask, each=each)))
+            made.append(self._visible(scope, score, key, from_key, to_key))
+        return made
+
+    def _multiply(self, scope: Scope, scores: list[Var]) -> None:
+        """Add the products of a slab, in order of the numbers of a key."""
+        shape, vector = self.shape, self.shape.vector
+        slot = scope.narrow(self._slot("s", "t") + f" * {shape.slot}")
+        at_k = scope.narrow(f"{self.key_slabs[0].space.begin} + {slot} + {self.x} * {shape.pitch}")
+        q = self.q_space
+        start = f"s * {shape.depth}" if shape.resident else f"{q.begin} + {slot}"
+        at_q = scope.narrow(f"{start} + {self.y} * {q.pitch}")
+        inner = scope.inner()
+        keys = [
+            read(inner, self.dtype, TILES, f"{at_k} + {key * shape.across * shape.pitch} + k", vector)
+            for key in range(shape.keys)
+        ]
+        columns = [
+            inner.let(Picked(tuple(keys), tuple(key * vector + number for key in range(shape.keys))), self.dtype)
+            for number in range(vector)
+        ]
+        for row, score in enumerate(scores):
+            query = read(inner, self.dtype, TILES, f"{at_q} + {row * shape.down * q.pitch} + k", vector)
+            total = score
+            for number, column in enumerate(columns):
+                factor = picked(inner, query, number, shape.keys)
+                total = inner.let(MultiplyAdd(factor, column, total), self.dtype)
+            inner.add(Assign(score, Splat(total)))
+        unroll = shape.unrolled[0]
+        scope.add(For("k", "0", str(shape.depth), str(vector), tuple(inner.statements), unroll=unroll))
+
+    def _visible(self, scope: Scope, score: Var, key: str, from_key: str, to_key: str) -> Var:
+        one, size, across = self.one, self.dtype.itemsize, self.shape.across
+        if not (one.causal or one.partial):
+            return score
+        hidden = scope.let(Number(-float("inf")), self.dtype)
+        before_end = scope.let(Below(f"({to_key} - {key} + {across - 1}) / {across}"), BOOL, mask_bytes=size)
+        score = scope.let(Select(before_end, score, hidden), self.dtype)
+        if one.window is not None:
+            too_early = scope.let(Below(f"({from_key} - {key} + {across - 1}) / {across}"), BOOL, mask_bytes=size)
+            score = scope.let(Select(too_early, hidden, score), self.dtype)
+        return score
+
+    # -- values ---------------------------------------------------------------------------------------------
+
+    def _add(self, scope: Scope) -> None:
+        """Add the weighted values of a slab; in tiles that are not seen as a whole only such as are."""
+        one = self.one
+        whole = self._add_keys(scope)
+        if not (one.causal or one.partial):
+            scope.add(whole)
+            return
+        # One answer for the whole work-group.
+        from_last, to_first = scope.integer(one.sees_from(self.last)), scope.integer(one.sees_to(self.first))
+        some = scope.inner()
+        for row in range(len(self.own)):
+            self._add_seen(some, row)
+        scope.add(If(f"t >= {from_last} && t + {KEYS} <= {to_first}", (whole,), tuple(some.statements)))
+
+    def _add_keys(self, scope: Scope) -> Stmt:
+        inner = scope.inner()
+        values = self._values(inner)
+        together = min(4, self.shape.queries)
+        weights = [
+            read(inner, self.dtype, WEIGHTS, self._weight_of(str(row)), together)
+            for row in range(0, self.shape.queries, together)
+        ]
+        for row, line in enumerate(self.totals):
+            weight = picked(inner, weights[row // together], row % together, self.wide)
+            self._multiply_add(inner, weight, values, line)
+        return For("k", "0", str(self.shape.value_depth), "1", tuple(inner.statements), unroll=self.shape.unrolled[1])
+
+    def _add_seen(self, scope: Scope, row: int) -> None:
+        """As `_add_keys` for one query and what it sees."""
+        depth = self.shape.value_depth
+        inner = scope.inner()
+        weight = read(inner, self.dtype, WEIGHTS, self._weight_of(str(row)), 1)
+        wide = inner.let(Splat(weight), self.dtype, self.wide)
+        self._multiply_add(inner, wide, self._values(inner), self.totals[row])
+        ends = (scope.integer(f"{end} - t - s * {depth}") for end in self.seen[row])
+        from_key, to_key = ends
+        stop = scope.integer(f"min({depth}L, {to_key})")
+        scope.add(For("k", f"max(0L, {from_key})", stop, "1", tuple(inner.statements)))
+
+    def _weight_of(self, row: str) -> str:
+        shape = self.shape
+        return f"(s * {shape.value_depth} + k) * {shape.weight_pitch} + {self.y} * {shape.queries} + {row}"
+
+    def _values(self, scope: Scope) -> list[Var]:
+        """The work-item's columns of value `k` of slab `s`."""
+        shape, space = self.shape, self.value_slab.space
+        slot = self._slot(f"(s + {shape.steps})", "t")
+        at = f"{space.begin} + {slot} * {space.length} + k * {space.pitch} + {self.x} * {self.wide}"
+        parts = range(0, shape.spread, shape.across * self.wide)
+        return [read(scope, self.dtype, TILES, f"{at} + {part}", self.wide) for part in parts]
+
+    def _multiply_add(self, scope: Scope, weight: Var, values: list[Var], totals: list[Var]) -> None:
+        for total, value in zip(totals, values, strict=True):
+            scope.add(Assign(total, Splat(scope.let(MultiplyAdd(weight, value, total), self.dtype, self.wide))))
+
+    # -- results --------------------------------------------------------------------------------------------
+
+    def _end(self, scope: Scope, mine: str) -> None:
+        """Divide by the sum of weights, and store with what follows."""
+        one, shape = self.one, self.shape
+        self.weights.share(scope)
+        for i, line in enumerate(self.totals):
+            total = self.weights.whole(scope, i)
+            storing = scope.inner(self.wide)
+            own = storing.integer(f"{mine} + {i * shape.down}")
+            for part, values in enumerate(line):
+                column = storing.integer(f"{self.x} * {self.wide} + {part * shape.across * self.wide}")
+                inside = storing.inner()
+                count = None if one.columns % self.wide == 0 else f"min({self.wide}L, {one.columns} - {column})"
+                count = None if count is None else inside.integer(count)
+                one.store(
+                    inside, Row(own, self.record, self.matrix, own), column, count, one.share(inside, values, total)
+                )
+                storing.add(If(f"{column} < {one.columns}", tuple(inside.statements)))
+            scope.add(If(f"{mine} + {i * shape.down} < {one.queries}", tuple(storing.statements)))
+        scope.add(Barrier())

@@ -1,0 +1,292 @@
+"""Turning a region's nodes into kernel statements at a point of a loop nest."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from flowcompute.elements import CAST, Constant, Kind
+from flowcompute.elements.functions import SourceOp, UserOp
+from flowcompute.elements.generated import Generator
+from flowcompute.function_ir import stored
+from flowcompute.fuse import Access, Region
+from flowcompute.graph import Graph, Node, is_literal
+from flowcompute.ir import (
+    Apply,
+    Argument,
+    ArgumentKind,
+    CallFunction,
+    Convert,
+    Expr,
+    For,
+    Generate,
+    Let,
+    Load,
+    Number,
+    ScalarArgument,
+    SetInteger,
+    Splat,
+    Stmt,
+    Store,
+    Var,
+    register_dtype,
+)
+from flowcompute.spec import BOOL, is_float
+
+Key = int | Access
+
+_PREFIXES: dict[ArgumentKind, str] = {
+    "input": "in",
+    "output": "out",
+    "partial": "part",
+    "merged": "node",
+    "carry": "carry",
+    "state": "state",
+    "words": "words",
+    "scalar": "s",
+    "integer": "at",
+}
+"""How parameters are named, in the order in which they stand: pointers first, then scalars."""
+
+
+@dataclass
+class Arguments:
+    """The parameters of a kernel, made when first needed, named by kind and position."""
+
+    items: list[Argument] = field(default_factory=list)
+
+    def get(self, kind: ArgumentKind, dtype: np.dtype, value: int, part: int = 0, period: int = 0) -> Argument:
+        """The parameter for this use of a value."""
+        for argument in self.items:
+            if (argument.kind, argument.value, argument.part, argument.period) == (kind, value, part, period):
+                return argument
+        count = sum(argument.kind == kind for argument in self.items)
+        argument = Argument(f"{_PREFIXES[kind]}{count}", kind, dtype, value, part, period)
+        self.items.append(argument)
+        return argument
+
+    def ordered(self) -> tuple[Argument, ...]:
+        """Pointers first, then scalars."""
+        order = list(_PREFIXES)
+        return tuple(sorted(self.items, key=lambda argument: order.index(argument.kind)))
+
+
+class Scope:
+    """A straight run of statements. Values found here are known in every scope inside it."""
+
+    def __init__(self, names: itertools.count[int], parent: Scope | None = None, lanes: int | None = None) -> None:
+        self.names = names
+        self.parent = parent
+        inherited = 1 if parent is None else parent.lanes
+        self.lanes: int = inherited if lanes is None else lanes
+        self.statements: list[Stmt] = []
+        self.known: dict[Key, Var] = {}
+
+    def inner(self, lanes: int | None = None) -> Scope:
+        """A scope inside this one."""
+        return Scope(self.names, self, lanes)
+
+    def beside(self) -> Scope:
+        """A scope that writes among this one's statements, but keeps values of its own."""
+        scope = Scope(self.names, self)
+        scope.statements = self.statements
+        return scope
+
+    def find(self, key: Key) -> Var | None:
+        """The value of a node or access, if already computed here or outside."""
+        scope: Scope | None = self
+        while scope is not None:
+            if key in scope.known:
+                return scope.known[key]
+            scope = scope.parent
+        return None
+
+    def fresh(self, dtype: np.dtype, lanes: int, mask_bytes: int = 0) -> Var:
+        """A new name."""
+        return Var(f"v{next(self.names)}", dtype, lanes, mask_bytes if dtype == BOOL else 0)
+
+    def let(self, expr: Expr, dtype: np.dtype, lanes: int | None = None, mask_bytes: int = 0) -> Var:
+        """Declare a value."""
+        var = self.fresh(dtype, self.lanes if lanes is None else lanes, mask_bytes)
+        self.statements.append(Let(var, expr))
+        return var
+
+    def integer(self, text: str) -> str:
+        """Declare an integer, unless the text is one name or number already."""
+        if text.isidentifier() or text.isdigit():
+            return text
+        name = f"i{next(self.names)}"
+        self.statements.append(SetInteger(name, text))
+        return name
+
+    def narrow(self, text: str) -> str:
+        """As `integer`, in 32 bits: half of the registers."""
+        if text.isidentifier() or text.isdigit():
+            return text
+        name = f"i{next(self.names)}"
+        self.statements.append(SetInteger(name, text, narrow=True))
+        return name
+
+    def add(self, *statements: Stmt) -> None:
+        """Append statements."""
+        self.statements.extend(statements)
+
+
+class Point:
+    """A place in the loop nest where values of the region can be had.
+
+    Subclasses know where an access lies in memory (`load`) and which scope a node belongs to
+    (`home`); everything else is common.
+    """
+
+    count: str | None = None
+    """How many lanes exist, where that may be fewer than all."""
+
+    def __init__(self, graph: Graph, region: Region, arguments: Arguments, scope: Scope) -> None:
+        self.graph = graph
+        self.region = region
+        self.arguments = arguments
+        self.scope = scope
+        self.members = set(region.nodes)
+
+    def load(self, access: Access) -> Var:
+        """Emit the load of a value that the region reads."""
+        raise NotImplementedError
+
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """Where the numbers of a generated stream stand here: position, step between lanes, and of each lane."""
+        raise NotImplementedError
+
+    def home(self, key: Key) -> Point:
+        """The point at which a node or access is computed: this one, or an outer one if it is constant here."""
+        del key
+        return self
+
+    def value(self, key: Key) -> Var:
+        """The value of a node or access here, with the lanes of this point."""
+        home = self.home(key)
+        var = home.scope.find(key)
+        if var is None:
+            var = home.compute(key)
+            home.scope.known[key] = var
+        if var.lanes != self.scope.lanes:
+            spread = self.scope.find(_spread_key(key))
+            if spread is None:
+                spread = self.scope.let(Splat(var), var.dtype, mask_bytes=var.mask_bytes)
+                self.scope.known[_spread_key(key)] = spread
+            return spread
+        return var
+
+    def compute(self, key: Key) -> Var:
+        """Emit what gives the value at this very point."""
+        if isinstance(key, Access):
+            element = self.graph.nodes[key.value].element
+            if isinstance(element, Constant) and element.value.ndim == 0:
+                return self._scalar(key.value, element)
+            return self.load(key)
+        node = self.graph.nodes[key]
+        assert node.kind is Kind.ELEMENTWISE, "reductions are made known before they are used"
+        if isinstance(node.op, Generator):
+            return self._generated(node, node.op)
+        operands = tuple(self.value(operand) for operand in self.region.reads[key])
+        if isinstance(node.op, UserOp):
+            return self._user_result(node, node.op, operands)
+        if isinstance(node.op, SourceOp):
+            return self._hand_written(node, node.op, operands)
+        return self._apply(node, operands)
+
+    def _scalar(self, value: int, element: Constant) -> Var:
+        dtype = register_dtype(element.dtype)
+        if is_literal(element.value) or element.dtype == BOOL:
+            return self.scope.let(Number(element.value[()].item()), dtype, mask_bytes=1)
+        return self.scope.let(ScalarArgument(self.arguments.get("scalar", element.dtype, value)), dtype)
+
+    def _generated(self, node: Node, op: Generator) -> Var:
+        # Also numbers that are literals elsewhere are arguments here: one text serves every seed.
+        operands = (self.arguments.get("scalar", self.graph.nodes[i].spec.dtype, i) for i in node.inputs)
+        return self.scope.let(Generate(op, *self.position(node), tuple(operands)), node.spec.dtype)
+
+    def _user_result(self, node: Node, op: UserOp, operands: tuple[Var, ...]) -> Var:
+        """One result of a user's function, which gives all of them at once."""
+        given = self.scope.find(_results_key(node.id))
+        if given is not None:
+            return given
+        twins = {
+            twin.op.result: twin.id
+            for twin in map(self.graph.nodes.__getitem__, self.region.nodes)
+            if isinstance(twin.op, UserOp)
+            and twin.op.function == op.function
+            and self.region.reads[twin.id] == self.region.reads[node.id]
+        }
+        dtypes = [register_dtype(stored(name)) for name in op.function.results]
+        results = tuple(self.scope.fresh(dtype, self.scope.lanes, dtype.itemsize) for dtype in dtypes)
+        self.scope.add(CallFunction(results, op, operands, self.count))
+        for result, twin_id in twins.items():
+            self.scope.known[_results_key(twin_id)] = results[result]
+        return results[op.result]
+
+    def _hand_written(self, node: Node, op: SourceOp, operands: tuple[Var, ...]) -> Var:
+        stored_dtype = node.spec.dtype
+        dtype = register_dtype(stored_dtype)
+        var = self.scope.fresh(dtype, self.scope.lanes, dtype.itemsize)
+        rounds = stored_dtype if dtype != stored_dtype else None
+        self.scope.add(CallFunction((var,), op, operands, self.count, rounds))
+        return var
+
+    def _apply(self, node: Node, operands: tuple[Var, ...]) -> Var:
+        result = node.spec.dtype
+        assert node.op is not None
+        source = self.graph.nodes[node.inputs[-1]].spec.dtype
+        mask_bytes = max([operand.mask_bytes for operand in operands] + [0])
+        if node.op is CAST:
+            mask_bytes = mask_bytes or register_dtype(source).itemsize
+            return self.scope.let(Convert(operands[0], source, result), register_dtype(result), mask_bytes=mask_bytes)
+        if source != BOOL:
+            mask_bytes = register_dtype(source).itemsize
+        rounds = result if register_dtype(result) != result else None
+        expr = Apply(node.op, operands, register_dtype(source), rounds)
+        return self.scope.let(expr, register_dtype(result), mask_bytes=mask_bytes)
+
+    def store(
+        self,
+        value: int,
+        index: str,
+        stride: int = 1,
+        count: str | None = None,
+        each: str | None = None,
+        *,
+        aligned: bool = False,
+    ) -> None:
+        """Store a node's value into its output."""
+        node = self.graph.nodes[value]
+        argument = self.arguments.get("output", node.spec.dtype, value)
+        var = self.value(value)
+        # What conversions between half formats and float32 make of a NaN's bits differs even between lanes.
+        made_here = register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
+        canonical = is_float(node.spec.dtype) and made_here
+        self.scope.add(Store(argument, index, var, stride, count, canonical, each, aligned))
+
+
+def _results_key(value: int) -> Access:
+    """Where a result of a function of several is remembered until it is asked for."""
+    return Access(value, (-4,))
+
+
+def _spread_key(key: Key) -> Access:
+    """Where the splat of an outer value is remembered."""
+    return Access(key.value, (-1, *key.layout)) if isinstance(key, Access) else Access(key, (-2,))
+
+
+def loaded(scope: Scope, load: Load) -> Var:
+    """Emit a load; half formats arrive as float32, bools as masks of one byte."""
+    return scope.let(load, register_dtype(load.argument.dtype), mask_bytes=1)
+
+
+def units_loop(index: str, count: str, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
+    """A loop over blocks: a run of `chunk` neighbours for a work-item of a CPU, turns for work-groups of a GPU."""
+    if not cpu:
+        return [For(index, "gid", count, "gsize", body)]
+    limit = SetInteger("limit", f"(gid + 1) * chunk < {count} ? (gid + 1) * chunk : {count}")
+    return [limit, For(index, "gid * chunk", "limit", "1", body)]

@@ -1,0 +1,269 @@
+"""Kernels over a flat run of numbers: element-wise regions, and folds of streams of numbers."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from flowcompute.elements.generated import Generator
+from flowcompute.fuse import Access, Region
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import (
+    BLOCK,
+    LANES,
+    Family,
+    FoldSpec,
+    For,
+    If,
+    Kernel,
+    Load,
+    SetInteger,
+    Stmt,
+    Store,
+    Var,
+    is_dense,
+    register_dtype,
+    storage,
+)
+from flowcompute.lower.emit import Arguments, Point, Scope, loaded, units_loop
+from flowcompute.lower.kernel_knobs import KernelStyle, written_turns
+from flowcompute.lower.reduction import Parts, Reduction, moved
+from flowcompute.lower.rows import Slot, Team, VectorBlocks, team_size
+
+
+def is_flat(graph: Graph, region: Region) -> bool:
+    """Whether all streams of the region run densely over its domain, and residents cyclically."""
+    if region.reduced or (region.folds and region.numbers != 1):
+        return False
+    made = [i for i in region.nodes if isinstance(graph.nodes[i].op, Generator)]
+    if any(graph.nodes[i].spec.item_numbers != region.numbers for i in made):
+        return False
+    accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
+    return all(_fits(graph, region, access) for access in accesses) and all(
+        graph.nodes[i].spec.item_numbers == region.numbers for i in region.outputs
+    )
+
+
+def _fits(graph: Graph, region: Region, access: Access) -> bool:
+    spec = graph.nodes[access.value].spec
+    if spec.is_stream and region.stream:
+        # One number a record may lie anywhere in its record, others must lie densely.
+        return spec.item_numbers == region.numbers and (
+            region.numbers == 1 or is_dense(graph, access.value, region.entered)
+        )
+    if spec.item_numbers == region.numbers:
+        return True
+    return spec.item_numbers == 1 or is_suffix(spec.shape, access, region)
+
+
+def is_suffix(shape: tuple[int, ...], access: Access, region: Region) -> bool:
+    """Whether a resident value repeats with its own size as period."""
+    core = [size for size in shape if size != 1]
+    return (
+        core == [size for size in region.domain if size != 1][len(_wide(region)) - len(core) :]
+        and [axis for axis in access.layout if axis is not None] == _wide(region)[len(_wide(region)) - len(core) :]
+    )
+
+
+def _wide(region: Region) -> list[int]:
+    return [axis for axis, size in enumerate(region.domain) if size != 1]
+
+
+class FlatPoint(Point):
+    """Number `index` of the batch, `lanes` of them, of which `count` exist."""
+
+    def __init__(self, parent: FlatLowering, scope: Scope, index: str, count: str | None) -> None:
+        super().__init__(parent.graph, parent.region, parent.arguments, scope)
+        self.lowering = parent
+        self.index = index
+        self.count = count
+        self.aligned = parent.aligned and count is None and scope.lanes > 1
+
+    def load(self, access: Access) -> Var:
+        """Load from the flat index, or cyclically."""
+        spec = self.graph.nodes[access.value].spec
+        dense = spec.item_numbers == self.region.numbers and (spec.is_stream or not self.region.stream)
+        if dense:
+            lies = storage(self.graph, access.value, self.region.entered)
+            argument = self.arguments.get("input", spec.dtype, lies.base)
+            if not spec.is_stream or is_dense(self.graph, access.value, self.region.entered):
+                return loaded(self.scope, Load(argument, self.index, 1, self.count, aligned=self.aligned))
+            index = f"({self.index}) * {lies.record}" + (f" + {lies.offset}" if lies.offset else "")
+            return loaded(self.scope, Load(argument, index, lies.record, self.count))
+        if spec.item_numbers == 1:
+            return loaded(self.scope, Load(self.arguments.get("input", spec.dtype, access.value), "0", 0))
+        # A resident operand is uploaded with one vector of itself behind it, so a vector never wraps.
+        argument = self.arguments.get("input", spec.dtype, access.value, period=spec.item_numbers)
+        return loaded(self.scope, Load(argument, self.lowering.cyclic(spec.item_numbers, self.scope, self.index)))
+
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """The flat index, counted from the first record of the stream."""
+        return f"first * {node.spec.item_numbers} + {self.index}", 1, None
+
+
+class FlatLowering:
+    """Lowers one flat region."""
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec]) -> None:
+        self.graph = graph
+        self.region = region
+        self.folds = folds
+        traits = style.traits
+        self.family: Family = "numbers" if region.folds else "map"
+        self.knobs = knobs = style.settled(self.family)
+        self.cpu = traits.code_shape == "cpu"
+        self.shuffles = traits.shuffles
+        self.group = knobs.work_group or 1
+        self.team = team_size(self.group, shuffle=traits.shuffles)
+        self.lanes = knobs.vector_width or 4
+        # Vectors of a GPU begin at multiples of their size, in buffers of its own.
+        self.aligned = not self.cpu and not traits.host_memory
+        self.arguments = Arguments()
+        self.names = itertools.count()
+        self.periods: dict[int, str] = {}
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel."""
+        body = self._fold_body() if self.region.folds else self._map_body()
+        return Kernel(
+            name,
+            self.region.name,
+            self.arguments.ordered(),
+            tuple(body),
+            work="records" if self.region.folds else "flat",
+            work_group=self.group,
+            block=BLOCK if self.region.folds else 0,
+            units=1 if self.region.folds else self.region.numbers,
+            lanes=self.lanes,
+            family=self.family,
+            knobs=self.knobs,
+        )
+
+    # -- maps ---------------------------------------------------------------------------------
+
+    def cyclic(self, period: int, scope: Scope, index: str) -> str:
+        """The place in a cyclic operand that belongs to the flat index, kept by stepping, not dividing."""
+        if not self.cpu:
+            return scope.integer(f"{index} % {period}")
+        return self.periods.setdefault(period, f"p{len(self.periods)}")
+
+    def _points(self, point: FlatPoint) -> None:
+        for output in self.region.outputs:
+            point.store(output, point.index, 1, point.count, aligned=point.aligned)
+
+    def _map_body(self) -> list[Stmt]:
+        """Each work-item takes `chunk` numbers in vectors; a vector at the very end is only partly there."""
+        lanes, turns = self.lanes, written_turns(self.knobs)
+        main = Scope(self.names, lanes=lanes)
+        self._points(FlatPoint(self, main, "i", None))
+        tail = Scope(self.names, lanes=lanes)
+        self._points(FlatPoint(self, tail, "i", "left"))
+        rest = If("i < stop", (SetInteger("left", "stop - i"), *tail.statements))
+        if not self.cpu:
+            whole = If(f"i + {lanes} <= n", tuple(main.statements), (SetInteger("left", "n - i"), *tail.statements))
+            return [For("i", f"wid * {lanes}", "n", f"wsize * {lanes}", (whole,), unroll=turns)]
+        start: list[Stmt] = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
+        start += [SetInteger(place, f"start % {period}") for period, place in self.periods.items()]
+        for period, place in self.periods.items():
+            step = lanes % period
+            main.add(SetInteger(place, f"{place} + {step} - ({place} + {step} >= {period} ? {period} : 0)", new=False))
+        loop: list[Stmt] = [
+            SetInteger("whole", f"stop - (stop - start) % {lanes}"),
+            For("i", "start", "whole", str(lanes), tuple(main.statements), unroll=turns),
+            SetInteger("i", "whole"),
+            rest,
+        ]
+        return start + loop
+
+    # -- folds --------------------------------------------------------------------------------
+
+    def _reductions(self) -> list[Reduction]:
+        return [self._reduction(fold) for fold in self.region.folds]
+
+    def _reduction(self, fold: int) -> Reduction:
+        spec = self.folds[fold]
+        reads = self.region.reads[fold]
+
+        def operands(scope: Scope, column: str, count: str | None) -> Parts:
+            point = FlatPoint(self, scope, column, count)
+            if self.cpu and fold == self.region.folds[0]:
+                self._points(point)
+            values = tuple(point.value(key) for key in reads)
+            if spec.op == "var":
+                shift = scope.find(_shift(fold))
+                assert shift is not None
+                return moved(scope, values[0], shift)
+            return values
+
+        return Reduction(f"f{fold}", spec.op, accumulators(spec), operands, "first + ")
+
+    def _fold_body(self) -> list[Stmt]:
+        """Each work-item (CPU) or work-group (GPU) reduces one block of records at a time."""
+        scope = Scope(self.names, lanes=self.lanes if self.cpu else 1)
+        scope.add(SetInteger("base", f"block * {BLOCK}"))
+        reductions = self._reductions()
+        for fold in self.region.folds:
+            if self.folds[fold].op == "var":
+                first = FlatPoint(self, scope.inner(4 if self.cpu else 1), "base", "1")
+                value = first.value(self.region.reads[fold][0])
+                scope.add(*first.scope.statements)
+                scope.known[_shift(fold)] = value
+        if self.cpu:
+            self._vector_blocks(scope, reductions)
+            return units_loop("block", "blocks", self.cpu, tuple(scope.statements))
+        return self._team_blocks(scope, reductions)
+
+    def _team_blocks(self, scope: Scope, reductions: list[Reduction]) -> list[Stmt]:
+        """Each team of a work-group reduces a block; where there is none left it repeats the last one."""
+        team = Team(scope, BLOCK, group=self.group, shuffle=self.shuffles, lanes=LANES)
+        totals = team.start(reductions)
+        whole, short = team.scope.inner(1), team.scope.inner(1)
+        for inner, limit in ((whole, None), (short, "left")):
+            beside = team.at(inner)
+            slots = beside.slots("base", limit)
+            beside.accumulate(reductions, totals, slots)
+            self._store_slots(inner, slots)
+        short.statements.insert(0, SetInteger("left", "n - base", narrow=True))
+        scope.add(If(f"base + {BLOCK} <= n", tuple(whole.statements), tuple(short.statements)))
+        storing = scope.inner(1)
+        self._store(storing, team.finish(reductions, totals, spread=False))
+        scope.add(If(f"{team.place} == 0 && turn + lid / {self.team} < blocks", tuple(storing.statements)))
+        block = SetInteger("block", f"min(turn + lid / {self.team}, blocks - 1)")
+        teams = self.group // self.team
+        return [For("turn", f"gid * {teams}", "blocks", f"gsize * {teams}", (block, *scope.statements))]
+
+    def _store_slots(self, scope: Scope, slots: list[Slot]) -> None:
+        """Store what the region makes beside its folds, of columns that exist and by the block's own team."""
+        storing = scope.inner(1)
+        for slot in slots if self.region.outputs else ():
+            inner = slot.scope.inner(1)
+            self._points(FlatPoint(self, inner, slot.column, None))
+            storing.add(*inner.statements if slot.valid is None else (If(slot.valid, tuple(inner.statements)),))
+        if storing.statements:
+            scope.add(If(f"turn + lid / {self.team} < blocks", tuple(storing.statements)))
+
+    def _vector_blocks(self, scope: Scope, reductions: list[Reduction]) -> None:
+        whole, short = scope.inner(), scope.inner()
+        blocks = VectorBlocks(whole, reductions, self.lanes)
+        self._store(whole, blocks.streamed_block(whole, "base"))
+        blocks = VectorBlocks(short, reductions, self.lanes)
+        self._store(short, blocks.dynamic_block(short, "base", "(n - base)"))
+        scope.add(If(f"base + {BLOCK} <= n", tuple(whole.statements), tuple(short.statements)))
+
+    def _store(self, scope: Scope, results: list[Parts]) -> None:
+        for fold, parts in zip(self.region.folds, results, strict=True):
+            shift = scope.find(_shift(fold))
+            for part, var in enumerate(parts if shift is None else (shift, *parts)):
+                argument = self.arguments.get("partial", self.folds[fold].parts()[part], fold, part)
+                scope.add(Store(argument, "block", var, 1, "1"))
+
+
+def accumulators(spec: FoldSpec) -> tuple[np.dtype, ...]:
+    """Dtypes in registers of the parts that a kernel accumulates (a variance's shift is not accumulated)."""
+    parts = spec.parts()[1:] if spec.op == "var" else spec.parts()
+    return tuple(register_dtype(part) for part in parts)
+
+
+def _shift(fold: int) -> Access:
+    return Access(fold, (-3,))

@@ -1,0 +1,222 @@
+"""Values put together of others: padding, concatenation, stacks, and what stands at known indices.
+
+No strides say where their numbers lie. A kernel computes the places (`lower_together.py`), with what
+makes its operands and what follows number by number, so it is an anchor. The host copies where
+nothing is computed beside it: a kernel would only do the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from flowcompute.elements import Constant, Kind
+from flowcompute.elements.axes import CONCAT, PAD, STACK, TAKE
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import CANONICAL_FOLDS, register_dtype, views_of
+from flowcompute.lower.anchor_point import Anchor, Operand
+from flowcompute.spec import BOOL
+
+TOGETHER = (PAD, TAKE, STACK, CONCAT)
+MOST_OPERANDS = 8
+"""A kernel takes few pointers, and looks for the right operand one after the other."""
+
+_COMPUTED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.SCAN)
+
+
+def is_together(node: Node) -> bool:
+    """Whether a stream's items are put together of others."""
+    return node.op in TOGETHER and node.spec.is_stream
+
+
+def why_copied(graph: Graph, users: Sequence[Sequence[int]], node: Node, here: Collection[int]) -> str | None:
+    """Why the host puts a value together; None where a kernel does.
+
+    Args:
+        users: of each node.
+        here: the nodes that are computed in the same pass.
+    """
+    if node.spec.dtype == BOOL:
+        return "bools are put together on the host"
+    if 0 in node.spec.shape or any(0 in graph.nodes[i].spec.shape for i in node.inputs):
+        return "there is nothing to compute"
+    if node.op is TAKE and not isinstance(graph.nodes[node.inputs[1]].element, Constant):
+        return "its indices are known only when it runs, and are checked on the host"
+    if len(node.inputs) > MOST_OPERANDS:
+        return f"a kernel puts at most {MOST_OPERANDS} values together"
+    if not _is_computed_beside(graph, users, node, here):
+        return "nothing is computed beside it: the host copies"
+    return None
+
+
+def _is_computed_beside(graph: Graph, users: Sequence[Sequence[int]], node: Node, here: Collection[int]) -> bool:
+    """Whether a kernel takes it, or what makes a part of it may be computed in its own kernel."""
+    if any(graph.nodes[views_of(graph, i)[0]].kind is Kind.ELEMENTWISE and i in here for i in node.inputs):
+        return True
+    later = list(users[node.id])
+    while later:
+        other = graph.nodes[later.pop()]
+        if other.id in here and other.kind is Kind.VIEW:
+            later += users[other.id]
+        elif other.id in here and (other.kind in _COMPUTED or (other.op and other.op.name in CANONICAL_FOLDS)):
+            return True
+    return False
+
+
+@dataclass(frozen=True)
+class Run:
+    """Columns from `start` to `stop` of a row that come of one operand (None: `fill`), from its column 0 on.
+
+    Attributes:
+        place: where that varies: the operand's column as text, of the column in it as `{0}`.
+    """
+
+    start: int
+    stop: int
+    operand: int | None
+    place: str | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a row is made of: `runs`, of operands at these indices of their axes before the columns.
+
+    Attributes:
+        condition: under which it is this one, if none before it is; None where it is at last.
+    """
+
+    condition: str | None
+    indices: tuple[str, ...]
+    runs: tuple[Run, ...]
+
+
+class Together(Anchor):
+    """What both code shapes must know.
+
+    Rows are as long as one index of everything up to the last axis that changes; where that is the
+    last axis of all, rows run along it.
+
+    Attributes:
+        columns: numbers in a row.
+        operands: by position; of `take` without the indices.
+        fill: the number that pads.
+    """
+
+    def __init__(self, graph: Graph, region: Region) -> None:
+        assert region.anchor is not None
+        node = graph.nodes[region.anchor]
+        shape = node.spec.shape
+        self.axes = _changed(node)
+        columns = max(1, len(shape) - 1 - max(self.axes))
+        super().__init__(
+            graph,
+            region,
+            stack=shape[: len(shape) - columns],
+            height=1,
+            column_axes=columns,
+            dtype=register_dtype(node.spec.dtype),
+        )
+        self.columns = math.prod(shape[len(shape) - columns :])
+        self.across = len(shape) - 1 in self.axes
+        own = 0 if node.op is STACK and self.across else columns
+        inputs = node.inputs[:1] if node.op is TAKE else node.inputs
+        self.operands: list[Operand] = [self.operand(i, 0, own) for i in inputs]
+        self.fill = node.spec.dtype.type(node.attrs.get("fill", 0)).item()
+        self.table = ""
+        if node.op is TAKE:
+            indices = graph.nodes[node.inputs[1]].spec
+            self.table = self.arguments.get("input", indices.dtype, node.inputs[1]).name
+
+    def choices(self, indices: list[str]) -> list[Choice]:
+        """What a row at these indices of the axes before its columns may be made of."""
+        node = self.node
+        if node.op is PAD:
+            return self._padded(indices)
+        axis = node.attrs["axis"]
+        if self.across:
+            return [Choice(None, tuple(indices), self._runs_across())]
+        at = indices[axis]
+        if node.op is TAKE:
+            size = self.graph.nodes[node.inputs[0]].spec.shape[axis]
+            return [Choice(None, (*indices[:axis], self._looked_up(at, size), *indices[axis + 1 :]), self._whole(0))]
+        made, start = [], 0
+        for position, operand in enumerate(self.operands):
+            size = 1 if node.op is STACK else operand.spec.shape[axis]
+            own = () if node.op is STACK else (f"({at} - {start})",)
+            last = position == len(self.operands) - 1
+            condition = None if last else f"{at} < {start + size}"
+            made.append(Choice(condition, (*indices[:axis], *own, *indices[axis + 1 :]), self._whole(position)))
+            start += size
+        return made
+
+    def _whole(self, operand: int) -> tuple[Run, ...]:
+        return (Run(0, self.columns, operand),)
+
+    def _looked_up(self, at: str, size: int) -> str:
+        return f"({self.table}[{at}] + ({self.table}[{at}] < 0 ? {size} : 0))"
+
+    def _runs_across(self) -> tuple[Run, ...]:
+        """Runs along the last axis, which is the one that changes."""
+        if self.node.op is TAKE:
+            size = self.graph.nodes[self.node.inputs[0]].spec.shape[-1]
+            return (Run(0, self.columns, 0, self._looked_up("{0}", size)),)
+        runs, start = [], 0
+        for position, operand in enumerate(self.operands):
+            size = 1 if self.node.op is STACK else operand.spec.shape[-1]
+            runs.append(Run(start, start + size, position))
+            start += size
+        return tuple(runs)
+
+    # -- padding --------------------------------------------------------------------------------------
+
+    def _padded(self, indices: list[str]) -> list[Choice]:
+        widths, mode = self.node.attrs["widths"], self.node.attrs["mode"]
+        shape = self.operands[0].spec.shape
+        places, conditions = [], []
+        for at, (before, after), size in zip(indices, widths, shape, strict=False):
+            inner = f"({at} - {before})" if before else at
+            if mode == "constant":
+                conditions += [f"{inner} >= 0"] if before else []
+                conditions += [f"{inner} < {size}"] if after else []
+            elif before or after:
+                inner = repeated(inner, size, mode)
+            places.append(inner)
+        runs = self._whole(0)
+        if self.across:
+            (before, after), size = widths[-1], shape[-1]
+            outside = None if mode == "constant" else 0
+            left, right = (
+                None if outside is None else repeated(f"({{0}}{shift})", size, mode)
+                for shift in (f" - {before}", f" + {size}")
+            )
+            every = (
+                Run(0, before, outside, left),
+                Run(before, before + size, 0),
+                Run(before + size, before + size + after, outside, right),
+            )
+            runs = tuple(run for run in every if run.start < run.stop)
+        if not conditions:
+            return [Choice(None, tuple(places), runs)]
+        nothing = Choice(None, tuple(places), (Run(0, self.columns, None),))
+        return [Choice(" && ".join(conditions), tuple(places), runs), nothing]
+
+
+def _changed(node: Node) -> list[int]:
+    """The axes of the result along which numbers do not stand as in an operand."""
+    if node.op is PAD:
+        return [axis for axis, pair in enumerate(node.attrs["widths"]) if any(pair)]
+    return [node.attrs["axis"]]
+
+
+def repeated(at: str, size: int, mode: str) -> str:
+    """The index of what is repeated beyond the edges."""
+    if mode == "edge":
+        return f"clamp((long){at}, 0L, {size - 1}L)"
+    if mode == "wrap":
+        return f"(({at} % {size} + {size}) % {size})"
+    period = max(1, 2 * (size - 1))
+    # A mirror that stands on the last number: up and down again, for ever.
+    within = f"(({at} % {period} + {period}) % {period})"
+    return f"min({within}, {period} - {within})"

@@ -1,0 +1,201 @@
+"""Stencils lowered: rows in vectors on CPUs, with only their ends looked at lane by lane; on GPUs number by number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowcompute.elements.axes import INDEX, PAD
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    Argument,
+    Assign,
+    Below,
+    For,
+    If,
+    Kernel,
+    Load,
+    Number,
+    Select,
+    SetInteger,
+    Splat,
+    Stmt,
+    Storage,
+    Traits,
+    Var,
+    c_strides,
+    register_dtype,
+    storage,
+)
+from flowcompute.lower.anchor_point import AfterPoint, Anchor, Row, times
+from flowcompute.lower.emit import Scope, loaded
+from flowcompute.lower.flat.gather import repeated
+from flowcompute.spec import BOOL
+
+GROUP = 256
+"""Work-items of a GPU's work-group."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Neighbours at one distance.
+
+    Attributes:
+        view: the node.
+        argument: what they are loaded from.
+        lies: where.
+        shape: of its items.
+        offsets: how far they are, by axis.
+        mode: what lies beyond the edges, and the number where that is one.
+    """
+
+    view: int
+    argument: Argument
+    lies: Storage
+    shape: tuple[int, ...]
+    offsets: tuple[int, ...]
+    mode: str
+    fill: float
+
+
+class StencilLowering(Anchor):
+    """Lowers one region of operations that read neighbours."""
+
+    def __init__(self, graph: Graph, region: Region, traits: Traits) -> None:
+        assert region.anchor is not None
+        node = graph.nodes[region.anchor]
+        shape = node.spec.shape
+        super().__init__(
+            graph, region, stack=shape[:-1], height=1, column_axes=1, dtype=register_dtype(node.spec.dtype)
+        )
+        self.cpu = traits.code_shape == "cpu"
+        self.lanes = traits.lanes if self.cpu else 1
+        self.columns = shape[-1]
+        self.seen = [self._seen(i) for i in region.nodes if graph.nodes[i].op is INDEX]
+
+    def _seen(self, view: int) -> Seen:
+        nodes = self.graph.nodes
+        pad = nodes[nodes[view].inputs[0]]
+        assert pad.op is PAD
+        spec, lies = nodes[pad.inputs[0]].spec, storage(self.graph, pad.inputs[0], self.region.entered)
+        pairs = zip(nodes[view].attrs["index"], pad.attrs["widths"], strict=True)
+        offsets = tuple(start - before for (start, _, _), (before, _) in pairs)
+        fill = spec.dtype.type(pad.attrs["fill"]).item()
+        argument = self.arguments.get("input", spec.dtype, lies.base)
+        return Seen(view, argument, lies, spec.shape, offsets, pad.attrs["mode"], fill)
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts rows on CPUs, numbers on GPUs."""
+        if not self.cpu:
+            scope = Scope(self.names, lanes=1)
+            row, column = self.row(scope, scope.integer(f"t / {self.columns}")), scope.integer(f"t % {self.columns}")
+            self._store(scope, row, self._indices(scope, row), column, None, inside=False)
+            body: tuple[Stmt, ...] = (For("t", "wid", "n", "wsize", tuple(scope.statements)),)
+            numbers = self.node.spec.item_numbers
+            return Kernel(
+                name, self.region.name, self.arguments.ordered(), body, "flat", work_group=GROUP, units=numbers
+            )
+        scope = Scope(self.names, lanes=self.lanes)
+        row = self.row(scope, "r")
+        indices = self._indices(scope, row)
+        for start, stop, inside in self._parts():
+            self._run(scope, row, indices, start, stop, inside=inside)
+        loop = For("r", "start", "stop", "1", tuple(scope.statements))
+        body = (SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)"), loop)
+        return Kernel(
+            name, self.region.name, self.arguments.ordered(), body, "rows", units=self.units, lanes=self.lanes
+        )
+
+    def _indices(self, scope: Scope, row: Row) -> list[str]:
+        return [scope.integer(text) for text in self.stack_indices(row.matrix)]
+
+    def _parts(self) -> list[tuple[int, int, bool]]:
+        """Columns from, to, and whether all that they read is inside of the row."""
+        before = max(0, *(-seen.offsets[-1] for seen in self.seen))
+        after = max(0, *(seen.offsets[-1] for seen in self.seen))
+        if self.columns - before - after < self.lanes:
+            return [(0, self.columns, before + after == 0)]
+        parts = [(0, before, False), (before, self.columns - after, True), (self.columns - after, self.columns, False)]
+        return [part for part in parts if part[0] < part[1]]
+
+    def _run(self, scope: Scope, row: Row, indices: list[str], start: int, stop: int, *, inside: bool) -> None:
+        """Columns of a row in vectors."""
+        whole = start + (stop - start) // self.lanes * self.lanes
+        if whole > start:
+            body = scope.inner()
+            self._store(body, row, indices, "j", None, inside=inside)
+            scope.add(For("j", str(start), str(whole), str(self.lanes), tuple(body.statements)))
+        if whole < stop:
+            body = scope.inner()
+            self._store(body, row, indices, str(whole), str(stop - whole), inside=inside)
+            scope.add(If("1", tuple(body.statements)))
+
+    def _store(
+        self, scope: Scope, row: Row, indices: list[str], column: str, count: str | None, *, inside: bool
+    ) -> None:
+        """Store what is made of the neighbours of these columns."""
+        point = AfterPoint(self, scope.beside(), row, column, count)
+        for seen in self.seen:
+            point.scope.known[seen.view] = self._neighbours(scope, seen, row, indices, column, count, inside=inside)
+        for output in self.region.outputs:
+            point.store(output, *point.place(c_strides(self.region.domain), self.node.spec.item_numbers))
+
+    # -- neighbours -----------------------------------------------------------------------------------
+
+    def _neighbours(
+        self, scope: Scope, seen: Seen, row: Row, indices: list[str], column: str, count: str | None, *, inside: bool
+    ) -> Var:
+        """The numbers that lie so far from these columns, or what stands for them beyond the edges."""
+        conditions: list[str] = []
+        lies, places = seen.lies, []
+        for axis, index in enumerate(indices):
+            places.append(self._place(seen, axis, index, conditions))
+        last, offset = len(indices), seen.offsets[-1]
+        each = None
+        at = f"({column} + {offset})" if offset else f"({column})"
+        if self.lanes == 1:
+            at = self._place(seen, last, column, conditions)
+        elif offset and not inside:
+            lane = f"({column} + {{lane}} + {offset})"
+            each = repeated(lane, seen.shape[-1], "edge" if seen.mode == "constant" else seen.mode)
+        terms = [str(lies.offset)] if lies.offset else []
+        terms += [times(row.record, lies.record)] if lies.record else []
+        terms += [times(place, step) for place, step in zip(places, lies.strides[:-1], strict=True) if step]
+        base, stride = " + ".join(terms) or "0", lies.strides[-1]
+        if each is not None:
+            load = Load(seen.argument, base, 1, count, f"{base} + {times(each, stride)}")
+        else:
+            load = Load(seen.argument, f"{base} + {times(at, stride)}", stride, count)
+        if not conditions:
+            return self._bordered(scope, seen, loaded(scope, load), column, lanes=each is not None)
+        value = scope.let(Number(seen.fill), register_dtype(seen.argument.dtype))
+        inner = scope.inner()
+        there = self._bordered(inner, seen, loaded(inner, load), column, lanes=each is not None)
+        inner.add(Assign(value, Splat(there)))
+        scope.add(If(" && ".join(conditions), tuple(inner.statements)))
+        return value
+
+    def _place(self, seen: Seen, axis: int, index: str, conditions: list[str]) -> str:
+        """The index on an axis; of a constant border also the condition under which there is one."""
+        offset, size = seen.offsets[axis], seen.shape[axis]
+        at = f"({index} + {offset})" if offset else index
+        if offset and seen.mode == "constant":
+            conditions.append(f"{at} >= 0" if offset < 0 else f"{at} < {size}")
+            return at
+        return repeated(at, size, seen.mode) if offset else at
+
+    def _bordered(self, scope: Scope, seen: Seen, value: Var, column: str, *, lanes: bool) -> Var:
+        """With the number of a constant border in the lanes beyond the row's ends."""
+        offset = seen.offsets[-1]
+        if not lanes or seen.mode != "constant":
+            return value
+        fill = scope.let(Number(seen.fill), value.dtype)
+        limit = f"-({column} + {offset})" if offset < 0 else f"{seen.shape[-1]} - ({column} + {offset})"
+        mask = scope.let(Below(limit), BOOL, mask_bytes=value.dtype.itemsize)
+        yes, no = (fill, value) if offset < 0 else (value, fill)
+        return scope.let(Select(mask, yes, no), value.dtype)
+
+
+def lower_stencil(graph: Graph, region: Region, traits: Traits, name: str) -> Kernel:
+    """The kernel of a region around operations that read neighbours."""
+    return StencilLowering(graph, region, traits).lower(name)

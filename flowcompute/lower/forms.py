@@ -1,0 +1,104 @@
+"""From regions to kernel IR: choose the form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flowcompute.elements import Kind
+from flowcompute.elements.functions import UserOp
+from flowcompute.elements.generated import Generator
+from flowcompute.elements.nn import ATTENTION
+from flowcompute.elements.streams import KernelScan
+from flowcompute.function_ir import leaves_unroll_open
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import FoldSpec, Kernel
+from flowcompute.lower.attention import AttentionLowering, TiledAttentionLowering, lower_tensor_attention
+from flowcompute.lower.flat import FlatLowering, is_flat, is_together, lower_stencil, lower_together
+from flowcompute.lower.kernel_knobs import CHUNK_BYTES, KernelStyle
+from flowcompute.lower.matmul import (
+    MatmulLowering,
+    TiledMatmulLowering,
+    lower_dot_matmul,
+    lower_tensor_matmul,
+    lower_thin_matmul,
+)
+from flowcompute.lower.rows import lower_group_rows, lower_rows, lower_short_rows, lower_team_rows
+from flowcompute.lower.scan import is_scan, lower_scan
+
+COMPUTED_IN_DOUBLE = ("sin", "cos", "tan")
+"""Operations on float32 whose vector forms of PoCL are wrong for small numbers beside large ones."""
+
+
+def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
+    """The kernel IR of a region, shaped as wanted where its family can do that."""
+    lanes = style.traits.lanes_of(_widest(graph, region, folds))
+    style = replace(style, traits=replace(style.traits, lanes=lanes))
+    kernel = with_items(_lowered(graph, region, style, folds, name), style)
+    return with_unrolled_functions(kernel, [graph.nodes[node] for node in region.nodes], style)
+
+
+def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
+    traits = style.traits
+    if region.anchor is not None and graph.nodes[region.anchor].op is ATTENTION:
+        if (kernel := lower_tensor_attention(graph, region, style, name)) is not None:
+            return kernel
+        if traits.code_shape == "gpu":
+            return TiledAttentionLowering(graph, region, style).lower(name)
+        return AttentionLowering(graph, region, style).lower(name)
+    if region.anchor is not None and is_together(graph.nodes[region.anchor]):
+        return lower_together(graph, region, traits, name)
+    if region.anchor is not None and graph.nodes[region.anchor].kind is Kind.ELEMENTWISE:
+        return lower_stencil(graph, region, traits, name)
+    if region.anchor is not None and is_scan(graph.nodes[region.anchor]):
+        return lower_scan(graph, region, style, name)
+    if region.anchor is not None:
+        if (kernel := lower_tensor_matmul(graph, region, style, name)) is not None:
+            return kernel
+        if traits.code_shape == "gpu":
+            if (kernel := lower_thin_matmul(graph, region, name)) is not None:
+                return kernel
+            if (kernel := lower_dot_matmul(graph, region, style, name)) is not None:
+                return kernel
+            return TiledMatmulLowering(graph, region, style).lower(name)
+        return MatmulLowering(graph, region, style).lower(name)
+    if is_flat(graph, region):
+        return FlatLowering(graph, region, style, folds).lower(name)
+    if traits.code_shape == "gpu":
+        for form in (lower_team_rows, lower_group_rows):
+            if (kernel := form(graph, region, style, name)) is not None:
+                return kernel
+    return lower_short_rows(graph, region, style, name) or lower_rows(graph, region, style, folds, name)
+
+
+def _widest(graph: Graph, region: Region, folds: dict[int, FoldSpec]) -> int:
+    """Bytes of the widest numbers that a region's kernel computes with."""
+    nodes = [graph.nodes[i] for i in region.nodes]
+    if any(isinstance(node.op, (UserOp, Generator)) or is_scan(node) for node in nodes):
+        # Whole numbers of users' functions have 64 bits, and so have counters, and what sums go on with.
+        return 8
+    if any(node.op is not None and node.op.name in COMPUTED_IN_DOUBLE for node in nodes):
+        return 8
+    values = {graph.nodes[i].spec.dtype for node in nodes for i in (node.id, *node.inputs)}
+    parts = {dtype for i in region.folds for dtype in folds[i].parts()}
+    return max(dtype.itemsize for dtype in values | parts)
+
+
+def with_items(kernel: Kernel, style: KernelStyle) -> Kernel:
+    """The kernel with what a work-item of a CPU takes by itself: so many bytes of its widest operand."""
+    if kernel.knobs.items_per_work_item is None or style.wanted.items_per_work_item is not None:
+        return kernel
+    if style.traits.code_shape != "cpu":
+        return kernel
+    widest = max([a.dtype.itemsize for a in kernel.arguments if a.kind in ("input", "output")], default=4)
+    return replace(kernel, knobs=replace(kernel.knobs, items_per_work_item=CHUNK_BYTES // widest))
+
+
+def with_unrolled_functions(kernel: Kernel, nodes: Sequence[Node], style: KernelStyle) -> Kernel:
+    """The kernel with the knob of loops in users' functions, where it calls one that leaves it open."""
+    steps = [node.element.step for node in nodes if isinstance(node.element, KernelScan)]
+    called = [*steps, *(node.op for node in nodes if isinstance(node.op, UserOp))]
+    if not any(leaves_unroll_open(op.function) for op in called):
+        return kernel
+    return replace(kernel, knobs=replace(kernel.knobs, function_unroll=style.wanted.function_unroll or 1))

@@ -1,0 +1,391 @@
+"""Products of matrices on CPUs: tiles of rows by vectors of columns, sums in registers.
+
+A work-item takes a run of rows and walks strips of columns, so that a strip of B stays in
+cache while all its rows pass; what follows the product is computed before it is stored.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    Array,
+    Assign,
+    Combine,
+    For,
+    If,
+    Item,
+    Kernel,
+    Load,
+    MultiplyAdd,
+    Put,
+    SetInteger,
+    Splat,
+    Stmt,
+    Var,
+    While,
+)
+from flowcompute.lower.anchor_point import Axes, Row, times
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.matmul.matmul_anchor import PANEL, Contraction
+from flowcompute.lower.matmul.strided_columns import EverySecond, are_every_second, in_order
+from flowcompute.lower.matmul.tile_sizes import STRIP_BYTES, strip_lanes
+from flowcompute.strategy import KernelKnobs
+
+TILE_ROWS = 4
+ROWS_PER_ITEM = 128
+"""Most rows of a work-item, a multiple of the rows of any tile."""
+PACKED_ROWS = 16
+"""Fewest rows for which a panel of B is first copied to where its rows follow each other."""
+SHORT = 32
+"""Longest sum that is written out: the places of windows are then known to the compiler."""
+TURNS = 4
+"""Turns of a longer sum that are written out: one by one they take up to half as long again."""
+WIDE = 4
+"""Vectors of a line that are made together where a matrix has few rows."""
+LEFT_BYTES = 512 << 10
+"""Rows of A that are kept at hand where they are computed, so that each number is computed once."""
+
+
+Strip = tuple[int, ...]
+"""Columns of B at which vectors begin that are multiplied together, counted from the first of them."""
+
+
+class MatmulLowering:
+    """Lowers one region with a product for a CPU."""
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        self.region = region
+        self.contraction = one = Contraction(graph, region)
+        itemsize = one.dtype.itemsize
+        self.lanes = strip_lanes(style.traits, itemsize)
+        strip = max(self.lanes, STRIP_BYTES // itemsize)
+        self.knobs = style.settled("matmul", tile_rows=TILE_ROWS, tile_columns=strip)
+        self.tile_rows, strip = self.knobs.tile_rows or TILE_ROWS, self.knobs.tile_columns or strip
+        self.strip = _beside(strip // self.lanes, self.lanes)
+        # Rows of B far apart, above all by powers of two, would push each other out of the cache.
+        many = region.stream or one.units >= PACKED_ROWS
+        self.packed = many if one.shared else one.height >= PACKED_ROWS
+        self.panels = one.inner > PANEL
+        # One row to a matrix, or few: nothing else shares what is read of B.
+        self.thin = not self.packed and not one.shared and one.height < TILE_ROWS
+        self.in_pairs = self.thin and one.inner <= SHORT and are_every_second(one)
+        # Where A is computed as it is loaded, that is done for a block of rows before any of its columns.
+        self.kept = one.is_computed(one.a)
+        self.pitch = -(-one.inner // self.lanes) * self.lanes
+        high = self.tile_rows
+        fit = LEFT_BYTES // max(1, self.pitch * itemsize) // high * high
+        self.block = max(high, min(ROWS_PER_ITEM, fit))
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts rows."""
+        one = self.contraction
+        body = self._columns() if one.b.columns.single else self._lines()
+        ends = [] if one.shared else [f"(begin / {one.height} + 1) * {one.height}"]
+        if self.kept:
+            ends.append(f"begin + {self.block}")
+            body = [*self._keep(), *body]
+        if not ends:
+            rows: list[Stmt] = [SetInteger("begin", "start"), SetInteger("end", "stop"), *body]
+        else:
+            until = "stop"
+            for end in ends:
+                until = f"min({until}, {end})"
+            again = SetInteger("begin", "end", new=False)
+            rows = [SetInteger("begin", "start"), While("begin < stop", (SetInteger("end", until), *body, again))]
+        together = one.height if self.packed and not one.shared and one.height <= ROWS_PER_ITEM else self.tile_rows
+        return Kernel(
+            name,
+            self.region.name,
+            one.arguments.ordered(),
+            (*self._arrays(), SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)"), *rows),
+            work="matmul",
+            units=one.units,
+            lanes=self.lanes,
+            tile=(together, 1),
+            family="fixed" if self.thin else "matmul",
+            knobs=KernelKnobs() if self.thin else self.knobs,
+        )
+
+    def _lines(self) -> list[Stmt]:
+        """Where several strides serve the columns: those of the last axis, for each index of the others."""
+        outer = self.contraction.b.columns.outer()
+        return [
+            For(
+                "y",
+                "0",
+                str(math.prod(outer.sizes)),
+                "1",
+                (SetInteger("at_y", outer.offset("y")), *self._columns()),
+            )
+        ]
+
+    def _columns(self) -> list[Stmt]:
+        """Strips of columns, as wide as they fit."""
+        size = self.contraction.b.columns.sizes[-1] if self.contraction.columns else 0
+        if self.thin and size >= self.lanes:
+            return self._wide_strips(size)
+        width = self.lanes * len(self.strip)
+        strips: list[Stmt] = []
+        column = 0
+        if whole := size // width * width:
+            strips.append(For("j", "0", str(whole), str(width), tuple(self._strip(self.strip, None))))
+            column = whole
+        while column < size:
+            count = min(self.lanes, size - column)
+            if count < self.lanes <= size:
+                # Numbers of the strip before are made once more: a whole vector is faster than a part of one.
+                column, count = size - self.lanes, self.lanes
+            body = self._strip((0,), str(count) if count < self.lanes else None)
+            strips.append(If("1", (SetInteger("j", str(column)), *body)))
+            column += count
+        return strips
+
+    def _wide_strips(self, size: int) -> list[Stmt]:
+        """Several vectors of a line at once: the sums of one wait for each other, and there is one row to a matrix."""
+        lanes, width = self.lanes, self.lanes * WIDE
+        strips: list[Stmt] = []
+        if whole := size // width * width:
+            strips.append(For("j", "0", str(whole), str(width), tuple(self._strip(_beside(WIDE, lanes), None))))
+        # The last vector ends with the line: numbers of the one before are made once more.
+        starts = list(dict.fromkeys(min(start, size - lanes) for start in range(whole, size, lanes)))
+        if starts:
+            places = tuple(start - starts[0] for start in starts)
+            strips.append(If("1", (SetInteger("j", str(starts[0])), *self._strip(places, None))))
+        return strips
+
+    def _keep(self) -> list[Stmt]:
+        """Compute the block's rows of A."""
+        one = self.contraction
+        line = Scope(one.names, lanes=self.lanes)
+        at_a = one.of_a(line, one.row(line, "r"))
+
+        def vector(k: str, count: str | None) -> list[Stmt]:
+            inner = line.inner()
+            stride = one.a.columns.stride
+            numbers = one.factor(inner, Load(one.a.argument, f"{at_a} + {times(k, stride)}", stride, count))
+            inner.add(Put("left", f"(r - begin) * {self.pitch} + {k}", numbers, vector=True))
+            return inner.statements
+
+        whole = one.inner // self.lanes * self.lanes
+        line.add(For("k", "0", str(whole), str(self.lanes), tuple(vector("k", None))))
+        if one.inner > whole:
+            line.add(If("1", tuple(vector(str(whole), str(one.inner - whole)))))
+        return [For("r", "begin", "end", "1", tuple(line.statements))]
+
+    def _arrays(self) -> list[Stmt]:
+        one = self.contraction
+        kept: list[Stmt] = [Array("left", one.dtype, 1, self.block * self.pitch or 1)] if self.kept else []
+        if not self.packed:
+            return kept
+        panel = min(one.inner, PANEL) * len(self.strip)
+        arrays: list[Stmt] = [*kept, Array("packed", one.dtype, self.lanes, panel or 1)]
+        if self.panels:
+            arrays.append(Array("totals", one.dtype, self.lanes, ROWS_PER_ITEM * len(self.strip)))
+        return arrays
+
+    def _strip(self, strip: Strip, count: str | None) -> list[Stmt]:
+        """A strip of columns for all rows."""
+        if not self.packed:
+            return self._rows(lambda rows: self._tile(rows, strip, count))
+        one = self.contraction
+        scope = Scope(one.names, lanes=self.lanes)
+        at_b = one.of_b(scope, one.row(scope, "begin"))
+        if not self.panels:
+            scope.add(*self._pack(at_b, "0", str(one.inner), strip, count))
+            scope.add(*self._rows(lambda rows: self._packed_tile(rows, strip, count, "0", str(one.inner))))
+            return scope.statements
+        clear = scope.inner()
+        clear.add(Put("totals", "i", clear.let(one.zero(), one.dtype)))
+        scope.add(For("i", "0", str(ROWS_PER_ITEM * len(self.strip)), "1", tuple(clear.statements)))
+        panel = scope.inner()
+        length = panel.integer(f"min((long){PANEL}, {one.inner} - panel)")
+        panel.add(*self._pack(at_b, "panel", length, strip, count))
+        panel.add(*self._rows(lambda rows: self._packed_tile(rows, strip, count, "panel", length)))
+        scope.add(For("panel", "0", str(one.inner), str(PANEL), tuple(panel.statements)))
+        return scope.statements
+
+    def _rows(self, tile: Callable[[int], list[Stmt]]) -> list[Stmt]:
+        """All rows, tile by tile; the rows of a tile multiply one matrix."""
+        if self.thin:
+            return [For("r", "begin", "end", "1", tuple(tile(1)))]
+        high = self.tile_rows
+        whole, single = tuple(tile(high)), tuple(tile(1))
+        tiled = SetInteger("tiled", f"begin + (end - begin) / {high} * {high}")
+        loops = (For("r", "begin", "tiled", str(high), whole), For("r", "tiled", "end", "1", single))
+        return [If("1", (tiled, *loops))]
+
+    # -- tiles ----------------------------------------------------------------------------------------
+
+    def _places(self, scope: Scope, rows: int) -> list[Row]:
+        return [self.contraction.row(scope, scope.integer(f"r + {row}") if row else "r") for row in range(rows)]
+
+    def _store(self, scope: Scope, row: Row, place: int, count: str | None, total: Var) -> None:
+        columns = self.contraction.b.columns
+        line = "" if columns.single else f"y * {columns.sizes[-1]} + "
+        self.contraction.store(scope, row, line + self._column(place), count, total)
+
+    @staticmethod
+    def _column(place: int) -> str:
+        return f"j + {place}" if place else "j"
+
+    def _tile(self, rows: int, strip: Strip, count: str | None) -> list[Stmt]:
+        """A tile that reads B where it lies, with all sums in registers."""
+        one = self.contraction
+        scope = Scope(one.names, lanes=self.lanes)
+        places = self._places(scope, rows)
+        at_a, at_b = [self._of_a(scope, row) for row in places], one.of_b(scope, places[0])
+        totals = self._zeros(scope, rows, strip)
+
+        def columns(inner: Scope) -> list[Var]:
+            return self._from_b(inner, at_b, one.b.rows.offset("k"), strip, count)
+
+        if self.panels:
+            panel = scope.inner()
+            sums = self._zeros(panel, rows, strip)
+            until = panel.integer(f"min((long){one.inner}, panel + {PANEL})")
+            self._accumulate(panel, sums, at_a, "panel", until, columns)
+            for own, before in zip(itertools.chain(*sums), itertools.chain(*totals), strict=True):
+                added = panel.let(Combine("sum", (before,), (own,), 0), before.dtype)
+                panel.add(Assign(before, Splat(added)))
+            scope.add(For("panel", "0", str(one.inner), str(PANEL), tuple(panel.statements)))
+        elif self.in_pairs and count is None:
+            totals = self._every_second(scope, totals, at_a, at_b, strip)
+        else:
+            self._accumulate(scope, totals, at_a, "0", str(one.inner), columns)
+        for row, line in zip(places, totals, strict=True):
+            for place, total in zip(strip, line, strict=True):
+                self._store(scope, row, place, count, total)
+        return scope.statements
+
+    def _packed_tile(self, rows: int, strip: Strip, count: str | None, start: str, length: str) -> list[Stmt]:
+        """A tile of one panel, which is packed; what a row has so far waits in `totals`."""
+        one = self.contraction
+        scope = Scope(one.names, lanes=self.lanes)
+        places = self._places(scope, rows)
+        sums = self._zeros(scope, rows, strip)
+        at_a = [scope.integer(f"{self._of_a(scope, row)} + {times(start, self.stride)}") for row in places]
+
+        def packed(inner: Scope) -> list[Var]:
+            return [inner.let(Item("packed", f"k * {len(strip)} + {i}"), one.dtype) for i in range(len(strip))]
+
+        self._accumulate(scope, sums, at_a, "0", length, packed)
+        for position, (row, line) in enumerate(zip(places, sums, strict=True)):
+            for vector, own in enumerate(line):
+                if not self.panels:
+                    self._store(scope, row, strip[vector], count, own)
+                    continue
+                slot = f"(r - begin + {position}) * {len(strip)} + {vector}"
+                # Numbers that are not there yet, -0.0, change no bit of the first panel.
+                before = scope.let(Item("totals", slot), one.dtype)
+                added = scope.let(Combine("sum", (before,), (own,), 0), one.dtype)
+                last = scope.inner()
+                self._store(last, row, strip[vector], count, added)
+                scope.add(If(f"panel + {PANEL} < {one.inner}", (Put("totals", slot, added),), tuple(last.statements)))
+        return scope.statements
+
+    def _of_a(self, scope: Scope, row: Row) -> str:
+        """Where a row of A begins, in memory or where it is kept."""
+        if self.kept:
+            return scope.integer(f"({row.number} - begin) * {self.pitch}")
+        return self.contraction.of_a(scope, row)
+
+    @property
+    def stride(self) -> int:
+        """From one number of a row of A to the next."""
+        return 1 if self.kept else self.contraction.a.columns.stride
+
+    def _left(self, scope: Scope, at: str) -> Var:
+        """One number of A in all lanes."""
+        one = self.contraction
+        if self.kept:
+            return scope.let(Splat(scope.let(Item("left", at), one.dtype, 1)), one.dtype)
+        return one.factor(scope, Load(one.a.argument, at, 0))
+
+    def _zeros(self, scope: Scope, rows: int, strip: Strip) -> list[list[Var]]:
+        zero, dtype = self.contraction.zero(), self.contraction.dtype
+        return [[scope.let(zero, dtype) for _ in strip] for _ in range(rows)]
+
+    def _pack(self, at_b: str, start: str, length: str, strip: Strip, count: str | None) -> list[Stmt]:
+        """Copy a panel of B, `length` rows from `start`, into `packed`."""
+        one, rows = self.contraction, self.contraction.b.rows
+        copy = Scope(one.names, lanes=self.lanes)
+        k = "k" if start == "0" else f"({start} + k)"
+        begin, step = ([], []) if rows.single else _walked(rows, start)
+        for vector, var in enumerate(self._from_b(copy, at_b, "at_k" if begin else rows.offset(k), strip, count)):
+            copy.add(Put("packed", f"k * {len(strip)} + {vector}", var))
+        loop = For("k", "0", length, "1", (*copy.statements, *step))
+        return [If("1", (*begin, loop)) if begin else loop]
+
+    def _from_b(self, scope: Scope, at_b: str, at_k: str, strip: Strip, count: str | None) -> list[Var]:
+        """Vectors of a row of B that lies there."""
+        one, b = self.contraction, self.contraction.b
+        at = f"{at_b} + {at_k}"
+        if not b.columns.single:
+            at += " + at_y"
+        stride = b.columns.stride
+        places = [times(f"({self._column(place)})", stride) for place in strip]
+        return [one.factor(scope, Load(b.argument, f"{at} + {place}", stride, count)) for place in places]
+
+    def _accumulate(
+        self,
+        scope: Scope,
+        sums: list[list[Var]],
+        at_a: list[str],
+        start: str,
+        stop: str,
+        columns: Callable[[Scope], list[Var]],
+    ) -> None:
+        inner = scope.inner()
+        self._add_products(inner, sums, at_a, "k", columns(inner))
+        unroll = 1 if self.contraction.inner <= SHORT else TURNS
+        scope.add(For("k", start, stop, "1", tuple(inner.statements), unroll=unroll))
+
+    def _every_second(
+        self, scope: Scope, sums: list[list[Var]], at_a: list[str], at_b: str, strip: Strip
+    ) -> list[list[Var]]:
+        """The sums where columns are every second number, all of k written out."""
+        line = "" if self.contraction.b.columns.single else " + at_y"
+        starts = [f"{at_b}{line} + ({self._column(place)}) * 2" for place in strip]
+        for k, turn, right in EverySecond(self.contraction, self.lanes).rows(scope, starts):
+            for i, columns in enumerate(right):
+                self._add_products(turn, sums, at_a, str(k + i), columns)
+            scope.add(If("1", tuple(turn.statements)))
+        return [[in_order(scope, own) for own in line] for line in sums]
+
+    def _add_products(self, scope: Scope, sums: list[list[Var]], at_a: list[str], k: str, columns: list[Var]) -> None:
+        """Add what column `k` of A and these vectors of row `k` of B come to."""
+        for at, line in zip(at_a, sums, strict=True):
+            a = self._left(scope, f"{at} + {times(k, self.stride)}")
+            for own, b in zip(line, columns, strict=True):
+                scope.add(Assign(own, Splat(scope.let(MultiplyAdd(a, b, own), own.dtype))))
+
+
+def _beside(vectors: int, lanes: int) -> Strip:
+    """So many vectors side by side."""
+    return tuple(vector * lanes for vector in range(vectors))
+
+
+def _walked(axes: Axes, start: str) -> tuple[list[Stmt], list[Stmt]]:
+    """What declares `at_k`, the offset of index `start` of all axes, and what makes it that of the next one.
+
+    No index is divided: for few rows of A that took a third as long as the product itself.
+    """
+    begin: list[Stmt] = [SetInteger("at_k", axes.offset(f"({start})"))]
+    step: tuple[Stmt, ...] = ()
+    below = 1
+    for axis in reversed(range(1, len(axes.sizes))):
+        size = axes.sizes[axis]
+        begin.append(SetInteger(f"axis{axis}", f"({start}) / {below} % {size}"))
+        below *= size
+    for axis in range(1, len(axes.sizes)):
+        size, name = axes.sizes[axis], f"axis{axis}"
+        back = axes.strides[axis - 1] - size * axes.strides[axis]
+        carried = (SetInteger(name, "0", new=False), SetInteger("at_k", f"at_k + {back}", new=False), *step)
+        step = (SetInteger(name, f"{name} + 1", new=False), If(f"{name} == {size}", carried))
+    return begin, [SetInteger("at_k", f"at_k + {axes.stride}", new=False), *step]

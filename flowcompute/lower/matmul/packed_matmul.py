@@ -1,0 +1,90 @@
+"""Products of narrow integers on GPUs: tiles hold words of four numbers, neighbours along k, multiplied at once.
+
+Integers wrap at 32 bits in any order, so the answer is that of every other kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
+from flowcompute.ir import Assign, DotAdd, Expr, If, Kernel, Load, Number, Packed, Splat, Var
+from flowcompute.lower.anchor_point import Axes, Operand
+from flowcompute.lower.emit import Scope, loaded
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.matmul.matmul_anchor import Contraction
+from flowcompute.lower.matmul.tiled_matmul import Side, TiledMatmulLowering
+
+WORD = 4
+"""Numbers in a word."""
+LEAST = 16
+"""Shorter sums would leave most of a tile empty."""
+
+_INT32 = np.dtype(np.int32)
+
+
+def lower_dot_matmul(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
+    """The kernel of a region with such a product; None where numbers are wider, or computed where they are loaded."""
+    one = Contraction(graph, region)
+    sides = (one.a, one.b)
+    if one.dtype != _INT32 or any(side.argument.dtype.itemsize > 1 or one.is_computed(side) for side in sides):
+        return None
+    if one.inner < LEAST or not (one.a.columns.single and one.b.rows.single):
+        return None
+    return _DotMatmulLowering(graph, region, style).lower(name)
+
+
+class _DotMatmulLowering(TiledMatmulLowering):
+    """Counts k in words."""
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        super().__init__(graph, region, style)
+        one = self.contraction
+        self.native = style.traits.shuffles
+        self.numbers, one.inner = one.inner, -(-one.inner // WORD)
+
+    def _side(
+        self,
+        scope: Scope,
+        operand: Operand,
+        width: int,
+        depth: Axes,
+        place: Callable[[str], str],
+        origin: str | None,
+        *,
+        by_depth: bool,
+    ) -> Side:
+        words = Axes((self.contraction.inner,), (WORD * depth.stride,))
+        return super()._side(scope, operand, width, words, place, origin, by_depth=by_depth)
+
+    def _number(self, scope: Scope, side: Side, at: str, k: str) -> Var:
+        """A word; zeros behind the last number."""
+        argument, stride = side.operand.argument, side.depth.stride // WORD
+        whole = self.numbers % WORD == 0
+        if whole and stride == 1:
+            return scope.let(Packed((loaded(_beside(scope, WORD), Load(argument, at)),)), _INT32)
+        base, numbers = scope.integer(at), []
+        for position in range(WORD):
+            reading = scope if whole or not position else scope.inner(1)
+            number = loaded(reading, Load(argument, f"{base} + {position * stride}"))
+            if reading is not scope:
+                kept = scope.let(Number(0), argument.dtype)
+                reading.add(Assign(kept, Splat(number)))
+                scope.add(If(f"({k}) * {WORD} + {position} < {self.numbers}", tuple(reading.statements)))
+                number = kept
+            numbers.append(number)
+        return scope.let(Packed(tuple(numbers)), _INT32)
+
+    def _added(self, a: Var, b: Var, c: Var) -> Expr:
+        one = self.contraction
+        return DotAdd(a, b, c, (one.a.argument.dtype, one.b.argument.dtype), self.native)
+
+
+def _beside(scope: Scope, lanes: int) -> Scope:
+    """Among the statements of a scope, with vectors."""
+    wide = Scope(scope.names, scope, lanes)
+    wide.statements = scope.statements
+    return wide

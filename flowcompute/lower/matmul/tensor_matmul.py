@@ -1,0 +1,327 @@
+"""Products of matrices by tensor cores: half formats, and float32 by three products of parts, summed in float32.
+
+A work-group makes a tile of the result. Its operands come through a ring of stages in local
+memory by copies that nobody waits for until they are needed; teams of 32 work-items multiply
+fragments of them, reading the next ones meanwhile. In the end the sums go through local memory,
+so that neighbouring work-items store neighbours, with what follows the product.
+
+A sum runs over k in steps of 16, in order, from k = 0 on; how a device adds up a step and rounds
+is its own. That order belongs to the product of half formats on such devices: no tile changes it.
+
+Tensor cores multiply 11 bits of a float32. With `precision="tf32x3"` a factor is a leading part and
+what that leaves, and three of the four products are added up (Fasi et al., 2021; Ootomo and Yokota, 2022):
+    |error| <= 1.25 * 2^-20 * sum |a| |b|   from the parts, and what adding up adds.
+Tensor cores cut sums off instead of rounding them, so they add up 32 numbers of k only, in 12 steps
+(to 12 * 2^-23 of these), and such sums are added in float32, rounded. Measured for k = 8192: 2^-23.9
+for normal numbers and 2^-19.5 for positive ones, where cuBLAS has 2^-21.6 and 2^-17.2 in float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    Array,
+    Assign,
+    AwaitCopies,
+    Barrier,
+    Combine,
+    EndCopies,
+    For,
+    FragmentMultiply,
+    If,
+    Kernel,
+    Splat,
+    Var,
+)
+from flowcompute.lower.anchor_point import times
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.matmul.matmul_anchor import Contraction
+from flowcompute.lower.matmul.tensor_results import LANES, PITCH, Results
+from flowcompute.lower.matmul.tensor_tile import (
+    CHUNK_BYTES,
+    EDGE,
+    TEAM,
+    TILES,
+    Feed,
+    Reader,
+    TensorTile,
+    copied_together,
+    lines_along_k,
+    three_terms,
+)
+from flowcompute.lower.matmul.tiled_matmul import place_of_tile
+from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
+
+LEAST = 16
+"""Of fewer rows or columns tiles of fragments would be empty for the most part."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What a work-group makes.
+
+    Attributes:
+        rows, columns: of the result.
+        depth: numbers of k in a stage.
+        stages: of the ring.
+        team_rows, team_columns: what a team of the work-group makes.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    stages: int
+    team_rows: int
+    team_columns: int
+
+    @property
+    def down(self) -> int:
+        """Teams one below the other."""
+        return self.rows // self.team_rows
+
+    @property
+    def group(self) -> int:
+        """Work-items in the work-group."""
+        return self.down * (self.columns // self.team_columns) * TEAM
+
+    def local_bytes(self, itemsize: int) -> int:
+        """Of its local memory."""
+        ring = self.stages * self.depth * (self.rows + self.columns) * itemsize
+        return max(ring, self.rows * (self.columns + PITCH) * FLOAT32.itemsize)
+
+
+SHAPES = {
+    2: (Tile(128, 256, 64, 3, 64, 64), Tile(128, 128, 64, 3, 64, 32), Tile(64, 64, 64, 3, 32, 32)),
+    4: (Tile(128, 128, 32, 4, 64, 32), Tile(64, 64, 32, 3, 32, 32)),
+}
+"""Tiles by the bytes of a factor, the largest first."""
+
+
+def choose_tile(rows: int | None, columns: int, itemsize: int, local_bytes: int) -> Tile:
+    """The largest tile that is not much larger than the matrix and fits into local memory."""
+    *larger, smallest = SHAPES[itemsize]
+    for tile in larger:
+        fits = tile.local_bytes(itemsize) <= local_bytes
+        if fits and columns > tile.columns // 2 and (rows is None or rows > tile.rows // 2):
+            return tile
+    return smallest
+
+
+def lower_tensor_matmul(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
+    """The kernel of a product; None where it is not for tensor cores."""
+    one = Contraction(graph, region)
+    dtype, traits = one.a.argument.dtype, style.traits
+    dtypes = (FLOAT16, BFLOAT16, FLOAT32) if style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
+    if not traits.tensor_cores or dtype not in dtypes or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
+        return None
+    if not one.inner:
+        return None
+    rows = None if one.shared and region.stream else one.units if one.shared else one.height
+    if one.columns < LEAST or (rows is not None and rows < LEAST):
+        return None
+    if any(side.argument.value in region.nodes for side in (one.a, one.b)):
+        return None
+    if not all(axes.single for side in (one.a, one.b) for axes in (side.rows, side.columns)):
+        return None
+    lowering = _Lowering(one, region, choose_tile(rows, one.columns, dtype.itemsize, traits.local_bytes))
+    return lowering.lower(name) if lowering.fits else None
+
+
+class _Lowering:
+    def __init__(self, one: Contraction, region: Region, tile: Tile) -> None:
+        self.one, self.region, self.tile = one, region, tile
+        a, b = lines_along_k(one.a.columns, one.a.rows), lines_along_k(one.b.rows, one.b.columns)
+        # Rows of all records may be neighbours in windows only, whose number nobody knows.
+        self.fits = a is not None and b is not None and (a or not one.shared)
+        begin = 0
+        self.tiles: list[TensorTile] = []
+        for along_k, size in ((a, tile.rows), (b, tile.columns)):
+            lines, width = (size, tile.depth) if along_k else (tile.depth, size)
+            self.tiles.append(TensorTile(begin, one.a.argument.dtype, lines, width, bool(along_k)))
+            begin += tile.stages * lines * width
+        self.steps = -(-one.inner // tile.depth)
+        self.dtype = one.a.argument.dtype
+        self.exact = self.dtype != FLOAT32
+        """Whether tensor cores multiply the factors as they are."""
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts rows of the result."""
+        one, tile = self.one, self.tile
+        scope = Scope(one.names, lanes=LANES)
+        place = place_of_tile(scope, one, tile.rows, tile.columns)
+        self.row, self.until, self.column = place.row, place.until, place.column
+        sums = self._product(scope)
+        self._results().add(scope, sums, self.top, self.left, lambda _, __, pair: pair)
+        size = tile.local_bytes(one.a.argument.dtype.itemsize) // FLOAT32.itemsize
+        body = For("t", "gid", place.many, "gsize", tuple(scope.statements))
+        return Kernel(
+            name,
+            self.region.name,
+            one.arguments.ordered(),
+            (Array(TILES, FLOAT32, 1, size, local=True), body),
+            work="matmul",
+            work_group=tile.group,
+            units=one.units,
+            lanes=LANES,
+            tile=(tile.rows, place.across),
+            tensor=self.exact,
+        )
+
+    # -- operands into local memory ---------------------------------------------------------------------
+
+    def _feeds(self, scope: Scope) -> tuple[Feed, Feed]:
+        one, tile = self.one, self.tile
+        a, b = self.tiles
+        first = one.row(scope, self.row)
+        of_a, of_b = one.of_a(scope, first), one.of_b(scope, first)
+        stride = one.row_stride if a.along_k else one.a.columns.stride
+        extent = one.inner if a.along_k else one.height
+
+        def line_of_a(inner: Scope, line: str) -> str:
+            if stride is not None:
+                return f"{of_a} + {times(f'(long){line}', stride)}"
+            return one.of_a(inner, one.row(inner, inner.integer(f"min({self.row} + {line}, {self.until} - 1)")))
+
+        def row_exists(line: str, at: str) -> str:
+            return f"{self.row} + {line if a.along_k else at} < {self.until}"
+
+        left = Feed(
+            scope,
+            a,
+            one.a.argument,
+            copied_together(one.a, one.a.rows if a.along_k else one.a.columns, extent),
+            tile.group,
+            line_of_a,
+            stride,
+            row_exists,
+        )
+        across = one.b.columns.stride
+        of_b = scope.integer(f"{of_b} + {times(self.column, across)}")
+        lines, width = (one.b.columns, one.inner) if b.along_k else (one.b.rows, one.columns)
+
+        def column_exists(line: str, at: str) -> str | None:
+            if one.columns % tile.columns == 0:
+                return None
+            return f"{self.column} + {line if b.along_k else at} < {one.columns}"
+
+        right = Feed(
+            scope,
+            b,
+            one.b.argument,
+            copied_together(one.b, lines, width),
+            tile.group,
+            lambda _, line: f"{of_b} + {times(f'(long){line}', lines.stride)}",
+            lines.stride,
+            column_exists,
+        )
+        return left, right
+
+    def _bring(self, scope: Scope, feeds: tuple[Feed, Feed], step: str, stage: str) -> None:
+        """Begin to bring the tiles of a step of `depth` numbers of k; beyond the last k stand zeros."""
+        one, depth = self.one, self.tile.depth
+        k = scope.integer(f"{step} * {depth}")
+        for feed, stride in zip(feeds, (one.a.columns.stride, one.b.rows.stride), strict=True):
+            along_k = feed.tile.along_k
+
+            def limit(line: str, at: str, along_k: bool = along_k) -> str:
+                return f"{k} + {at if along_k else line} < {one.inner}"
+
+            feed.bring(scope, stage, times(k, stride), limit if one.inner % depth else None)
+
+    # -- sums -------------------------------------------------------------------------------------------
+
+    def _product(self, scope: Scope) -> list[list[Var]]:
+        """The sums of each team's fragments."""
+        one, tile = self.one, self.tile
+        feeds = self._feeds(scope)
+        team = scope.narrow(f"lid / {TEAM}")
+        self.top = scope.narrow(f"{team} % {tile.down} * {tile.team_rows}")
+        self.left = scope.narrow(f"{team} / {tile.down} * {tile.team_columns}")
+        readers = tuple(
+            Reader(scope, side, first, right=right)
+            for side, first, right in zip(self.tiles, (self.top, self.left), (False, True), strict=True)
+        )
+        sums = [
+            [scope.let(one.zero(), FLOAT32, 4) for _ in range(tile.team_columns // 8)]
+            for _ in range(tile.team_rows // EDGE)
+        ]
+        totals = [] if self.exact else [[scope.let(one.zero(), FLOAT32, 4) for _ in line] for line in sums]
+        ahead = tile.stages - 1
+        for step in range(ahead):
+            if step < self.steps:
+                self._bring(scope, feeds, str(step), str(step))
+            scope.add(EndCopies())
+        scope.add(AwaitCopies(ahead - 1), Barrier())
+        ready = self._read(scope, readers, "0", 0)
+        body = scope.inner()
+        self._step(body, feeds, readers, sums, ready)
+        self._end_stage(body, sums, totals)
+        scope.add(For("s", "0", str(self.steps), "1", tuple(body.statements)))
+        return totals or sums
+
+    def _read(self, scope: Scope, readers: tuple[Reader, ...], stage: str, step: int) -> list[list[Var]]:
+        counts = (self.tile.team_rows // EDGE, self.tile.team_columns // EDGE)
+        return [
+            [reader.read(scope, stage, part, step) for part in range(count)]
+            for reader, count in zip(readers, counts, strict=True)
+        ]
+
+    def _step(
+        self,
+        scope: Scope,
+        feeds: tuple[Feed, Feed],
+        readers: tuple[Reader, ...],
+        sums: list[list[Var]],
+        ready: list[list[Var]],
+    ) -> None:
+        """Multiply a stage; the fragments that a multiplication needs are read during the one before."""
+        tile, ahead = self.tile, self.tile.stages - 1
+        here, after = (scope.narrow(f"(int)(s + {later}) % {tile.stages}") for later in (0, 1))
+        every = tile.depth * self.dtype.itemsize // (2 * CHUNK_BYTES)
+        now = ready
+        for part in range(every):
+            last = part == every - 1
+            if last:
+                # Whoever is behind the barrier has read all of this stage, which the next step overwrites.
+                scope.add(AwaitCopies(ahead - 1), Barrier())
+            coming = self._read(scope, readers, after if last else here, 0 if last else part + 1)
+            if part == 0:
+                further = scope.inner()
+                self._bring(further, feeds, f"(s + {ahead})", scope.narrow(f"(int)(s + {ahead}) % {tile.stages}"))
+                scope.add(If(f"s + {ahead} < {self.steps}", tuple(further.statements)), EndCopies())
+            self._multiply(scope, now, sums)
+            now = coming
+        for before, later in zip(ready, now, strict=True):
+            scope.add(*(Assign(a, Splat(b)) for a, b in zip(before, later, strict=True)))
+
+    def _multiply(self, scope: Scope, fragments: list[list[Var]], sums: list[list[Var]]) -> None:
+        for rows, columns in [tuple(fragments)] if self.exact else three_terms(scope, *fragments):
+            for a, line in zip(rows, sums, strict=True):
+                for j, total in enumerate(line):
+                    scope.add(Assign(total, FragmentMultiply(a, columns[j // 2], j % 2, total, self.dtype)))
+
+    def _end_stage(self, scope: Scope, sums: list[list[Var]], totals: list[list[Var]]) -> None:
+        """Tensor cores do not round sums but cut them off, so short ones are added up outside."""
+        for line, whole in zip(sums, totals, strict=False):
+            for part, total in zip(line, whole, strict=True):
+                scope.add(Assign(total, Splat(scope.let(Combine("sum", (total,), (part,), 0), FLOAT32, 4))))
+                scope.add(Assign(part, self.one.zero()))
+
+    # -- results ----------------------------------------------------------------------------------------
+
+    def _results(self) -> Results:
+        one, tile = self.one, self.tile
+
+        def exists(row: str, column: str) -> str:
+            return f"{self.row} + {row} < {self.until} && {self.column} + {column} < {one.columns}"
+
+        def store(scope: Scope, row: str, column: str, made: Var) -> None:
+            column = scope.integer(f"{self.column} + {column}")
+            count = None if one.columns % LANES == 0 else scope.integer(f"min((long){LANES}, {one.columns} - {column})")
+            one.store(scope, one.row(scope, scope.integer(f"{self.row} + {row}")), column, count, made)
+
+        return Results(tile.rows, tile.columns, tile.group, store, exists)

@@ -1,0 +1,55 @@
+"""Products with few rows to a matrix, on GPUs: each work-item makes one number, straight from memory.
+
+So are depthwise convolutions, whose matrices are one row of weights times the windows of a channel:
+a tile of rows in local memory would be empty but for one, and neighbouring windows are in the cache.
+"""
+
+from __future__ import annotations
+
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
+from flowcompute.ir import Assign, Combine, For, Kernel, Load, MultiplyAdd, Splat, Var
+from flowcompute.lower.anchor_point import times
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.matmul.matmul_anchor import PANEL, Contraction
+
+THIN = 2
+"""Most rows of a matrix: each reads all of the other factor again."""
+GROUP = 256
+"""Work-items in a work-group."""
+SHORT = 32
+"""Longest sum that is written out."""
+
+
+def lower_thin_matmul(graph: Graph, region: Region, name: str) -> Kernel | None:
+    """The kernel of a region with such a product; None where rows are many, or share one matrix."""
+    one = Contraction(graph, region)
+    if one.shared or one.height > THIN or not one.columns:
+        return None
+    scope = Scope(one.names, lanes=1)
+    row = one.row(scope, scope.integer(f"t / {one.columns}"))
+    column = scope.integer(f"t % {one.columns}")
+    at_a = one.of_a(scope, row)
+    at_b = scope.integer(f"{one.of_b(scope, row)} + {one.b.columns.offset(column)}")
+    total = scope.let(one.zero(), one.dtype)
+    if one.inner > PANEL:
+        panel = scope.inner()
+        own = panel.let(one.zero(), one.dtype)
+        _add(one, panel, own, at_a, at_b, "panel", f"min((long){one.inner}, panel + {PANEL})")
+        panel.add(Assign(total, Splat(panel.let(Combine("sum", (total,), (own,), 0), one.dtype))))
+        scope.add(For("panel", "0", str(one.inner), str(PANEL), tuple(panel.statements)))
+    else:
+        _add(one, scope, total, at_a, at_b, "0", str(one.inner))
+    one.store(scope, row, column, None, total)
+    body = For("t", "wid", "n", "wsize", tuple(scope.statements))
+    units = one.units * one.columns
+    return Kernel(name, region.name, one.arguments.ordered(), (body,), "flat", work_group=GROUP, units=units)
+
+
+def _add(one: Contraction, scope: Scope, total: Var, at_a: str, at_b: str, start: str, stop: str) -> None:
+    """Add products in order of k."""
+    inner = scope.inner()
+    left = one.factor(inner, Load(one.a.argument, f"{at_a} + {times('k', one.a.columns.stride)}"))
+    right = one.factor(inner, Load(one.b.argument, f"{at_b} + {one.b.rows.offset('k')}"))
+    inner.add(Assign(total, Splat(inner.let(MultiplyAdd(left, right, total), one.dtype))))
+    scope.add(For("k", start, stop, "1", tuple(inner.statements), unroll=1 if one.inner <= SHORT else 4))

@@ -1,0 +1,365 @@
+"""Products of matrices on GPUs: a work-group makes a tile of the result from tiles of its operands in local memory.
+
+Each work-item keeps a small block of sums in registers (rows by vectors of four columns). While
+one pair of operand tiles is multiplied the next is on its way from global memory. What follows
+the product is computed from the registers before anything is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    Array,
+    Assign,
+    Barrier,
+    Combine,
+    Expr,
+    For,
+    If,
+    Item,
+    Kernel,
+    Load,
+    MultiplyAdd,
+    Number,
+    Picked,
+    Put,
+    Splat,
+    Stmt,
+    Var,
+)
+from flowcompute.lower.anchor_point import Axes, Operand, times
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.matmul.matmul_anchor import PANEL, Contraction
+from flowcompute.lower.matmul.tile_sizes import NEAR, PAD
+from flowcompute.strategy import KernelKnobs
+
+LANES = 4
+DEPTH = 16
+"""Columns of A and rows of B in a tile of theirs; divides `PANEL`."""
+BAND = 8
+"""Rows of tiles that neighbouring work-groups take column by column, so that they find both operands in cache."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows and columns of the result that a work-group makes, and those that a work-item makes."""
+
+    rows: int
+    columns: int
+    item_rows: int
+    item_columns: int
+
+    @property
+    def group(self) -> int:
+        """Work-items in a work-group."""
+        return self.across * (self.rows // self.item_rows)
+
+    @property
+    def across(self) -> int:
+        """Work-items side by side."""
+        return self.columns // self.item_columns
+
+
+def choose_tile(rows: int | None, columns: int, itemsize: int, style: KernelStyle) -> Tile:
+    """As wanted, else not much larger than the matrix; its local memory stays below 40 KiB."""
+    largest = 128 if itemsize <= 4 else 64
+    height, width = (
+        next((size for size in (16, 32, 64) if side <= size), largest)
+        for side in (largest if rows is None else rows, columns)
+    )
+    knobs = style.settled("matmul", tile_rows=min(height, largest), tile_columns=min(width, largest))
+    height, width = min(knobs.tile_rows or height, largest), min(knobs.tile_columns or width, largest)
+    return Tile(height, width, height // 16 if height == 128 else 4, width // 16 if width == 128 else 4)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Of tile `t` of the result: its first row, the end of the rows it may hold, its first column; and all tiles.
+
+    Attributes:
+        across: tiles side by side.
+        many: tiles of a launch.
+    """
+
+    row: str
+    until: str
+    column: str
+    across: int
+    many: str
+
+
+def place_of_tile(scope: Scope, one: Contraction, rows: int, columns: int) -> Place:
+    """Where a tile of `rows` and `columns` stands, so that neighbouring work-groups find their operands in cache."""
+    across = -(-one.columns // columns)
+    high = -(-one.height // rows)
+    if one.shared:
+        within, first, until = "t", "0", "n"
+        tall = scope.integer(f"(n + {rows - 1}) / {rows}")
+    else:
+        within = scope.integer(f"t % {high * across}")
+        first = scope.integer(f"t / {high * across} * {one.height}")
+        until = scope.integer(f"{first} + {one.height}")
+        tall = str(high)
+    band = scope.integer(f"{within} / {BAND * across}")
+    inside = scope.integer(f"{within} % {BAND * across}")
+    side = scope.integer(f"min((long){BAND}, {tall} - {band} * {BAND})")
+    row = scope.integer(f"{first} + ({band} * {BAND} + {inside} % {side}) * {rows}")
+    column = scope.integer(f"{inside} / {side} * {columns}")
+    many = f"((n + {rows - 1}) / {rows})" if one.shared else f"n / {one.height} * {high}"
+    return Place(row, until, column, across, f"{many} * {across}")
+
+
+@dataclass(frozen=True)
+class Side:
+    """An operand's way into local memory.
+
+    Attributes:
+        array: its two tiles, one after the other; `length` numbers each, rows `pitch` apart.
+        slots: for each number that a work-item brings its place in a tile and its k in it.
+        indices: where these numbers lie, from `origin`; without their k where there is none, or `depth` has
+            several axes.
+        depth: the axes of k.
+        origin: of the tile, so that 32 bits are enough for the indices.
+        brought: the numbers of the next tile, on their way.
+    """
+
+    operand: Operand
+    array: str
+    length: int
+    pitch: int
+    slots: list[tuple[str, str]]
+    indices: list[str]
+    depth: Axes
+    origin: str | None
+    brought: list[Var]
+
+
+class TiledMatmulLowering:
+    """Lowers one region with a product for a GPU."""
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        self.region = region
+        self.contraction = one = Contraction(graph, region)
+        rows = None if one.shared and region.stream else one.units if one.shared else one.height
+        self.tile = choose_tile(rows, one.columns, one.dtype.itemsize, style)
+        self.wide_rows = range(self.tile.item_rows // 4)
+        self.wide_columns = range(self.tile.item_columns // LANES)
+        self.arrays: list[Stmt] = []
+        self.hidden = ""
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts rows of the result."""
+        one, tile = self.contraction, self.tile
+        scope = Scope(one.names, lanes=LANES)
+        place = place_of_tile(scope, one, tile.rows, tile.columns)
+        self._product(scope, place.row, place.until, place.column)
+        body = For("t", "gid", place.many, "gsize", tuple(scope.statements))
+        return Kernel(
+            name,
+            self.region.name,
+            one.arguments.ordered(),
+            (*self.arrays, body),
+            work="matmul",
+            work_group=tile.group,
+            units=one.units,
+            lanes=LANES,
+            tile=(tile.rows, place.across),
+            family="matmul",
+            knobs=KernelKnobs(tile_rows=tile.rows, tile_columns=tile.columns),
+        )
+
+    # -- operands into local memory -----------------------------------------------------------------
+
+    def _sides(self, scope: Scope, row: str, until: str, column: str) -> tuple[Side, Side]:
+        """Both operands; numbers beyond the last row or column repeat it and are never stored."""
+        one, tile = self.contraction, self.tile
+        last = scope.narrow(f"min((long){tile.rows}, {until} - {row}) - 1")
+        right = scope.narrow(f"min((long){tile.columns}, {one.columns} - {column}) - 1")
+        of_b = one.of_b(scope, one.row(scope, row))
+        if one.b.columns.single:
+            of_b = scope.integer(f"{of_b} + {times(column, one.b.columns.stride)}")
+
+        def below(inside: str) -> str:
+            inside = f"min({inside}, {right})"
+            if one.b.columns.single:
+                return times(inside, one.b.columns.stride)
+            return one.b.columns.offset(scope.narrow(f"{column} + {inside}"))
+
+        def far(inside: str) -> str:
+            return one.of_a(scope, one.row(scope, scope.integer(f"{row} + min({inside}, {last})")))
+
+        def near(inside: str) -> str:
+            assert one.row_stride is not None
+            return times(f"min({inside}, {last})", one.row_stride)
+
+        step, rows = one.a.columns.stride, one.row_stride
+        is_near = rows is not None and max(rows, step) < NEAR
+        of_a = one.of_a(scope, one.row(scope, row)) if is_near else None
+        a = self._side(
+            scope, one.a, tile.rows, one.a.columns, near if is_near else far, of_a, by_depth=step <= one.a.rows.stride
+        )
+        by_depth = one.b.columns.stride > one.b.rows.stride
+        return a, self._side(scope, one.b, tile.columns, one.b.rows, below, of_b, by_depth=by_depth)
+
+    def _side(
+        self,
+        scope: Scope,
+        operand: Operand,
+        width: int,
+        depth: Axes,
+        place: Callable[[str], str],
+        origin: str | None,
+        *,
+        by_depth: bool,
+    ) -> Side:
+        """Neighbouring work-items bring neighbours in memory: along k `by_depth`, else along rows or columns."""
+        dtype, group = self.contraction.dtype, self.tile.group
+        pitch = width + PAD
+        array = f"l{next(scope.names)}"
+        self.arrays.append(Array(array, dtype, 1, 2 * DEPTH * pitch, local=True))
+        run = DEPTH if by_depth else width
+        slots, indices, brought = [], [], []
+        for turn in range(-(-DEPTH * width // group)):
+            # Divided here where work-items are whole runs: one register and a constant then hold all turns.
+            whole, begin = group % run == 0, turn * group
+            across = f"lid % {run}" if whole else f"(lid + {begin}) % {run}"
+            along = f"lid / {run}" + (f" + {begin // run}" if begin else "") if whole else f"(lid + {begin}) / {run}"
+            k, inside = (scope.narrow(text) for text in ((across, along) if by_depth else (along, across)))
+            slots.append((scope.narrow(f"{k} * {pitch} + {inside}"), k))
+            whole_index = origin is None or not depth.single
+            along_k = "" if whole_index else f" + {times(k, depth.stride)}"
+            indices.append(place(inside) if origin is None else scope.narrow(f"{place(inside)}{along_k}"))
+            brought.append(scope.let(self.contraction.zero(), dtype, 1))
+        return Side(operand, array, DEPTH * pitch, pitch, slots, indices, depth, origin, brought)
+
+    def _bring(self, side: Side, start: str, *, nothing: Number) -> list[Stmt]:
+        """Read the tile that begins at k = `start`; beyond the last k stands what adds nothing."""
+        one = self.contraction
+        scope = Scope(one.names, lanes=1)
+        origin, single = side.origin, side.depth.single
+        if origin is not None and single:
+            origin = scope.integer(f"{origin} + {times(start, side.depth.stride)}")
+        for (_, k), index, var in zip(side.slots, side.indices, side.brought, strict=True):
+            reading = scope.inner(1)
+            at = index if origin is None else f"{origin} + {index}"
+            if origin is None or not single:
+                at += f" + {side.depth.offset(reading.integer(f'{start} + {k}'))}"
+            reading.add(Assign(var, Splat(self._number(reading, side, at, f"{start} + {k}"))))
+            if one.inner % DEPTH:
+                scope.add(If(f"{start} + {k} < {one.inner}", tuple(reading.statements), (Assign(var, nothing),)))
+            else:
+                scope.add(*reading.statements)
+        return scope.statements
+
+    def _number(self, scope: Scope, side: Side, at: str, k: str) -> Var:
+        """What lies at an index, number `k` of a sum."""
+        del k
+        return self.contraction.factor(scope, Load(side.operand.argument, at))
+
+    @staticmethod
+    def _put(side: Side, half: str) -> list[Stmt]:
+        """Write what was brought into one of the two local tiles."""
+        return [
+            Put(side.array, f"({half}) * {side.length} + {place}", var)
+            for (place, _), var in zip(side.slots, side.brought, strict=True)
+        ]
+
+    # -- sums ---------------------------------------------------------------------------------------
+
+    def _product(self, scope: Scope, row: str, until: str, column: str) -> None:
+        one, tile = self.contraction, self.tile
+        a, b = self._sides(scope, row, until, column)
+        # -0.0 * 0.0 is -0.0, which changes no sum, not even the sign of a zero.
+        nothing = {id(a): Number(one.zero().value), id(b): Number(0)}
+        sums = self._zeros(scope)
+        panels = one.inner > PANEL
+        if panels:
+            self.arrays.append(Array("totals", one.dtype, LANES, len(sums) * len(sums[0])))
+            # What only the end of a panel needs would take half of the registers; a place that the
+            # compiler does not know, for n >> 62 is zero, keeps it in memory.
+            self.hidden = scope.integer("n >> 62")
+            for slot in range(len(sums) * len(sums[0])):
+                scope.add(Put("totals", f"{self.hidden} + {slot}", sums[0][0]))
+        steps = -(-one.inner // DEPTH)
+        for side in (a, b):
+            scope.add(*self._bring(side, "0", nothing=nothing[id(side)]), *self._put(side, "0"))
+        scope.add(Barrier())
+        body = Scope(one.names, scope)
+        more = f"s + 1 < {steps}"
+        ahead = body.integer(f"(s + 1) * {DEPTH}")
+        body.add(If(more, tuple(s for side in (a, b) for s in self._bring(side, ahead, nothing=nothing[id(side)]))))
+        self._multiply(body, a, b, sums)
+        if panels:
+            per = PANEL // DEPTH
+            body.add(If(f"s % {per} == {per - 1} || s == {steps - 1}", tuple(self._end_panel(body, sums))))
+        body.add(If(more, tuple(s for side in (a, b) for s in self._put(side, "(s + 1) % 2"))), Barrier())
+        scope.add(For("s", "0", str(steps), "1", tuple(body.statements)))
+        y, x = (scope.integer(text) for text in (f"lid / {tile.across}", f"lid % {tile.across}"))
+        for i, line in enumerate(sums):
+            r = scope.integer(f"{row} + {self._offset(y, i // 4, tile.rows)} + {i % 4}")
+            for h, total in enumerate(line):
+                if panels:
+                    total = scope.let(Item("totals", self._slot(i, h)), one.dtype, LANES)
+                self._store(scope, r, until, f"{column} + {self._offset(x, h, tile.columns)}", total)
+
+    def _slot(self, i: int, h: int) -> str:
+        return f"{self.hidden} + {i * len(self.wide_columns) + h}"
+
+    @staticmethod
+    def _offset(item: str, part: int, size: int) -> str:
+        """Where the work-item's `part`-th four rows or columns begin in the tile."""
+        return f"{item} * 4" + (f" + {part * size // 2}" if part else "")
+
+    def _zeros(self, scope: Scope) -> list[list[Var]]:
+        zero, dtype = self.contraction.zero(), self.contraction.dtype
+        return [[scope.let(zero, dtype, LANES) for _ in self.wide_columns] for _ in range(self.tile.item_rows)]
+
+    def _multiply(self, scope: Scope, a: Side, b: Side, sums: list[list[Var]]) -> None:
+        """Add the products of the two local tiles, in order of k."""
+        tile, dtype = self.tile, self.contraction.dtype
+        halves = [scope.integer(f"s % 2 * {side.length}") for side in (a, b)]
+        y, x = (scope.integer(text) for text in (f"lid / {tile.across}", f"lid % {tile.across}"))
+        inner = scope.inner(LANES)
+
+        def vector(side: Side, half: str, item: str, part: int, size: int) -> Var:
+            index = f"{half} + k * {side.pitch} + {self._offset(item, part, size)}"
+            return inner.let(Item(side.array, index, vector=True), dtype, LANES)
+
+        left = [vector(a, halves[0], y, part, tile.rows) for part in self.wide_rows]
+        right = [vector(b, halves[1], x, part, tile.columns) for part in self.wide_columns]
+        for i, line in enumerate(sums):
+            factor = inner.let(Picked((left[i // 4],), (i % 4,)), dtype, LANES)
+            for total, other in zip(line, right, strict=True):
+                inner.add(Assign(total, Splat(inner.let(self._added(factor, other, total), dtype, LANES))))
+        scope.add(For("k", "0", str(DEPTH), "1", tuple(inner.statements), unroll=1))
+
+    def _added(self, a: Var, b: Var, c: Var) -> Expr:
+        """`a * b + c`."""
+        return MultiplyAdd(a, b, c)
+
+    def _end_panel(self, scope: Scope, sums: list[list[Var]]) -> list[Stmt]:
+        """Add a panel's sums to those before it; the first finds -0.0, which changes no bit."""
+        inner = scope.inner(LANES)
+        for i, line in enumerate(sums):
+            for h, panel in enumerate(line):
+                before = inner.let(Item("totals", self._slot(i, h)), panel.dtype)
+                added = inner.let(Combine("sum", (before,), (panel,), 0), panel.dtype)
+                inner.add(Put("totals", self._slot(i, h), added), Assign(panel, self.contraction.zero()))
+        return inner.statements
+
+    # -- results ------------------------------------------------------------------------------------
+
+    def _store(self, scope: Scope, r: str, until: str, column: str, total: Var) -> None:
+        one = self.contraction
+        inner = scope.inner(LANES)
+        j = inner.integer(column)
+        count = None if one.columns % LANES == 0 else inner.integer(f"min((long){LANES}, {one.columns} - {j})")
+        storing = inner.inner(LANES)
+        one.store(storing, one.row(storing, r), j, count, total)
+        inner.add(If(f"{j} < {one.columns}", tuple(storing.statements)))
+        scope.add(If(f"{r} < {until}", tuple(inner.statements)))

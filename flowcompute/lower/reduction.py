@@ -1,0 +1,98 @@
+"""A reduction in a kernel: what it accumulates, and its step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowcompute.elements.math import multiply, subtract
+from flowcompute.ir import Apply, Assign, Below, Combine, Integer, MultiplyAdd, Number, Select, Splat, Var, identity
+from flowcompute.lower.emit import Scope
+from flowcompute.spec import BOOL, INT64, is_float
+
+Parts = tuple[Var, ...]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One reduction among those that share a loop.
+
+    Attributes:
+        name: prefix of its arrays and variables.
+        op: name of the reduction ("var" sums its parts).
+        dtypes: dtypes of the accumulator parts.
+        operands: gives the operands in a scope at column `column` of which only `count` exist;
+            two for a dot product.
+        position: of argmin and argmax what, with the column behind it, is an index, as text.
+    """
+
+    name: str
+    op: str
+    dtypes: tuple[np.dtype, ...]
+    operands: Callable[[Scope, str, str | None], Parts]
+    position: str = ""
+
+    @property
+    def finds(self) -> bool:
+        """Whether it says where a number is: then accumulators are (value, index)."""
+        return self.op in ("argmin", "argmax")
+
+    @property
+    def commutes(self) -> bool:
+        """Whether any order gives the same bits (but for which NaN, which is promised nowhere)."""
+        return self.op in ("min", "max", "any", "all") or (not self.finds and not is_float(self.dtypes[0]))
+
+    def given(self, scope: Scope, column: str, count: str | None) -> Parts:
+        """What a step takes: the operands, and beside them the index where that is asked for."""
+        operands = self.operands(scope, column, count)
+        return (*operands, index_operand(scope, f"{self.position}{column}")) if self.finds else operands
+
+    def identity(self, part: int) -> object:
+        """The number that changes nothing."""
+        if self.finds and part == 1:
+            return int(np.iinfo(np.int64).max)
+        value = identity(self.op, self.dtypes[part])
+        return value.item() if isinstance(value, np.generic) else value
+
+    def start(self, scope: Scope, lanes: int) -> Parts:
+        """Declare accumulators that hold the identity."""
+        return tuple(
+            scope.let(Number(self.identity(part)), dtype, lanes, dtype.itemsize)
+            for part, dtype in enumerate(self.dtypes)
+        )
+
+    def step(self, scope: Scope, total: Parts, column: str, count: str | None) -> None:
+        """`total` and then the operands at `column`, in place."""
+        after = self.combined(scope, total, self.given(scope, column, count), fused=True)
+        if count is not None:
+            mask = scope.let(Below(count), BOOL, total[0].lanes, self.dtypes[0].itemsize)
+            after = tuple(
+                scope.let(Select(mask, new, old), old.dtype, old.lanes, old.mask_bytes)
+                for new, old in zip(after, total, strict=True)
+            )
+        for old, new in zip(total, after, strict=True):
+            scope.add(Assign(old, Splat(new)))
+
+    def combined(self, scope: Scope, left: Parts, right: Parts, fused: bool = False) -> Parts:
+        """A step as new values; `fused` when `right` is the two operands of a dot product."""
+        if self.op == "vecdot" and fused:
+            return (scope.let(MultiplyAdd(right[0], right[1], left[0]), left[0].dtype, left[0].lanes),)
+        op = "sum" if self.op in ("vecdot", "var", "mean") else self.op
+        return tuple(
+            scope.let(Combine(op, left, right, part), old.dtype, old.lanes, old.mask_bytes)
+            for part, old in enumerate(left)
+        )
+
+
+def index_operand(scope: Scope, column: str) -> Var:
+    """The column's index in each lane."""
+    return scope.let(Integer(column, 1), INT64)
+
+
+def moved(scope: Scope, value: Var, shift: Var) -> Parts:
+    """The operands of a variance: the value from its block's shift, and its square."""
+    spread = shift if shift.lanes == value.lanes else scope.let(Splat(shift), shift.dtype, value.lanes)
+    gap = scope.let(Apply(subtract.op, (value, spread), value.dtype), value.dtype, value.lanes)
+    return gap, scope.let(Apply(multiply.op, (gap, gap), value.dtype), value.dtype, value.lanes)

@@ -1,0 +1,145 @@
+"""Where the smallest or largest number of a row or block is, found by one work-item of a CPU with vectors.
+
+The first of the best ones is the same in any order, so none has to be kept: each lane goes through
+its numbers from first to last and takes another only if it is better, which is one comparison where
+the canonical tree needs three. Several vectors are walked side by side, since one step waits for
+the one before it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowcompute.elements.math import add
+from flowcompute.ir import Apply, Assign, Below, Combine, Convert, For, Half, Integer, Number, Select, Splat, Var
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.spec import BOOL, INT32, INT64
+
+BESIDE = 4
+"""Vectors that are walked side by side."""
+NOWHERE = 1 << 30
+"""The place of a lane that has no number; others are before it, and come first among equal ones."""
+
+
+class FirstBest:
+    """Reductions that are all argmin or argmax, from column `base` on; results are (value, index).
+
+    Args:
+        scope: where they are emitted.
+        reductions: at least one.
+        lanes: numbers in a vector.
+        base: the first column, a name or number.
+    """
+
+    def __init__(self, scope: Scope, reductions: list[Reduction], lanes: int, base: str) -> None:
+        self.scope = scope
+        self.reductions = reductions
+        self.lanes = lanes
+        self.base = base
+
+    def known(self, length: int) -> list[Parts]:
+        """Of `length` columns, a whole vector at least."""
+        width, scope = self.lanes, self.scope
+        vectors = length // width
+        beside = min(BESIDE, vectors)
+        held = [self._begin(str(number * width), None) for number in range(beside)]
+        turn, step = f"t{next(scope.names)}", beside * width
+        body = scope.inner(width)
+        for number, totals in enumerate(held):
+            self._step(body, totals, f"{turn} + {number * width}" if number else turn, None)
+        whole = vectors // beside * step
+        if whole > step:
+            scope.add(For(turn, str(step), str(whole), str(step), tuple(body.statements)))
+        for number in range(vectors % beside):
+            self._step(scope, held[number], str(whole + number * width), None)
+        if length % width:
+            self._step(scope, held[0], str(vectors * width), str(length % width))
+        placed = [self._placed(totals) for totals in held]
+        while len(placed) > 1:
+            half = len(placed) // 2
+            pairs = zip(placed[:half], placed[half : 2 * half], strict=True)
+            placed = [self._joined(*pair) for pair in pairs] + placed[2 * half :]
+        return self._across(placed[0])
+
+    def dynamic(self, length: str) -> list[Parts]:
+        """Of as many columns as are known when running, one at least."""
+        width, scope = self.lanes, self.scope
+        totals = self._begin("0", f"min((long){width}, {length})")
+        turn = f"t{next(scope.names)}"
+        body = scope.inner(width)
+        self._step(body, totals, turn, f"min((long){width}, {length} - {turn})")
+        scope.add(For(turn, str(width), length, str(width), tuple(body.statements)))
+        return self._across(self._placed(totals))
+
+    def _place_dtype(self, reduction: Reduction) -> np.dtype:
+        """Places are as wide as the numbers, so that one mask serves both; those of a row fit 32 bits."""
+        return INT64 if reduction.dtypes[0].itemsize == 8 else INT32
+
+    def _values(self, scope: Scope, place: str, count: str | None) -> list[Var]:
+        column = scope.integer(f"{self.base} + {place}" if self.base != "0" else place)
+        return [reduction.operands(scope, column, count)[0] for reduction in self.reductions]
+
+    def _begin(self, place: str, count: str | None) -> list[Parts]:
+        """Totals that hold the first vector, with the column at which it begins as the place of each lane."""
+        inner = self.scope.inner(self.lanes)
+        totals: list[Parts] = []
+        for reduction, value in zip(self.reductions, self._values(inner, place, count), strict=True):
+            dtype, places = value.dtype, self._place_dtype(reduction)
+            number, at = inner.let(Splat(value), dtype, None, dtype.itemsize), inner.let(Integer(place), places)
+            if count is not None:
+                mask = inner.let(Below(count), BOOL, None, dtype.itemsize)
+                nothing = inner.let(Number(reduction.identity(0)), dtype, None, dtype.itemsize)
+                number = inner.let(Select(mask, number, nothing), dtype, None, dtype.itemsize)
+                at = inner.let(Select(mask, at, inner.let(Number(NOWHERE), places)), places)
+            totals.append((number, at))
+        self.scope.add(*inner.statements)
+        return totals
+
+    def _step(self, scope: Scope, totals: list[Parts], place: str, count: str | None) -> None:
+        """The vector at a place, which lies behind all that the totals have seen."""
+        inner = scope.inner(self.lanes)
+        for reduction, total, value in zip(self.reductions, totals, self._values(inner, place, count), strict=True):
+            at = inner.let(Integer(place), total[1].dtype)
+            after = [
+                inner.let(
+                    Combine(reduction.op, total, (value, at), part, ordered=True), old.dtype, None, old.mask_bytes
+                )
+                for part, old in enumerate(total)
+            ]
+            if count is not None:
+                mask = inner.let(Below(count), BOOL, None, total[0].dtype.itemsize)
+                pairs = zip(after, total, strict=True)
+                after = [inner.let(Select(mask, new, old), old.dtype, None, old.mask_bytes) for new, old in pairs]
+            inner.add(*(Assign(old, Splat(new)) for old, new in zip(total, after, strict=True)))
+        scope.add(*inner.statements)
+
+    def _placed(self, totals: list[Parts]) -> list[Parts]:
+        """With the column of each lane."""
+        placed: list[Parts] = []
+        for value, at in totals:
+            lane = self.scope.let(Integer("0", 1), at.dtype)
+            placed.append((value, self.scope.let(Apply(add.op, (at, lane), at.dtype), at.dtype)))
+        return placed
+
+    def _joined(self, left: list[Parts], right: list[Parts]) -> list[Parts]:
+        return [r.combined(self.scope, a, b) for r, a, b in zip(self.reductions, left, right, strict=True)]
+
+    def _across(self, totals: list[Parts]) -> list[Parts]:
+        """The best of all lanes, and its index."""
+        scope = self.scope
+        results: list[Parts] = []
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            parts = total
+            while (lanes := parts[0].lanes // 2) > 0:
+                low, high = (
+                    tuple(scope.let(Half(var, upper), var.dtype, lanes, var.mask_bytes) for var in parts)
+                    for upper in (False, True)
+                )
+                parts = reduction.combined(scope, low, high)
+            value, at = parts
+            if at.dtype != INT64:
+                at = scope.let(Convert(at, at.dtype, INT64), INT64, 1)
+            first = scope.let(Integer(f"{reduction.position}{self.base}"), INT64, 1)
+            results.append((value, scope.let(Apply(add.op, (first, at), INT64), INT64, 1)))
+        return results

@@ -1,0 +1,93 @@
+"""Blocks of a fold of columns merged by CPUs, in the order and with the roundings of `engine.folds.fold`."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from flowcompute.elements import Op
+from flowcompute.elements.math import add, multiply, subtract
+from flowcompute.ir import (
+    Apply,
+    Combine,
+    Convert,
+    FoldSpec,
+    For,
+    Kernel,
+    Load,
+    Number,
+    SetInteger,
+    Store,
+    Var,
+    merge_dtype,
+)
+from flowcompute.lower.emit import Arguments, Scope, loaded
+from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.rows.item_reduce import Merging
+from flowcompute.spec import FLOAT64
+
+
+def lower_merge(spec: FoldSpec, fold: int, lanes: int) -> Kernel:
+    """The kernel that makes of a fold's blocks, from number `first` on and a power of two, one node of its tree.
+
+    A work-item takes `chunk` of the item's `n` numbers, a multiple of `lanes`; the last one takes the rest as well.
+    The text is the same for items of any size whose blocks have as many records.
+
+    Args:
+        spec: what the fold computes; its items have `lanes` numbers or more.
+        fold: its node's id.
+        lanes: numbers in a vector.
+    """
+    arguments, scope = Arguments(), Scope(itertools.count(), lanes=lanes)
+    wide = tuple(merge_dtype(dtype) for dtype in spec.parts())
+    kind = _Moments if spec.op == "var" else Reduction
+    merging = Merging(scope, [kind("fold", spec.op, wide, lambda *_: ())], lanes)
+    body = scope.inner()
+    narrow = [
+        loaded(body, Load(arguments.get("partial", dtype, fold, part), "(first + b) * n + c"))
+        for part, dtype in enumerate(spec.parts())
+    ]
+    block = tuple(
+        one if one.dtype == dtype else body.let(Convert(one, one.dtype, dtype), dtype)
+        for one, dtype in zip(narrow, wide, strict=True)
+    )
+    merging.push(body, [_moments(body, block, spec.block) if spec.op == "var" else block], "b")
+    scope.add(For("b", "0", "blocks", "1", tuple(body.statements)))
+    (node,) = merging.newest(scope)
+    for part, dtype in enumerate(spec.node_parts()):
+        scope.add(Store(arguments.get("merged", dtype, fold, part), "c", node[part]))
+    # The last vector begins as much earlier as it lacks, and makes some numbers twice.
+    place = SetInteger("c", f"min(at, n - {lanes})")
+    end = SetInteger("end", "gid == gsize - 1 ? n : (gid + 1) * chunk")
+    loop = For("at", "gid * chunk", "end", str(lanes), (place, *scope.statements))
+    kinds = "_".join(dtype.name for dtype in spec.parts())
+    name = f"merge_{spec.op}_{kinds}_{spec.block}"
+    return Kernel(name, "", arguments.ordered(), (end, loop), work="flat", block=spec.block, lanes=lanes)
+
+
+@dataclass(frozen=True)
+class _Moments(Reduction):
+    """Means, squared deviations, what is inside items, and half of the records that either side stands for."""
+
+    def combined(self, scope: Scope, left: Parts, right: Parts, fused: bool = False) -> Parts:
+        """As `Fold.merge_nodes`, of nodes of as many records."""
+        del fused
+        gap = _apply(scope, subtract.op, right[0], left[0])
+        mean = _apply(scope, add.op, left[0], _apply(scope, multiply.op, gap, scope.let(Number(0.5), FLOAT64)))
+        between = _apply(scope, multiply.op, _apply(scope, multiply.op, gap, gap), left[-1])
+        deviations = _apply(scope, add.op, _apply(scope, add.op, between, left[1]), right[1])
+        return (mean, deviations, *(_apply(scope, add.op, a, b) for a, b in zip(left[2:], right[2:], strict=True)))
+
+
+def _moments(scope: Scope, block: Parts, records: int) -> Parts:
+    """As `Fold._moments`, and half of the block's records."""
+    shift, first, second, *inside = block
+    # A block has a power of two of records, so that this product is the quotient.
+    mean = _apply(scope, multiply.op, first, scope.let(Number(1 / records), FLOAT64))
+    squares = _apply(scope, subtract.op, second, _apply(scope, multiply.op, first, mean))
+    deviations = scope.let(Combine("max", (squares,), (scope.let(Number(0.0), FLOAT64),), 0), FLOAT64)
+    return (_apply(scope, add.op, shift, mean), deviations, *inside, scope.let(Number(records / 2), FLOAT64))
+
+
+def _apply(scope: Scope, op: Op, left: Var, right: Var) -> Var:
+    return scope.let(Apply(op, (left, right), FLOAT64), FLOAT64)

@@ -1,0 +1,263 @@
+"""Folds of columns: the records of one canonical block are added in order, column by column.
+
+The block's partial results are the accumulators, in global memory: they stay in the cache,
+and what a batch leaves unfinished is handed to the next one as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowcompute.fuse import Access, Layout
+from flowcompute.ir import (
+    Argument,
+    Assign,
+    Barrier,
+    For,
+    If,
+    Integer,
+    Load,
+    Number,
+    SetInteger,
+    Splat,
+    Stmt,
+    Store,
+    identity,
+    register_dtype,
+)
+from flowcompute.lower.emit import Arguments, Scope, loaded, units_loop
+from flowcompute.lower.reduction import Parts, Reduction, moved
+from flowcompute.lower.rows.row_shape import RowShape
+from flowcompute.lower.rows.row_sweep import ColumnPoint, RowWalk
+from flowcompute.spec import INT64
+
+_FRESH_BLOCK = "(block > 0) | (phase == 0)"
+"""Whether the block begins in this batch."""
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """Where a fold's accumulators of some columns are."""
+
+    index: str
+    stride: int
+    each: str | None
+    count: str | None
+
+    def load(self, argument: Argument) -> Load:
+        return Load(argument, self.index, self.stride, self.count, self.each)
+
+
+class ColumnFolds:
+    """Emits the folds of a region that is walked row by row."""
+
+    def __init__(self, shape: RowShape, arguments: Arguments) -> None:
+        self.shape = shape
+        self.arguments = arguments
+        self.folds = shape.region.folds
+
+    def accumulate(self, point: ColumnPoint) -> None:
+        """Add the record's columns at this point to the accumulators of every fold."""
+        for fold in self.folds:
+            self._accumulate(point, fold)
+
+    def body(self, walk: RowWalk) -> list[Stmt]:
+        """Each work-item (CPU) or work-group (GPU) takes the records of a block, and perhaps a tile of its columns."""
+        shape = self.shape
+        if not shape.cpu and not shape.depth and shape.rows == 1:
+            return self._columns(walk)
+        block = shape.folds[self.folds[0]].block
+        head = walk.scope.inner(1)
+        self._begin_block(head)
+        if not shape.cpu:
+            # A column's accumulator is set by another work-item than the one that adds to it.
+            head.add(Barrier())
+        record = (SetInteger("lo", f"max((long)0, block * {block} - phase)"),)
+        limit = (SetInteger("hi", f"min(n, (block + 1) * {block} - phase)"),)
+        loop = For("record", "lo", "hi", "1", self._rows(walk))
+        unit, tiles = self._unit()
+        body = (*unit, *record, *limit, *head.statements, *self._shift_sweep(walk), loop)
+        return units_loop("unit", f"(blocks * {tiles})", shape.cpu, body)
+
+    def _unit(self) -> tuple[list[Stmt], int]:
+        """The block (and the columns) that belong to a unit of work, and units in a block."""
+        shape = self.shape
+        if not shape.tiled:
+            return [SetInteger("block", "unit")], 1
+        tiles = -(-shape.columns // shape.tile)
+        place: list[Stmt] = [
+            SetInteger("block", f"unit / {tiles}"),
+            SetInteger("from", f"(unit % {tiles}) * {shape.tile}"),
+            SetInteger("till", f"min((long){shape.columns}, from + {shape.tile})"),
+        ]
+        return place, tiles
+
+    def _rows(self, walk: RowWalk) -> tuple[Stmt, ...]:
+        """All rows of a record."""
+        statements = tuple(walk.scope.statements)
+        return statements if self.shape.rows == 1 else (For("outer", "0", str(self.shape.rows), "1", statements),)
+
+    # -- columns of GPUs ------------------------------------------------------------------------
+
+    def _columns(self, walk: RowWalk) -> list[Stmt]:
+        """Each work-item takes a column of a block, whose accumulators it keeps in registers."""
+        shape = self.shape
+        size, tiles = shape.folds[self.folds[0]].block, -(-shape.columns // shape.group)
+        unit: list[Stmt] = [
+            SetInteger("block", f"unit / {tiles}"),
+            SetInteger("c", f"(unit % {tiles}) * {shape.group} + lid"),
+            SetInteger("lo", f"max((long)0, block * {size} - phase)"),
+            SetInteger("hi", f"min(n, (block + 1) * {size} - phase)"),
+        ]
+        outer, inner = walk.again(), walk.again()
+        totals = {fold: self._begun(outer, fold) for fold in self.folds}
+        point = ColumnPoint(inner.row, inner.scope.inner(1), "c", None, 1)
+        for fold in self.folds:
+            self._add(point, fold, totals[fold])
+        inner.store_column(point)
+        records = (*inner.scope.statements, *point.scope.statements)
+        outer.scope.add(For("record", "lo", "hi", "1", records, unroll=shape.turns))
+        for fold in self.folds:
+            place = f"block * {shape.folds[fold].numbers} + {self._number(outer, fold)}"
+            outer.scope.add(
+                *(Store(one, place, var, 1, "1") for one, var in zip(self._parts(fold), totals[fold], strict=True))
+            )
+        own = If(f"c < {shape.columns}", tuple(outer.scope.statements))
+        return [For("unit", "gid", f"blocks * {tiles}", "gsize", (*unit, own))]
+
+    def _begun(self, walk: RowWalk, fold: int) -> Parts:
+        """A column's accumulators: the identity, or what was left unfinished; a variance's shift is its first."""
+        spec, scope = self.shape.folds[fold], walk.scope
+        starts = [_start(spec.op, dtype, part) for part, dtype in enumerate(spec.parts())]
+        totals = tuple(
+            scope.let(Number(value), register_dtype(dtype), 1, 1)
+            for value, dtype in zip(starts, spec.parts(), strict=True)
+        )
+        number, old, fresh = self._number(walk, fold), scope.inner(1), walk.again()
+        for part, (total, dtype) in enumerate(zip(totals, spec.parts(), strict=True)):
+            carry = self.arguments.get("carry", dtype, fold, part)
+            old.add(Assign(total, Splat(loaded(old, Load(carry, number, 1)))))
+        if spec.op == "var":
+            fresh.scope.add(SetInteger("record", "lo"))
+            point = ColumnPoint(fresh.row, fresh.scope.inner(1), "c", None, 1)
+            value = point.value(self.shape.region.reads[fold][0])
+            fresh.scope.add(*point.scope.statements, Assign(totals[0], Splat(value)))
+        scope.add(If(_FRESH_BLOCK, tuple(fresh.scope.statements), tuple(old.statements)))
+        return totals
+
+    def _number(self, walk: RowWalk, fold: int) -> str:
+        """Which number of the fold's item column `c` is."""
+        place = self.shape.place(self._layout(fold), self.shape.folds[fold].item, stream=False)
+        index, _, each = walk.address(walk.base(f"part{fold}", place), place, "c")
+        return walk.scope.integer(index if each is None else each.format(lane=0))
+
+    def _add(self, point: ColumnPoint, fold: int, totals: Parts) -> None:
+        """Add a record's number to the column's accumulators."""
+        spec, scope = self.shape.folds[fold], point.scope
+        values = tuple(point.value(key) for key in self.shape.region.reads[fold])
+        after = totals
+        if spec.op in ("argmin", "argmax"):
+            values = (values[0], scope.let(Integer("first + record"), INT64))
+        if spec.op == "var":
+            values, after = moved(scope, values[0], totals[0]), totals[1:]
+        new = Reduction(f"f{fold}", spec.op, spec.parts(), lambda *_: ()).combined(scope, after, values, fused=True)
+        scope.add(*(Assign(old, Splat(var)) for old, var in zip(after, new, strict=True)))
+
+    # -- accumulators -------------------------------------------------------------------------
+
+    def _slot(self, point: ColumnPoint, fold: int) -> _Slot:
+        spec = self.shape.folds[fold]
+        place = self.shape.place(self._layout(fold), spec.item, stream=False)
+        walk = point.walk
+        index, stride, each = walk.address(walk.base(f"part{fold}", place), place, point.column)
+        offset = f"block * {spec.numbers} + "
+        return _Slot(offset + index, stride, None if each is None else offset + each, point.count)
+
+    def _layout(self, fold: int) -> Layout:
+        """The layout of the folded item: that of the operand that runs along most axes."""
+        region = self.shape.region
+        layouts = [key.layout if isinstance(key, Access) else region.layouts[key] for key in region.reads[fold]]
+        widest = max(layouts, key=lambda layout: sum(axis is not None for axis in layout))
+        return (None,) * (len(self.shape.folds[fold].item) - len(widest)) + widest
+
+    def _parts(self, fold: int) -> list[Argument]:
+        return [
+            self.arguments.get("partial", dtype, fold, part)
+            for part, dtype in enumerate(self.shape.folds[fold].parts())
+        ]
+
+    def _accumulate(self, point: ColumnPoint, fold: int) -> None:
+        spec, scope = self.shape.folds[fold], point.scope
+        slot, parts = self._slot(point, fold), self._parts(fold)
+        values = tuple(point.value(key) for key in self.shape.region.reads[fold])
+        old = tuple(loaded(scope, slot.load(argument)) for argument in parts)
+        if spec.op in ("argmin", "argmax"):
+            values = (values[0], scope.let(Integer("first + record"), INT64))
+        if spec.op == "var":
+            # The first part is the shift, which stays.
+            values, old, parts = moved(scope, values[0], old[0]), old[1:], parts[1:]
+        new = Reduction(f"f{fold}", spec.op, spec.parts(), lambda *_: ()).combined(scope, old, values, fused=True)
+        for argument, var in zip(parts, new, strict=True):
+            scope.add(Store(argument, slot.index, var, slot.stride, slot.count, each=slot.each))
+
+    def _begin_block(self, scope: Scope) -> None:
+        """Set the block's accumulators: to the identity, or to what the batch before left unfinished."""
+        shape = self.shape
+        for fold in self.folds:
+            spec = shape.folds[fold]
+            for part, (target, dtype) in enumerate(zip(self._parts(fold), spec.parts(), strict=True)):
+                carry = self.arguments.get("carry", dtype, fold, part)
+                fresh, old = scope.inner(1), scope.inner(1)
+                start = fresh.let(Number(_start(spec.op, dtype, part)), register_dtype(dtype), mask_bytes=1)
+                before = loaded(old, Load(carry, "j", 1))
+                for inner, var in ((fresh, start), (old, before)):
+                    inner.add(Store(target, f"block * {spec.numbers} + j", var, 1, "1"))
+                loops = [self._each_number(spec.numbers, tuple(inner.statements)) for inner in (fresh, old)]
+                scope.add(If(_FRESH_BLOCK, (loops[0],), (loops[1],)))
+
+    def _each_number(self, numbers: int, body: tuple[Stmt, ...]) -> For:
+        shape = self.shape
+        start, stop = ("from", "till") if shape.tiled else ("0", str(numbers))
+        return For("j", start if shape.cpu else "lid", stop, "1" if shape.cpu else str(shape.group), body)
+
+    # -- shifts of variances --------------------------------------------------------------------
+
+    def _shift_sweep(self, walk: RowWalk) -> list[Stmt]:
+        """Store the first record of a fresh block as the shift of its variances."""
+        shape = self.shape
+        shifts = [fold for fold in self.folds if shape.folds[fold].op == "var"]
+        if not shifts:
+            return []
+        first = walk.again()
+        for phase in range(shape.depth):
+            first.reduce(phase)
+        stores = self._shift_stores(first, shifts)
+        if not shape.cpu:
+            # Only the stores are conditional: barriers under a condition are what PoCL miscompiles.
+            first.scope.add(If(_FRESH_BLOCK, stores))
+            return [If("1", (SetInteger("record", "lo"), *self._rows(first)))]
+        first.scope.add(*stores)
+        return [If(_FRESH_BLOCK, (SetInteger("record", "lo"), *self._rows(first)))]
+
+    def _shift_stores(self, walk: RowWalk, shifts: list[int]) -> tuple[Stmt, ...]:
+        shape = self.shape
+
+        def stores(column: str, count: str | None) -> tuple[Stmt, ...]:
+            point = ColumnPoint(walk.row, walk.scope.inner(shape.lanes), column, count, 2 * shape.depth)
+            for fold in shifts:
+                slot = self._slot(point, fold)
+                value = point.value(shape.region.reads[fold][0])
+                point.scope.add(Store(self._parts(fold)[0], slot.index, value, slot.stride, slot.count, each=slot.each))
+            return tuple(point.scope.statements)
+
+        return walk.all_columns(stores)
+
+
+def _start(op: str, dtype: np.dtype, part: int) -> object:
+    """What an accumulator begins with; a variance's shift is replaced by the first record."""
+    if op in ("argmin", "argmax") and part == 1:
+        return int(np.iinfo(np.int64).max)
+    value = identity(op, dtype)
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,381 @@
+"""Reductions by one work-item of a CPU, in the canonical order of `ir.reduction_order`."""
+
+from __future__ import annotations
+
+from flowcompute.ir import (
+    BLOCK,
+    LANES,
+    ROLLED,
+    Array,
+    Assign,
+    Combine,
+    Convert,
+    Expr,
+    For,
+    Generate,
+    Half,
+    If,
+    Item,
+    Let,
+    Number,
+    Put,
+    SetInteger,
+    Splat,
+    Var,
+    While,
+    merge_dtype,
+    row_lanes,
+)
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.rows.arg_extremes import FirstBest
+from flowcompute.spec import BOOL, is_float
+
+UNROLLED_STATEMENTS = 640
+"""Blocks of up to so many statements are written out; longer ones loop over arrays."""
+BESIDE = 4
+"""Vectors that are taken side by side where the order is free: one step waits for the one before it."""
+LANE_BY_LANE = 10
+"""Statements that what processors do for each lane by itself is worth."""
+
+
+class VectorBlocks:
+    """Rows reduced by one work-item with vectors of `lanes` (CPUs): no barriers, no local memory."""
+
+    def __init__(self, scope: Scope, reductions: list[Reduction], lanes: int) -> None:
+        self.scope = scope
+        self.reductions = reductions
+        self.lanes = lanes
+        self.arrays: dict[tuple[str, int], str] = {}
+
+    def row(self, length: int) -> list[Parts]:
+        """Reduce columns 0 to `length`, a number known now."""
+        scope = self.scope
+        if length == 0:
+            return [self._empty(scope, reduction) for reduction in self.reductions]
+        if length >= self.lanes and self._only_find():
+            return FirstBest(scope, self.reductions, self.lanes, "0").known(length)
+        if length <= BLOCK:
+            return self.block(scope, "0", length, row_lanes(length))
+        merged = Merging(scope, self.reductions)
+        body = scope.inner(self.lanes)
+        block = f"b{next(scope.names)}"
+        merged.push(body, self.block(body, f"{block} * {BLOCK}", BLOCK, LANES), block)
+        whole = length // BLOCK
+        scope.add(For(block, "0", str(whole), "1", tuple(body.statements)))
+        if length % BLOCK:
+            merged.push(scope, self.block(scope, str(whole * BLOCK), length % BLOCK, LANES), str(whole))
+        return merged.finish(scope)
+
+    def _empty(self, scope: Scope, reduction: Reduction) -> Parts:
+        value = 0 if reduction.op in ("sum", "vecdot") else reduction.identity(0)
+        return (scope.let(Number(value), reduction.dtypes[0], 1, reduction.dtypes[0].itemsize),)
+
+    def block(self, scope: Scope, base: str, length: int, lanes: int) -> list[Parts]:
+        """Reduce `length` columns from `base` in `lanes` lanes; `length` is known now."""
+        width = self.lanes
+        if length >= width and self._only_find():
+            return FirstBest(scope, self.reductions, width, base).known(length)
+        if length >= 2 * BESIDE * width and self._commute():
+            return self._in_any_order(scope, base, length)
+        if lanes < width:
+            totals = [reduction.start(scope, width) for reduction in self.reductions]
+            self._short(scope, totals, base, length, lanes)
+            return self._across(scope, totals)
+        groups, steps = lanes // width, max(1, -(-length // lanes))
+        if self._position_statements(base) * groups * steps <= UNROLLED_STATEMENTS:
+            return self._across(scope, self._unrolled(scope, base, length, lanes, 0, 1))
+        full = max(0, min(groups, (length - (steps - 1) * lanes) // width))
+        rest = (length - (steps - 1) * lanes) % width
+        self._declare(scope, groups)
+        group = f"g{next(scope.names)}"
+        body = scope.inner(width)
+        totals = [reduction.start(body, width) for reduction in self.reductions]
+        last = str(steps) if full == groups else f"({group} < {full} ? {steps} : {steps - 1})"
+        self._steps(body, totals, f"{base} + {group} * {width}", lanes, last, None)
+        self._keep(body, totals, group)
+        scope.add(For(group, "0", str(groups), "1", tuple(body.statements)))
+        if rest:
+            column = f"{base} + {(steps - 1) * lanes + full * width}"
+            self._amend(scope, str(full), column, str(rest))
+        return self._over_groups(scope, groups)
+
+    def _only_find(self) -> bool:
+        return all(reduction.finds for reduction in self.reductions)
+
+    def _commute(self) -> bool:
+        return all(reduction.commutes for reduction in self.reductions)
+
+    def _in_any_order(self, scope: Scope, base: str, length: int) -> list[Parts]:
+        """Reduce in the order of memory, which processors foresee where the tree's jumps let them wait."""
+        step = BESIDE * self.lanes
+        held = [[reduction.start(scope, self.lanes) for reduction in self.reductions] for _ in range(BESIDE)]
+        turn, body, whole = f"t{next(scope.names)}", scope.inner(self.lanes), length // step * step
+        for number, totals in enumerate(held):
+            self._vector(body, totals, f"{base} + {turn} + {number * self.lanes}", None)
+        scope.add(For(turn, "0", str(whole), str(step), tuple(body.statements)))
+        for totals, first in zip(held, range(whole, length, self.lanes), strict=False):
+            there = length - first
+            self._vector(scope, totals, f"{base} + {first}", None if there >= self.lanes else str(there))
+        while len(held) > 1:
+            pairs = zip(held[::2], held[1::2], strict=True)
+            held = [[r.combined(scope, a, b) for r, a, b in zip(self.reductions, *pair, strict=True)] for pair in pairs]
+        return self._across(scope, held[0])
+
+    def _vector(self, scope: Scope, totals: list[Parts], column: str, count: str | None) -> None:
+        """The step of one vector, whose values are known nowhere else."""
+        inner = scope.inner(self.lanes)
+        self._at(inner, totals, inner.integer(column), count)
+        scope.add(*inner.statements)
+
+    def _short(self, scope: Scope, totals: list[Parts], base: str, length: int, lanes: int) -> None:
+        """Fewer canonical lanes than a vector has: their two steps at once, where that does not round differently."""
+        dots = [reduction.op == "vecdot" and length > lanes for reduction in self.reductions]
+        for first, count in ((0, lanes), (lanes, length - lanes)) if any(dots) else ():
+            # Before the others, whose operands are known in this scope at other columns.
+            inner = scope.inner(self.lanes)
+            column = inner.integer(f"{base} + {first}" if first else base)
+            for reduction, total, dot in zip(self.reductions, totals, dots, strict=True):
+                if dot:
+                    reduction.step(inner, total, column, str(count))
+            scope.add(*inner.statements)
+        for reduction, total, dot in zip(self.reductions, totals, dots, strict=True):
+            if not dot:
+                reduction.step(scope, total, base, None if length == self.lanes else str(length))
+
+    def _position_statements(self, base: str) -> int:
+        """Statements that one vector takes, found by emitting one into nowhere; some count as many."""
+        scope = self.scope.inner(self.lanes)
+        for reduction in self.reductions:
+            reduction.combined(
+                scope, reduction.start(scope, self.lanes), reduction.given(scope, base, None), fused=True
+            )
+        lets = [one.expr for one in scope.statements if isinstance(one, Let)]
+        return len(scope.statements) + sum(map(_weight, lets))
+
+    def _unrolled(self, scope: Scope, base: str, length: int, lanes: int, group: int, apart: int) -> list[Parts]:
+        """The tree over groups `group`, `group + apart`, ..., depth first, so that few vectors live at a time."""
+        if apart == lanes // self.lanes:
+            return self._lane_group(scope, base, length, lanes, group)
+        left = self._unrolled(scope, base, length, lanes, group, 2 * apart)
+        right = self._unrolled(scope, base, length, lanes, group + apart, 2 * apart)
+        return [r.combined(scope, a, b) for r, a, b in zip(self.reductions, left, right, strict=True)]
+
+    def _lane_group(self, scope: Scope, base: str, length: int, lanes: int, group: int) -> list[Parts]:
+        """The steps of one vector of lanes, in order."""
+        totals: list[Parts] | None = None
+        for first in range(group * self.lanes, max(length, 1), lanes):
+            inner = scope.inner(self.lanes)
+            column = inner.integer(f"{base} + {first}")
+            there = length - first
+            if totals is None and there >= self.lanes and all(r.op != "vecdot" for r in self.reductions):
+                totals = [reduction.given(inner, column, None) for reduction in self.reductions]
+            else:
+                if totals is None:
+                    totals = [reduction.start(inner, self.lanes) for reduction in self.reductions]
+                # A value given to a step is changed in place: the first operands may be known elsewhere.
+                totals = [tuple(inner.let(Splat(v), v.dtype, v.lanes, v.mask_bytes) for v in total) for total in totals]
+                self._at(inner, totals, column, None if there >= self.lanes else str(there))
+            scope.add(*inner.statements)
+        return totals or [reduction.start(scope, self.lanes) for reduction in self.reductions]
+
+    def streamed_block(self, scope: Scope, base: str) -> list[Parts]:
+        """Reduce a whole block of a long stream, loaded in the order of memory, which processors foresee.
+
+        Going through the tree keeps fewer accumulators, and is faster where the block is in a cache; but its loads
+        jump, which from memory takes half as long again. The loops stay loops, since written out they would be put back
+        into the order of the tree.
+        """
+        if self._only_find():
+            return FirstBest(scope, self.reductions, self.lanes, base).known(BLOCK)
+        if self._commute():
+            return self._in_any_order(scope, base, BLOCK)
+        groups = LANES // self.lanes
+        self._declare(scope, groups)
+        begin, body = scope.inner(self.lanes), scope.inner(self.lanes)
+        group, step = f"g{next(scope.names)}", f"t{next(scope.names)}"
+        self._keep(begin, [reduction.start(begin, self.lanes) for reduction in self.reductions], group)
+        totals = [self._fetch(body, reduction, group) for reduction in self.reductions]
+        column = body.integer(f"{base} + ({step} * {groups} + {group}) * {self.lanes}")
+        self._at(body, totals, column, None)
+        self._keep(body, totals, group)
+        scope.add(For(group, "0", str(groups), "1", tuple(begin.statements)))
+        each = For(group, "0", str(groups), "1", tuple(body.statements), unroll=ROLLED)
+        scope.add(For(step, "0", str(BLOCK // LANES), "1", (each,), unroll=ROLLED))
+        return self._over_groups(scope, groups)
+
+    def dynamic_block(self, scope: Scope, base: str, length: str) -> list[Parts]:
+        """Reduce the last, shorter block, whose length is only known when running."""
+        width = self.lanes
+        if self._only_find():
+            return FirstBest(scope, self.reductions, width, base).dynamic(length)
+        groups = LANES // width
+        self._declare(scope, groups)
+        group = f"g{next(scope.names)}"
+        body = scope.inner(width)
+        totals = [reduction.start(body, width) for reduction in self.reductions]
+        step = f"t{next(scope.names)}"
+        inner = body.inner(width)
+        offset = inner.integer(f"{step} * {LANES} + {group} * {width}")
+        inner_column = inner.integer(f"{base} + {offset}")
+        self._at(inner, totals, inner_column, f"min((long){width}, {length} - {offset})")
+        # Whether a vector has anything at all is tested here, so loads never start past the end.
+        guarded = If(f"{step} * {LANES} + {group} * {width} < {length}", tuple(inner.statements))
+        body.add(For(step, "0", str(BLOCK // LANES), "1", (guarded,)))
+        self._keep(body, totals, group)
+        scope.add(For(group, "0", str(groups), "1", tuple(body.statements)))
+        return self._over_groups(scope, groups)
+
+    def _steps(self, body: Scope, totals: list[Parts], base: str, lanes: int, steps: str, count: str | None) -> None:
+        step = f"t{next(body.names)}"
+        inner = body.inner(self.lanes)
+        column = inner.integer(f"{base} + {step} * {lanes}")
+        self._at(inner, totals, column, count)
+        body.add(For(step, "0", steps, "1", tuple(inner.statements)))
+
+    def _at(self, scope: Scope, totals: list[Parts], column: str, count: str | None) -> None:
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            reduction.step(scope, total, column, count)
+
+    def _declare(self, scope: Scope, groups: int) -> None:
+        for reduction in self.reductions:
+            for part, dtype in enumerate(reduction.dtypes):
+                name = f"a{next(scope.names)}"
+                self.arrays[reduction.name, part] = name
+                scope.add(Array(name, dtype, self.lanes, groups, mask_bytes=dtype.itemsize))
+
+    def _keep(self, scope: Scope, totals: list[Parts], group: str) -> None:
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            for part, var in enumerate(total):
+                scope.add(Put(self.arrays[reduction.name, part], group, var))
+
+    def _fetch(self, scope: Scope, reduction: Reduction, group: str) -> Parts:
+        return tuple(
+            scope.let(Item(self.arrays[reduction.name, part], group), dtype, self.lanes, dtype.itemsize)
+            for part, dtype in enumerate(reduction.dtypes)
+        )
+
+    def _amend(self, scope: Scope, group: str, column: str, count: str) -> None:
+        """The one vector that is only partly there."""
+        inner = scope.inner(self.lanes)
+        place = inner.integer(column)
+        totals = [self._fetch(inner, reduction, group) for reduction in self.reductions]
+        self._at(inner, totals, place, count)
+        self._keep(inner, totals, group)
+        scope.add(If("1", tuple(inner.statements)))
+
+    def _over_groups(self, scope: Scope, groups: int) -> list[Parts]:
+        """The upper levels of the tree: halves of the groups."""
+        half = groups // 2
+        while half:
+            group = f"g{next(scope.names)}"
+            inner = scope.inner(self.lanes)
+            for reduction in self.reductions:
+                left = self._fetch(inner, reduction, group)
+                right = self._fetch(inner, reduction, f"{group} + {half}")
+                for part, var in enumerate(reduction.combined(inner, left, right)):
+                    inner.add(Put(self.arrays[reduction.name, part], group, var))
+            scope.add(For(group, "0", str(half), "1", tuple(inner.statements)))
+            half //= 2
+        return self._across(scope, [self._fetch(scope, reduction, "0") for reduction in self.reductions])
+
+    def _across(self, scope: Scope, totals: list[Parts]) -> list[Parts]:
+        """The lower levels: halves of one vector."""
+        results = []
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            parts = total
+            while parts[0].lanes > 1:
+                lanes = parts[0].lanes // 2
+                low, high = (
+                    tuple(scope.let(Half(var, upper), var.dtype, lanes, var.mask_bytes) for var in parts)
+                    for upper in (False, True)
+                )
+                parts = reduction.combined(scope, low, high)
+            results.append(parts)
+        return results
+
+
+def _weight(expr: Expr) -> int:
+    """Statements beyond one that an expression is worth to a compiler."""
+    if isinstance(expr, Generate):
+        return expr.op.cost
+    if isinstance(expr, Convert) and {expr.source.itemsize, expr.target.itemsize} & {8} and _changes_kind(expr):
+        return LANE_BY_LANE
+    return LANE_BY_LANE if isinstance(expr, Combine) and expr.op in ("argmin", "argmax") else 0
+
+
+def _changes_kind(cast: Convert) -> bool:
+    """Whether floats become integers, or integers floats: of 64 bits that is done lane by lane before AVX-512."""
+    return is_float(cast.source) != is_float(cast.target) and BOOL not in (cast.source, cast.target)
+
+
+class Merging:
+    """Blocks of a row, or of vectors of columns, merged in the aligned binary tree by a counter, floats in float64."""
+
+    DEPTH = 40
+
+    def __init__(self, scope: Scope, reductions: list[Reduction], lanes: int = 1) -> None:
+        self.reductions = reductions
+        self.lanes = lanes
+        self.top = f"top{next(scope.names)}"
+        scope.add(SetInteger(self.top, "0"))
+        self.stacks: dict[tuple[str, int], str] = {}
+        for reduction in reductions:
+            for part, dtype in enumerate(reduction.dtypes):
+                name = f"m{next(scope.names)}"
+                self.stacks[reduction.name, part] = name
+                scope.add(Array(name, merge_dtype(dtype), lanes, self.DEPTH, mask_bytes=dtype.itemsize))
+
+    def _wide(self, scope: Scope, part: Var) -> Var:
+        wide = merge_dtype(part.dtype)
+        if wide == part.dtype:
+            # A copy: merging assigns to it.
+            return scope.let(Splat(part), wide, self.lanes, part.mask_bytes)
+        return scope.let(Convert(part, part.dtype, wide), wide, self.lanes)
+
+    def _pop(self, scope: Scope, totals: list[Parts], condition: str, before: tuple[SetInteger, ...] = ()) -> None:
+        inner = scope.inner(self.lanes)
+        inner.add(SetInteger(self.top, f"{self.top} - 1", new=False))
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            older = tuple(
+                inner.let(Item(self.stacks[reduction.name, part], self.top), var.dtype, self.lanes, var.mask_bytes)
+                for part, var in enumerate(total)
+            )
+            for var, new in zip(total, reduction.combined(inner, older, total), strict=True):
+                inner.add(Assign(var, Splat(new)))
+        inner.add(*before)
+        scope.add(While(condition, tuple(inner.statements)))
+
+    def push(self, scope: Scope, blocks: list[Parts], index: str) -> None:
+        """Add block number `index` of the row."""
+        count = f"c{next(scope.names)}"
+        totals = [tuple(self._wide(scope, part) for part in parts) for parts in blocks]
+        scope.add(SetInteger(count, index))
+        self._pop(scope, totals, f"{count} & 1", (SetInteger(count, f"{count} >> 1", new=False),))
+        for reduction, total in zip(self.reductions, totals, strict=True):
+            for part, var in enumerate(total):
+                scope.add(Put(self.stacks[reduction.name, part], self.top, var))
+        scope.add(SetInteger(self.top, f"{self.top} + 1", new=False))
+
+    def newest(self, scope: Scope) -> list[Parts]:
+        """What was merged last, which after a power of two of blocks is all of it."""
+        scope.add(SetInteger(self.top, f"{self.top} - 1", new=False))
+        return [
+            tuple(
+                scope.let(Item(self.stacks[one.name, part], self.top), merge_dtype(dtype), self.lanes, dtype.itemsize)
+                for part, dtype in enumerate(one.dtypes)
+            )
+            for one in self.reductions
+        ]
+
+    def finish(self, scope: Scope) -> list[Parts]:
+        """The result of the row."""
+        totals = self.newest(scope)
+        self._pop(scope, totals, f"{self.top} > 0")
+        return [
+            tuple(
+                var if var.dtype == dtype else scope.let(Convert(var, var.dtype, dtype), dtype, self.lanes)
+                for var, dtype in zip(total, reduction.dtypes, strict=True)
+            )
+            for reduction, total in zip(self.reductions, totals, strict=True)
+        ]

@@ -1,0 +1,193 @@
+"""How a region is walked row by row: axes, strides, phases, and what is worth keeping between sweeps.
+
+A **row** is a run over the column axes (the reduced ones, else the last); the other axes of
+the domain number the rows of a record. Reductions of depth k need k sweeps over the row
+(phases); a last sweep makes the outputs. What an earlier sweep computed at a cost is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from flowcompute.elements import Kind
+from flowcompute.fuse import Access, Layout, Region
+from flowcompute.graph import Graph
+from flowcompute.ir import Family, FoldSpec, Storage, c_strides, storage
+from flowcompute.lower.emit import Key
+from flowcompute.lower.kernel_knobs import KernelStyle, written_turns
+
+KEPT_COST = 8
+KEPT_NUMBERS = 16384
+
+COLUMN_TILE = 1024
+"""Columns of a fold that one work-item takes, where there are no rows to reduce."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value lies: strides in numbers over records, row axes and column axes."""
+
+    record: int
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+
+class RowShape:
+    """What lowering must know of a region before it emits anything."""
+
+    def __init__(
+        self, graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], family: Family
+    ) -> None:
+        traits = style.traits
+        self.graph = graph
+        self.region = region
+        self.folds = folds
+        self.cpu = traits.code_shape == "cpu"
+        self.family: Family = family
+        self.knobs = knobs = style.settled(family)
+        self.lanes = (knobs.vector_width or traits.lanes) if self.cpu else 1
+        self.turns = written_turns(knobs)
+        self.group = knobs.work_group or 1
+        self.shuffles = traits.shuffles
+        axes = range(len(region.domain))
+        reduced = sorted(region.reduced)
+        self.column_axes = reduced or self._trailing()
+        self.row_axes = [axis for axis in axes if axis not in self.column_axes]
+        self.columns = math.prod(region.domain[axis] for axis in self.column_axes)
+        self.rows = math.prod(region.domain[axis] for axis in self.row_axes)
+        self.phase_of = self._phases()
+        self.depth = max([0, *(phase + 1 for i, phase in self.phase_of.items() if self.kind(i) is Kind.REDUCE)])
+        self.kept = self.worth_keeping() if self.cpu and self.columns <= KEPT_NUMBERS else {}
+        # Several work-items may share a record's columns when no row has to be seen whole.
+        self.tiled = (
+            self.cpu and bool(region.folds) and not self.depth and self.rows == 1 and self.columns > COLUMN_TILE
+        )
+        self.tile = COLUMN_TILE if self.tiled else self.columns
+
+    # -- shape of the walk --------------------------------------------------------------------
+
+    def _trailing(self) -> list[int]:
+        """Without reductions: as many trailing axes as every value runs along alike (all or none of them)."""
+        domain = self.region.domain
+        if not domain:
+            return []
+        axes = [len(domain) - 1]
+        for axis in range(len(domain) - 2, -1, -1):
+            if not all(self._alike(layout, shape, axis, axes[0]) for layout, shape in self._values()):
+                break
+            axes.insert(0, axis)
+        return axes
+
+    def _values(self) -> list[tuple[Layout, tuple[int, ...]]]:
+        region, nodes = self.region, self.graph.nodes
+        values = [(region.layouts[i], nodes[i].spec.shape) for i in region.layouts]
+        accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
+        return values + [(access.layout, nodes[access.value].spec.shape) for access in accesses]
+
+    def _alike(self, layout: Layout, shape: tuple[int, ...], first: int, second: int) -> bool:
+        wide = [axis for axis, size in zip(layout, shape, strict=True) if axis is not None and size != 1]
+        domain = self.region.domain
+        if domain[first] == 1 or domain[second] == 1:
+            return True
+        if (first in wide) != (second in wide):
+            return False
+        return first not in wide or wide.index(second) == wide.index(first) + 1
+
+    def kind(self, node: int) -> Kind | None:
+        """Kind of a node."""
+        return self.graph.nodes[node].kind
+
+    def is_full(self, layout: Layout, shape: tuple[int, ...]) -> bool:
+        """Whether a value differs from column to column."""
+        return any(axis in self.column_axes and size != 1 for axis, size in zip(layout, shape, strict=True))
+
+    def full_key(self, key: Key) -> bool:
+        """Whether a node or access differs from column to column."""
+        if isinstance(key, Access):
+            return self.is_full(key.layout, self.graph.nodes[key.value].spec.shape)
+        return self.is_full(self.region.layouts[key], self.graph.nodes[key].spec.shape)
+
+    def place(self, layout: Layout, shape: tuple[int, ...], stream: bool) -> Place:
+        """Strides of a C-contiguous value of this item shape."""
+        return self._placed(layout, shape, c_strides(shape), math.prod(shape) if stream else 0)
+
+    def place_of(self, access: Access) -> tuple[Storage, Place]:
+        """Where a value lies that the region reads."""
+        lies = storage(self.graph, access.value, self.region.entered)
+        shape = self.graph.nodes[access.value].spec.shape
+        return lies, self._placed(access.layout, shape, lies.strides, lies.record)
+
+    def _placed(self, layout: Layout, shape: tuple[int, ...], own: tuple[int, ...], record: int) -> Place:
+        strides = [0] * len(self.region.domain)
+        for axis, size, stride in zip(layout, shape, own, strict=True):
+            if axis is not None and size != 1:
+                strides[axis] = stride
+        return Place(
+            record,
+            tuple(strides[axis] for axis in self.row_axes),
+            tuple(strides[axis] for axis in self.column_axes),
+        )
+
+    # -- phases -------------------------------------------------------------------------------
+
+    def _phases(self) -> dict[int, int]:
+        """For each node the sweep in which it can first be computed (a reduction: is accumulated)."""
+        phases: dict[int, int] = {}
+        for i in self.region.nodes:
+            inside = [o for o in self.region.reads[i] if isinstance(o, int)]
+            phases[i] = max([0, *(phases[o] + (self.kind(o) is Kind.REDUCE) for o in inside)])
+        return phases
+
+    def targets(self, phase: int) -> list[int]:
+        """Nodes that sweep number `phase` exists for; the last sweep makes outputs and folds."""
+        if phase < self.depth:
+            return [i for i in self.region.nodes if self.kind(i) is Kind.REDUCE and self.phase_of[i] == phase]
+        return [i for i in self.region.outputs if self.full_key(i)] + list(self.region.folds)
+
+    def _needs(self, phase: int) -> set[int]:
+        """Full-level element-wise nodes that a sweep evaluates."""
+        needed: set[int] = set()
+        todo = list(self.targets(phase))
+        while todo:
+            node = todo.pop()
+            operands = [node] if node in self.region.outputs and self.kind(node) is Kind.ELEMENTWISE else []
+            operands += [o for o in self.region.reads[node] if isinstance(o, int)]
+            for operand in operands:
+                if operand not in needed and self.kind(operand) is Kind.ELEMENTWISE and self.full_key(operand):
+                    needed.add(operand)
+                    todo.append(operand)
+        return needed
+
+    def _cost(self, node: int) -> int:
+        op = self.graph.nodes[node].op
+        assert op is not None
+        return op.cost
+
+    def worth_keeping(self) -> dict[int, int]:
+        """Costly nodes that a later sweep needs again, with the sweep that computes them."""
+        needs = [self._needs(phase) for phase in range(self.depth + 1)]
+        kept: dict[int, int] = {}
+        for node in reversed(self.region.nodes):
+            phases = [phase for phase, needed in enumerate(needs) if node in needed]
+            if len(phases) < 2 or self._subtree_cost(node) < KEPT_COST:
+                continue
+            users = [u for u in self.region.nodes if node in self.region.reads[u]]
+            later = [u for u in users if any(u in needs[phase] or u in self.targets(phase) for phase in phases[1:])]
+            stored = node in self.region.outputs and self.depth in phases[1:]
+            if stored or any(kept.get(user) != phases[0] for user in later):
+                kept[node] = phases[0]
+        return kept
+
+    def _subtree_cost(self, node: int) -> int:
+        """Cost of computing a node from loads and row values."""
+        seen: set[int] = set()
+        todo, cost = [node], 0
+        while todo:
+            i = todo.pop()
+            if i in seen or self.kind(i) is not Kind.ELEMENTWISE or not self.full_key(i):
+                continue
+            seen.add(i)
+            cost += self._cost(i)
+            todo.extend(o for o in self.region.reads[i] if isinstance(o, int))
+        return cost

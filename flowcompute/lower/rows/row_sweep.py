@@ -1,0 +1,381 @@
+"""The sweeps over one row: reductions phase by phase, then outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from flowcompute.fuse import Access
+from flowcompute.graph import Node
+from flowcompute.ir import (
+    LINE_BYTES,
+    Argument,
+    Array,
+    FetchAhead,
+    For,
+    If,
+    Item,
+    Load,
+    Put,
+    SetInteger,
+    Splat,
+    Stmt,
+    Var,
+    register_dtype,
+)
+from flowcompute.lower.emit import Arguments, Key, Point, Scope, loaded
+from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.rows.item_reduce import VectorBlocks
+from flowcompute.lower.rows.row_shape import Place, RowShape
+from flowcompute.lower.rows.work_group_blocks import GroupBlocks
+from flowcompute.spec import INT64
+
+AHEAD_COLUMNS = 256
+"""Of shorter rows processors foresee several at a time."""
+AHEAD_NUMBERS = 2048
+"""How far ahead memory is asked by what goes through records without a stop."""
+
+Accumulate = Callable[["ColumnPoint"], None]
+"""Adds a record's columns to the folds of the region."""
+
+
+class RowPoint(Point):
+    """A row: what is constant along its columns."""
+
+    def __init__(self, walk: RowWalk, scope: Scope) -> None:
+        super().__init__(walk.shape.graph, walk.shape.region, walk.arguments, scope)
+        self.walk = walk
+
+    def load(self, access: Access) -> Var:
+        """Load the row's one number."""
+        argument, base, _ = self.walk.locate(access)
+        return loaded(self.scope, Load(argument, base, 0))
+
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """The position of the row's one number, in all lanes."""
+        base, place, before = self.walk.generated(node)
+        del place
+        return before + base, 0, None
+
+
+class ColumnPoint(Point):
+    """Columns `column` to `column + lanes` of the row, of which `count` exist.
+
+    `phase` is twice the number of the sweep, and one more once what the sweep keeps is kept.
+    """
+
+    def __init__(self, row: RowPoint, scope: Scope, column: str, count: str | None, phase: int) -> None:
+        super().__init__(row.graph, row.region, row.arguments, scope)
+        self.row = row
+        self.walk = row.walk
+        self.column = column
+        self.count = count
+        self.phase = phase
+
+    def home(self, key: Key) -> Point:
+        """The row for what is constant along it."""
+        return self if self.walk.shape.full_key(key) else self.row
+
+    def load(self, access: Access) -> Var:
+        """Load a vector of the row."""
+        return self.walk.load(self, access)
+
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """The positions of the columns."""
+        base, place, before = self.walk.generated(node)
+        index, stride, each = self.walk.address(base, place, self.column)
+        return before + index, stride, None if each is None else before + each
+
+    def compute(self, key: Key) -> Var:
+        """As everywhere, but what an earlier sweep has kept is fetched, and what is to be kept is put away."""
+        kept = self.walk.shape.kept
+        if isinstance(key, Access) or key not in kept:
+            return super().compute(key)
+        shape = self.walk.shape
+        array, slot = self.walk.kept_array(key), f"({self.column}) / {shape.lanes}"
+        if 2 * kept[key] < self.phase:
+            dtype = register_dtype(self.graph.nodes[key].spec.dtype)
+            return self.scope.let(Item(array, slot), dtype, mask_bytes=dtype.itemsize)
+        var = super().compute(key)
+        self.scope.add(Put(array, slot, var))
+        return var
+
+
+class RowWalk:
+    """Emits the sweeps over one row."""
+
+    def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, folds: Accumulate | None) -> None:
+        self.shape = shape
+        self.arguments = arguments
+        self.scope = scope
+        self.folds = folds
+        self.row = RowPoint(self, scope)
+        self.bases: dict[tuple[str, Place, int], str] = {}
+        self.arrays: dict[int, str] = {}
+        self.declared: list[Array] = []
+
+    # -- addresses ----------------------------------------------------------------------------
+
+    def locate(self, access: Access) -> tuple[Argument, str, Place]:
+        """The argument of an access, the integer that holds its row's first number, and its strides."""
+        lies, place = self.shape.place_of(access)
+        argument = self.arguments.get("input", self.shape.graph.nodes[access.value].spec.dtype, lies.base)
+        return argument, self.base(argument.name, place, lies.offset), place
+
+    def load(self, point: ColumnPoint, access: Access) -> Var:
+        """Emit the load of columns of the row."""
+        argument, base, place = self.locate(access)
+        index, stride, each = self.address(base, place, point.column)
+        return loaded(point.scope, Load(argument, index, stride, point.count, each))
+
+    def generated(self, node: Node) -> tuple[str, Place, str]:
+        """Of a generated stream the row's first number in the batch, its strides, and the numbers before the batch."""
+        spec = node.spec
+        place = self.shape.place(self.shape.region.layouts[node.id], spec.shape, True)
+        return self.base("position", place), place, f"first * {spec.item_numbers} + "
+
+    def base(self, name: str, place: Place, offset: int = 0) -> str:
+        """An integer with the offset of the row in an argument."""
+        if (name, place, offset) not in self.bases:
+            terms = [str(offset)] if offset else []
+            terms += [f"record * {place.record}"] if place.record else []
+            for position, stride in enumerate(place.rows):
+                if stride:
+                    terms.append(f"{self._row_index(position)} * {stride}")
+            text = " + ".join(terms) or "0"
+            self.bases[name, place, offset] = self.scope.integer(f"({text})" if text == "0" else text)
+        return self.bases[name, place, offset]
+
+    def _row_index(self, position: int) -> str:
+        sizes = [self.shape.region.domain[axis] for axis in self.shape.row_axes]
+        below = math.prod(sizes[position + 1 :])
+        text = "outer" if below == 1 else f"(outer / {below})"
+        return text if position == 0 else f"({text} % {sizes[position]})"
+
+    def address(self, base: str, place: Place, column: str) -> tuple[str, int, str | None]:
+        """Index, stride and, where there is no single stride, the index of each lane."""
+        axes = [(self.shape.region.domain[axis], place.columns[at]) for at, axis in enumerate(self.shape.column_axes)]
+        wide = [(size, stride) for size, stride in axes if size != 1]
+        sizes, strides = [size for size, _ in wide], [stride for _, stride in wide]
+        if len(wide) == 1:
+            stride = strides[0]
+            return (f"{base} + {column}" if stride == 1 else f"{base} + ({column}) * {stride}"), stride, None
+        dense = all(stride == math.prod(sizes[position + 1 :]) for position, stride in enumerate(strides))
+        if dense:
+            return f"{base} + {column}", 1, None
+        terms = []
+        for position, stride in enumerate(strides):
+            if stride:
+                below = math.prod(sizes[position + 1 :])
+                terms.append(f"(({column} + {{lane}}) / {below} % {sizes[position]}) * {stride}")
+        return base, 1, f"{base} + {' + '.join(terms)}"
+
+    # -- sweeps -------------------------------------------------------------------------------
+
+    def kept_array(self, node: int) -> str:
+        """The private array that keeps a node's row."""
+        if node not in self.arrays:
+            shape = self.shape
+            name = f"row{len(self.arrays)}"
+            dtype = register_dtype(shape.graph.nodes[node].spec.dtype)
+            self.arrays[node] = name
+            size = -(-shape.columns // shape.lanes)
+            self.declared.append(Array(name, dtype, shape.lanes, size, mask_bytes=dtype.itemsize))
+        return self.arrays[node]
+
+    def emit(self) -> None:
+        """All sweeps, then the row's own outputs."""
+        shape = self.shape
+        for phase in range(shape.depth):
+            self.reduce(phase)
+        self._finish(shape.depth)
+        for output in self.row_outputs:
+            scope = self.scope.inner()
+            self.store_of_row(scope, output)
+            self.scope.add(*scope.statements if shape.cpu else (If("lid == 0", tuple(scope.statements)),))
+
+    def loop(self, start: str, stop: str, step: str) -> For:
+        """A loop over rows, numbered through all records."""
+        return For("r", start, stop, step, self.one_row())
+
+    def one_row(self) -> tuple[Stmt, ...]:
+        """Where row `r` is, and its sweeps."""
+        rows = self.shape.rows
+        if rows == 1:
+            return (SetInteger("record", "r"), *self.scope.statements)
+        place = SetInteger("record", f"r / {rows}"), SetInteger("outer", f"r % {rows}")
+        return (*place, *self.scope.statements)
+
+    def reduce(self, phase: int) -> None:
+        """The reductions of one sweep; their results are known in the row from then on."""
+        shape = self.shape
+        nodes = shape.targets(phase)
+        self._keep(phase)
+        reductions = [self._reduction(node, phase) for node in nodes]
+        if self._is_last(phase) and all(one.commutes or one.finds for one in reductions):
+            # Those that add go through a row in jumps, where asking costs as much as it gains.
+            reductions[0] = self._asking(reductions[0])
+        results = self.results(reductions)
+        for node, parts in zip(nodes, results, strict=True):
+            result = shape.graph.nodes[node]
+            self.scope.known[node] = self.scope.let(
+                Splat(parts[-1]), register_dtype(result.spec.dtype), mask_bytes=parts[-1].mask_bytes
+            )
+
+    def results(self, reductions: list[Reduction]) -> list[Parts]:
+        """What the reductions of a sweep give."""
+        shape = self.shape
+        scope = self.scope.inner(shape.lanes)
+        if shape.cpu:
+            results = VectorBlocks(scope, reductions, shape.lanes).row(shape.columns)
+        else:
+            results = GroupBlocks(scope, reductions, group=shape.group, shuffle=shape.shuffles).row(shape.columns)
+        self.scope.add(*scope.statements)
+        return results
+
+    def _reduction(self, node: int, phase: int) -> Reduction:
+        shape = self.shape
+        graph_node = shape.graph.nodes[node]
+        assert graph_node.op is not None
+        op = graph_node.op.name
+        reads = shape.region.reads[node]
+        source = register_dtype(shape.graph.nodes[graph_node.inputs[0]].spec.dtype)
+
+        def operands(scope: Scope, column: str, count: str | None) -> Parts:
+            point = ColumnPoint(self.row, scope, column, count, 2 * phase + 1)
+            return tuple(point.value(key) for key in reads)
+
+        dtypes = (source, INT64) if op in ("argmin", "argmax") else (source,)
+        return Reduction(f"n{node}", op, dtypes, operands)
+
+    def again(self) -> RowWalk:
+        """Another walk over the rows, which keeps what it keeps in the same arrays."""
+        walk = RowWalk(self.shape, self.arguments, Scope(self.scope.names, lanes=self.scope.lanes), None)
+        walk.arrays, walk.declared = self.arrays, self.declared
+        return walk
+
+    def all_columns(self, body: Callable[[str, str | None], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+        """A loop over the row's columns (or over the tile of them): `body(column, count)` for each vector."""
+        shape = self.shape
+        lanes, columns = shape.lanes, shape.columns
+        if not shape.cpu:
+            return (For("c", "lid", str(columns), str(shape.group), body("c", None)),)
+        if shape.tiled:
+            return (
+                SetInteger("whole", f"till - (till - from) % {lanes}"),
+                For("c", "from", "whole", str(lanes), body("c", None), unroll=shape.turns),
+                If("whole < till", (SetInteger("left", "till - whole"), *body("whole", "left"))),
+            )
+        whole = columns - columns % lanes
+        statements: tuple[Stmt, ...] = ()
+        if whole:
+            statements += (For("c", "0", str(whole), str(lanes), body("c", None), unroll=shape.turns),)
+        if columns % lanes:
+            statements += (If("1", body(str(whole), str(columns % lanes))),)
+        return statements
+
+    def _keep(self, phase: int) -> None:
+        """A loop of its own for what this sweep computes and later ones need again."""
+        nodes = [node for node, first in self.shape.kept.items() if first == phase]
+        if not nodes:
+            return
+
+        def keep(column: str, count: str | None) -> tuple[Stmt, ...]:
+            point = ColumnPoint(self.row, self.scope.inner(self.shape.lanes), column, count, 2 * phase)
+            for node in nodes:
+                point.value(node)
+            if count is None:
+                self._fetch_ahead(point.scope, column)
+            return tuple(point.scope.statements)
+
+        self.scope.add(*self.all_columns(keep))
+
+    def _is_last(self, phase: int) -> bool:
+        """Whether a sweep is the last one of a CPU over the row, none of which keeps anything."""
+        depth = self.shape.depth
+        last = depth if self.shape.targets(depth) else depth - 1
+        return self.shape.cpu and not self.shape.kept and phase == last and (depth > 0 or self.folds is not None)
+
+    def _asking(self, reduction: Reduction) -> Reduction:
+        """A reduction that asks for the next row at each of its steps."""
+
+        def operands(scope: Scope, column: str, count: str | None) -> Parts:
+            if count is None:
+                self._fetch_ahead(scope, column)
+            return reduction.operands(scope, column, count)
+
+        return replace(reduction, operands=operands)
+
+    def _fetch_ahead(self, scope: Scope, column: str) -> None:
+        """Ask for columns of a later row: processors foresee a page by themselves, but not the step to another one."""
+        columns, region, ahead = self.shape.columns, self.shape.region, 1
+        if not self.shape.depth:
+            ahead = max(1, AHEAD_NUMBERS // columns)
+        elif columns < AHEAD_COLUMNS:
+            return
+        read = dict.fromkeys(one for reads in region.reads.values() for one in reads if isinstance(one, Access))
+        places = [(*self.locate(access), False) for access in read if self.shape.full_key(access)]
+        for output in filter(self.shape.full_key, region.outputs):
+            argument = self.arguments.get("output", self.shape.graph.nodes[output].spec.dtype, output)
+            places.append((argument, *self._stored(output), True))
+        for argument, base, place, written in places:
+            index, stride, each = self.address(base, place, column)
+            step = place.rows[-1] if self.shape.rows > 1 else place.record
+            size = argument.dtype.itemsize
+            if stride == 1 and each is None and step:
+                for number in range(0, self.shape.lanes, LINE_BYTES // size):
+                    scope.add(FetchAhead(argument, f"{index} + {step * ahead + number}", written))
+
+    def _finish(self, phase: int) -> None:
+        """The sweep that stores full-level outputs and accumulates columns."""
+        if not self.shape.targets(phase):
+            return
+
+        def store(column: str, count: str | None) -> tuple[Stmt, ...]:
+            point = ColumnPoint(self.row, self.scope.inner(self.shape.lanes), column, count, 2 * phase)
+            self._at(point)
+            if count is None and self._is_last(phase):
+                self._fetch_ahead(point.scope, column)
+            return tuple(point.scope.statements)
+
+        # Emitted before the loop is added: what the body needs of the row comes to stand before it.
+        self.scope.add(*self.all_columns(store))
+
+    # -- stores -------------------------------------------------------------------------------
+
+    @property
+    def row_outputs(self) -> list[int]:
+        """The outputs that are constant along the row."""
+        return [output for output in self.shape.region.outputs if not self.shape.full_key(output)]
+
+    def store_column(self, point: ColumnPoint) -> None:
+        """Store everything at a column by itself; what is constant along the row at its first one."""
+        self._at(point)
+        point.scope.add(*self.stores_of_row(point.scope, f"{point.column} == 0"))
+
+    def stores_of_row(self, scope: Scope, condition: str) -> tuple[Stmt, ...]:
+        """The stores of what is constant along the row, where the condition holds."""
+        inner = scope.inner(1)
+        for output in self.row_outputs:
+            self.store_of_row(inner, output)
+        return (If(condition, tuple(inner.statements)),) if inner.statements else ()
+
+    def store_of_row(self, scope: Scope, output: int) -> None:
+        """Store one of what is constant along the row."""
+        base, _ = self._stored(output)
+        RowPoint(self, scope).store(output, base, 1, "1")
+
+    def _at(self, point: ColumnPoint) -> None:
+        for output in self.shape.region.outputs:
+            if self.shape.full_key(output):
+                index, stride, each = self.address(*self._stored(output), point.column)
+                point.store(output, index, stride, point.count, each)
+        if self.folds is not None:
+            self.folds(point)
+
+    def _stored(self, output: int) -> tuple[str, Place]:
+        """The integer that holds where the row's first number of an output goes, and the output's strides."""
+        spec = self.shape.graph.nodes[output].spec
+        place = self.shape.place(self.shape.region.layouts[output], spec.shape, True)
+        return self.base(self.arguments.get("output", spec.dtype, output).name, place), place

@@ -1,0 +1,240 @@
+"""Kernels for rows of few numbers on CPUs: lanes are neighbouring rows, columns are written out one after the other.
+
+Where a row has fewer numbers than a vector has lanes, walking row by row leaves most lanes
+idle, and windows read each number as often as they overlap. Here a vector takes one column
+of as many neighbouring rows, so that a reduction needs no work across lanes; the order in
+which columns are combined is the canonical one. Rows that fill no vector at the end of a
+work-item's run are walked one by one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from flowcompute.elements import Kind
+from flowcompute.elements.generated import Generator
+from flowcompute.fuse import Access, Region
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import (
+    Apply,
+    CallFunction,
+    Combine,
+    For,
+    Generate,
+    Integer,
+    Kernel,
+    Let,
+    Load,
+    SetInteger,
+    Stmt,
+    Var,
+    register_dtype,
+    row_lanes,
+)
+from flowcompute.lower.emit import Arguments, Key, Point, Scope, loaded
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.rows.row_shape import Place, RowShape
+from flowcompute.lower.rows.row_sweep import RowWalk
+from flowcompute.lower.rows.rows_form import ROW_LANES
+from flowcompute.spec import INT64
+
+WRITTEN_OUT = 512
+"""Vector operations up to which columns are written out.
+
+Measured with PoCL 3.0 (LLVM 14): kernels of so many take half a second to compile, where the
+shortest take 0.15 s and the same rows walked one by one 0.2 s. At this size they are still
+two to three times as fast.
+"""
+
+_COMBINED = {"argmin": 4, "argmax": 4, "min": 3, "max": 3}
+"""Operations of a step of a reduction, where it is more than one."""
+
+
+def lower_short_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
+    """The kernel of a region that is neither flat nor a contraction; None where its rows are better walked singly."""
+    if style.traits.code_shape != "cpu" or not region.stream or region.folds:
+        return None
+    shape = RowShape(graph, region, style, {}, "short rows")
+    strides = [row_stride(shape, place) for place in _places(shape)]
+    dense = all(stride in (0, 1) for stride in strides)
+    # Numbers that lie apart are read one by one: rows that fill vectors are then better read as vectors.
+    if None in strides or not 0 < shape.columns <= (WRITTEN_OUT if dense else shape.lanes - 1):
+        return None
+    if shape.columns * sum(shape.full_key(i) or shape.kind(i) is Kind.REDUCE for i in region.nodes) > WRITTEN_OUT:
+        return None
+    arguments, names = Arguments(), itertools.count()
+    vectors = _ShortRows(shape, arguments, Scope(names, lanes=shape.lanes))
+    vectors.emit()
+    if sum(_operations(statement) for statement in vectors.scope.statements) > WRITTEN_OUT:
+        return None
+    rest = RowWalk(shape, arguments, Scope(names, lanes=ROW_LANES), None)
+    rest.emit()
+    return Kernel(
+        name,
+        region.name,
+        arguments.ordered(),
+        (*rest.declared, *_body(vectors, rest)),
+        work="rows",
+        units=shape.rows,
+        lanes=shape.lanes,
+        family=shape.family,
+        knobs=shape.knobs,
+        notes={"depth": shape.depth, "short": True},
+    )
+
+
+def _body(vectors: _ShortRows, rest: RowWalk) -> list[Stmt]:
+    """Each work-item takes a run of rows that begins at a whole vector, so that only the last one's has a rest."""
+    lanes = vectors.shape.lanes
+    return [
+        SetInteger("start", f"min(n, (gid * chunk + {lanes - 1}) / {lanes} * {lanes})"),
+        SetInteger("stop", f"min(n, ((gid + 1) * chunk + {lanes - 1}) / {lanes} * {lanes})"),
+        SetInteger("whole", f"stop - (stop - start) % {lanes}"),
+        For("r", "start", "whole", str(lanes), tuple(vectors.scope.statements)),
+        rest.loop("whole", "stop", "1"),
+    ]
+
+
+def _operations(statement: Stmt) -> int:
+    """Roughly the operations on vectors of four-byte numbers that a statement becomes."""
+    if isinstance(statement, CallFunction):
+        return statement.op.cost
+    if not isinstance(statement, Let):
+        return 1
+    expr, wide = statement.expr, 2 if statement.var.dtype.itemsize == 8 else 1
+    if isinstance(expr, Apply | Generate):
+        return wide * expr.op.cost
+    return wide * (_COMBINED.get(expr.op, 1) if isinstance(expr, Combine) else 1)
+
+
+def _places(shape: RowShape) -> list[Place]:
+    """Where everything lies that the region reads, generates or stores."""
+    region, nodes = shape.region, shape.graph.nodes
+    accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
+    made = [i for i in region.nodes if i in region.outputs or isinstance(nodes[i].op, Generator)]
+    return [shape.place_of(access)[1] for access in accesses] + [
+        shape.place(region.layouts[i], nodes[i].spec.shape, True) for i in made
+    ]
+
+
+def row_stride(shape: RowShape, place: Place) -> int | None:
+    """Numbers from one row to the next in the run of all records' rows; None where that is not one number."""
+    sizes = [shape.region.domain[axis] for axis in shape.row_axes]
+    steps = [(1, place.record), *((size, stride) for size, stride in zip(sizes, place.rows, strict=True) if size != 1)]
+    for (_, outer), (size, inner) in itertools.pairwise(steps):
+        if outer != size * inner:
+            return None
+    return steps[-1][1]
+
+
+class _RowsPoint(Point):
+    """Rows `r` to `r + lanes`: what is constant along the columns."""
+
+    def __init__(self, rows: _ShortRows, scope: Scope, column: int | None = None) -> None:
+        super().__init__(rows.shape.graph, rows.shape.region, rows.arguments, scope)
+        self.rows = rows
+        self.column = column
+
+    def home(self, key: Key) -> Point:
+        """The column, or the rows for what is constant along them."""
+        return self if self.rows.shape.full_key(key) else self.rows.point
+
+    def load(self, access: Access) -> Var:
+        """The column's number of each row."""
+        shape = self.rows.shape
+        lies, place = shape.place_of(access)
+        argument = self.arguments.get("input", self.graph.nodes[access.value].spec.dtype, lies.base)
+        return loaded(self.scope, Load(argument, *self.rows.address(place, self.column, lies.offset)))
+
+    def position(self, node: Node) -> tuple[str, int, str | None]:
+        """The positions of the column's numbers, counted from the first record of the stream."""
+        place = self.rows.shape.place(self.region.layouts[node.id], node.spec.shape, True)
+        index, stride = self.rows.address(place, self.column)
+        return f"first * {node.spec.item_numbers} + {index}", stride, None
+
+
+class _ShortRows:
+    """Emits what a vector of rows needs, phase by phase, into one straight scope."""
+
+    def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope) -> None:
+        self.shape = shape
+        self.arguments = arguments
+        self.scope = scope
+        self.point = _RowsPoint(self, scope)
+        # What a column's values were once found to be is known in all later phases.
+        self.columns = [_RowsPoint(self, scope.beside(), column) for column in range(shape.columns)]
+
+    def address(self, place: Place, column: int | None, offset: int = 0) -> tuple[str, int]:
+        """Index of a column's number of row `r`, and its stride from row to row."""
+        stride = row_stride(self.shape, place)
+        assert stride is not None
+        if column is not None:
+            offset += self._column_offset(place, column)
+        terms = [f"r * {stride}" if stride > 1 else "r"] if stride else []
+        return " + ".join(terms + ([str(offset)] if offset or not terms else [])), stride
+
+    def _column_offset(self, place: Place, column: int) -> int:
+        sizes = [self.shape.region.domain[axis] for axis in self.shape.column_axes]
+        below = [math.prod(sizes[position + 1 :]) for position in range(len(sizes))]
+        return sum(
+            column // under % size * stride for size, under, stride in zip(sizes, below, place.columns, strict=True)
+        )
+
+    def emit(self) -> None:
+        """All phases, then the outputs."""
+        shape = self.shape
+        for phase in range(shape.depth):
+            self._reduce(shape.targets(phase))
+        for point in self.columns:
+            self._store(point, [output for output in shape.region.outputs if shape.full_key(output)])
+        self._store(self.point, [output for output in shape.region.outputs if not shape.full_key(output)])
+
+    def _store(self, point: _RowsPoint, outputs: list[int]) -> None:
+        for output in outputs:
+            place = self.shape.place(self.shape.region.layouts[output], self.shape.graph.nodes[output].spec.shape, True)
+            point.store(output, *self.address(place, point.column))
+
+    # -- reductions ---------------------------------------------------------------------------
+
+    def _reduce(self, nodes: list[int]) -> None:
+        """The reductions of one phase, together: a column's values need not live for long."""
+        totals = self._tree([self._reduction(node) for node in nodes], 0, 1)
+        for node, parts in zip(nodes, totals, strict=True):
+            self.scope.known[node] = parts[-1]
+
+    def _reduction(self, node: int) -> Reduction:
+        graph_node = self.shape.graph.nodes[node]
+        assert graph_node.op is not None
+        op, reads = graph_node.op.name, self.shape.region.reads[node]
+        source = register_dtype(self.shape.graph.nodes[graph_node.inputs[0]].spec.dtype)
+
+        def operands(scope: Scope, column: str, count: str | None) -> Parts:
+            del scope, count
+            return tuple(self.columns[int(column)].value(key) for key in reads)
+
+        return Reduction(f"n{node}", op, (source, INT64) if op in ("argmin", "argmax") else (source,), operands)
+
+    def _tree(self, reductions: list[Reduction], lane: int, apart: int) -> list[Parts]:
+        """The tree by halves over lanes `lane`, `lane + apart`, ..., depth first, so that few values live at a time."""
+        if apart == row_lanes(self.shape.columns):
+            return [self._lane(reduction, lane, apart) for reduction in reductions]
+        left = self._tree(reductions, lane, 2 * apart)
+        right = self._tree(reductions, lane + apart, 2 * apart)
+        return [r.combined(self.scope, a, b) for r, a, b in zip(reductions, left, right, strict=True)]
+
+    def _given(self, reduction: Reduction, column: str) -> Parts:
+        """What a step takes; one column is that of all rows in a vector."""
+        operands = reduction.operands(self.scope, column, None)
+        return (*operands, self.scope.let(Integer(column), INT64)) if reduction.finds else operands
+
+    def _lane(self, reduction: Reduction, lane: int, lanes: int) -> Parts:
+        """The steps of one canonical lane, in order."""
+        first = self._given(reduction, str(lane))
+        if reduction.op == "vecdot":
+            first = reduction.combined(self.scope, reduction.start(self.scope, self.scope.lanes), first, fused=True)
+        total = first
+        for column in range(lane + lanes, self.shape.columns, lanes):
+            total = reduction.combined(self.scope, total, self._given(reduction, str(column)), fused=True)
+        return total

@@ -1,0 +1,153 @@
+"""Rows and blocks reduced by teams of work-items (GPUs), in the canonical order of `ir.reduction_order`.
+
+A work-item of a team holds every `team`-th canonical lane in registers, so that a block of 1024
+numbers is many loads at once; lanes are added as a tree, first inside the work-items, then
+between them. Where 32 neighbours can read each other's registers they are a team, and nothing
+waits for other teams; elsewhere a team may be a whole work-group.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+from flowcompute.ir import LANES, Assign, Barrier, Below, Exchange, Select, Splat, row_lanes
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.spec import BOOL
+
+WARP = 32
+
+
+def team_size(group: int, *, shuffle: bool) -> int:
+    """Work-items in a team, at most, of work-groups of so many."""
+    return WARP if shuffle else min(group, LANES)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A column of each work-item of a team.
+
+    Attributes:
+        scope: what is known of this column.
+        column: its number; one that exists even where `valid` is false.
+        lane: which of the work-item's canonical lanes it belongs to.
+        valid: whether it exists, where that differs between work-items.
+    """
+
+    scope: Scope
+    column: str
+    lane: int
+    valid: str | None
+
+
+class Team:
+    """Reduces up to 1024 columns, whose number is known now, or known to be below a limit when running.
+
+    Args:
+        scope: where statements go.
+        columns: how many there are at most.
+        group: work-items in a work-group.
+        shuffle: whether the device has an instruction for exchanges.
+        lanes: canonical lanes, if not those of a row of `columns`.
+    """
+
+    def __init__(self, scope: Scope, columns: int, *, group: int, shuffle: bool, lanes: int | None = None) -> None:
+        self.scope = scope
+        self.columns = columns
+        self.lanes = lanes or row_lanes(columns)
+        self.size = min(self.lanes, team_size(group, shuffle=shuffle))
+        self.shuffle = shuffle
+        self.place = scope.narrow(f"lid % {self.size}")
+
+    def at(self, scope: Scope) -> Team:
+        """The same team, whose statements go elsewhere."""
+        team = copy.copy(self)
+        team.scope = scope
+        return team
+
+    def slots(self, base: str, limit: str | None = None) -> list[Slot]:
+        """The columns of a work-item from `base` on, `limit` of them in all (all of `columns` without)."""
+        made = []
+        for position in range(-(-self.columns // self.size)):
+            begin = position * self.size
+            scope = self.scope.beside()
+            inside = scope.narrow(f"{self.place} + {begin}" if begin else self.place)
+            valid = None
+            if limit is not None or begin + self.size > self.columns:
+                most = limit or str(self.columns)
+                valid = scope.narrow(f"{inside} < {most}")
+                inside = scope.narrow(f"min({inside}, {most} - 1)")
+            column = inside if base == "0" else scope.integer(f"{base} + {inside}")
+            made.append(Slot(scope, column, position % (self.lanes // self.size), valid))
+        return made
+
+    def accumulate(self, reductions: list[Reduction], totals: list[list[Parts]], slots: list[Slot]) -> None:
+        """Add the columns of the slots, in order, to `totals`: for each reduction those of each lane."""
+        for slot in slots:
+            for reduction, total in zip(reductions, totals, strict=True):
+                own = total[slot.lane]
+                operands = reduction.given(slot.scope, slot.column, None)
+                after = reduction.combined(slot.scope, own, operands, fused=True)
+                if slot.valid is not None:
+                    mask = slot.scope.let(Below(slot.valid), BOOL, 1, reduction.dtypes[0].itemsize)
+                    after = tuple(
+                        slot.scope.let(Select(mask, new, old), old.dtype, 1, old.mask_bytes)
+                        for new, old in zip(after, own, strict=True)
+                    )
+                for old, new in zip(own, after, strict=True):
+                    slot.scope.add(Assign(old, Splat(new)))
+
+    def start(self, reductions: list[Reduction]) -> list[list[Parts]]:
+        """Accumulators of every lane of a work-item."""
+        per = self.lanes // self.size
+        return [[reduction.start(self.scope, 1) for _ in range(per)] for reduction in reductions]
+
+    def finish(self, reductions: list[Reduction], totals: list[list[Parts]], *, spread: bool) -> list[Parts]:
+        """The tree over the lanes; the results are the first work-item's, or with `spread` everyone's."""
+        scope, results = self.scope, []
+        for reduction, total in zip(reductions, totals, strict=True):
+            while (half := len(total) // 2) > 0:
+                total = [reduction.combined(scope, total[i], total[i + half]) for i in range(half)]
+            results.append(total[0])
+        distance, turn = self.size // 2, 0
+        while distance:
+            rights = self._exchanged(results, distance, turn)
+            results = [
+                reduction.combined(scope, own, right)
+                for reduction, own, right in zip(reductions, results, rights, strict=True)
+            ]
+            distance, turn = distance // 2, turn + 1
+        return self._ended(results, turn, spread=spread and self.size > 1)
+
+    def merge(self, reductions: list[Reduction], parts: list[Parts], count: int) -> list[Parts]:
+        """The aligned binary tree over `count` blocks of a row, up to 32 of them, one in each work-item; for all."""
+        scope, merged, distance, turn = self.scope, parts, 1, 0
+        while distance < count:
+            rights = self._exchanged(merged, distance, turn)
+            there = scope.let(Below(f"{count} - {distance} - {self.place}"), BOOL, 1, 1)
+            merged = [
+                tuple(
+                    scope.let(Select(there, new, old), old.dtype, 1, old.mask_bytes)
+                    for new, old in zip(reduction.combined(scope, own, right), own, strict=True)
+                )
+                for reduction, own, right in zip(reductions, merged, rights, strict=True)
+            ]
+            distance, turn = distance * 2, turn + 1
+        return self._ended(merged, turn, spread=True)
+
+    def _ended(self, results: list[Parts], turn: int, *, spread: bool) -> list[Parts]:
+        """The results, where next time the first turn's memory may be written at once."""
+        if spread:
+            results, turn = self._exchanged(results, None, turn), turn + 1
+        if turn % 2 and not self.shuffle:
+            self.scope.add(Barrier())
+        return results
+
+    def _exchanged(self, values: list[Parts], distance: int | None, turn: int) -> list[Parts]:
+        """What another work-item of the team has."""
+        sources = tuple(part for parts in values for part in parts)
+        variables = tuple(self.scope.fresh(part.dtype, 1, part.mask_bytes) for part in sources)
+        self.scope.add(Exchange(variables, sources, self.size, distance, self.shuffle, turn % 2))
+        found = iter(variables)
+        return [tuple(next(found) for _ in parts) for parts in values]

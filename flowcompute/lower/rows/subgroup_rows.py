@@ -1,0 +1,106 @@
+"""Rows of one block on GPUs, each walked by a team, that stay in registers.
+
+What is loaded or computed for one reduction is still there for the next and for what is stored,
+so that softmax reads its rows once.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
+from flowcompute.ir import BLOCK, For, If, Kernel, SetInteger, Stmt
+from flowcompute.lower.emit import Arguments, Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.rows.row_shape import RowShape
+from flowcompute.lower.rows.row_sweep import ColumnPoint, RowPoint, RowWalk
+from flowcompute.lower.rows.subgroup_reduce import Slot, Team
+
+WRITTEN_OUT = 1500
+"""Most operations that a work-item is written out for: those of all its columns."""
+
+
+def lower_team_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
+    """The kernel of a region of rows; None for rows too long for registers, and where records are folded."""
+    shape = RowShape(graph, region, style, {}, "team rows")
+    if region.folds or not shape.rows or not 0 < shape.columns <= BLOCK:
+        return None
+    arguments = Arguments()
+    scope = Scope(itertools.count(), lanes=1)
+    team = Team(scope, shape.columns, group=shape.group, shuffle=shape.shuffles)
+    if -(-team.columns // team.size) * len(region.nodes) > WRITTEN_OUT:
+        return None
+    walk = TeamWalk(shape, arguments, scope, team)
+    walk.emit()
+    return Kernel(
+        name,
+        region.name,
+        arguments.ordered(),
+        (walk.rows(),),
+        work="rows",
+        work_group=shape.group,
+        units=shape.rows,
+        lanes=1,
+        tile=(walk.together, 1),
+        family=shape.family,
+        knobs=shape.knobs,
+        notes={"depth": shape.depth, "team": team.size, "blocks": 1},
+    )
+
+
+class TeamWalk(RowWalk):
+    """Emits the sweeps over one row, written out for the columns of a work-item.
+
+    Attributes:
+        work_group: work-items in a work-group.
+        together: rows that a work-group walks at once.
+    """
+
+    def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, team: Team) -> None:
+        super().__init__(shape, arguments, scope, None)
+        self.team = team
+        self.work_group, self.together = shape.group, shape.group // team.size
+        self.slots: list[Slot] = []
+
+    def emit(self) -> None:
+        """All sweeps, then what is stored; teams without a row of their own store nothing."""
+        shape = self.shape
+        self.slots = self.columns()
+        for phase in range(shape.depth):
+            self.reduce(phase)
+        storing = self.scope.inner(1)
+        self.store(storing, storing, self.slots)
+        storing.add(*self.stores_of_row(storing, self.is_first()))
+        self.scope.add(*self.of_own_row(tuple(storing.statements)))
+
+    def store(self, row: Scope, scope: Scope, slots: list[Slot]) -> None:
+        """Store everything at these columns; what they have in common of the row goes to a scope of its own."""
+        for slot in slots:
+            inner = slot.scope.inner(1)
+            self._at(ColumnPoint(RowPoint(self, row), inner, slot.column, None, 2 * self.shape.depth))
+            scope.add(*inner.statements if slot.valid is None else (If(slot.valid, tuple(inner.statements)),))
+
+    def rows(self) -> For:
+        """The loop over rows; teams for which there is none left repeat the last one."""
+        row = SetInteger("r", f"min(turn + lid / {self.team.size}, n - 1)")
+        return For("turn", f"gid * {self.together}", "n", f"gsize * {self.together}", (row, *self.one_row()))
+
+    def columns(self) -> list[Slot]:
+        """The columns of a work-item."""
+        return self.team.slots("0")
+
+    def is_first(self) -> str:
+        """Whether it is the work-item that stores what the whole row has in common."""
+        return f"{self.team.place} == 0"
+
+    def of_own_row(self, storing: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Under the condition that the row is not one that another team walks too."""
+        return (If(f"turn + lid / {self.team.size} < n", storing),)
+
+    def results(self, reductions: list[Reduction]) -> list[Parts]:
+        """What the reductions of a sweep give, known to every work-item."""
+        totals = self.team.start(reductions)
+        self.team.accumulate(reductions, totals, self.slots)
+        return self.team.finish(reductions, totals, spread=True)

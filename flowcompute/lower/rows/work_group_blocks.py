@@ -1,0 +1,162 @@
+"""Rows reduced by a whole work-group (GPUs): each of its teams takes blocks in turn, in the canonical order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowcompute.ir import (
+    BLOCK,
+    LANES,
+    Array,
+    Barrier,
+    Below,
+    Convert,
+    For,
+    If,
+    Item,
+    Number,
+    Put,
+    Select,
+    Splat,
+    Var,
+    merge_dtype,
+)
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.rows.item_reduce import Merging
+from flowcompute.lower.rows.subgroup_reduce import WARP, Team, team_size
+from flowcompute.spec import BOOL
+
+
+class GroupBlocks:
+    """Reduces rows of one length, known now; every work-item gets the results."""
+
+    def __init__(self, scope: Scope, reductions: list[Reduction], *, group: int, shuffle: bool) -> None:
+        self.scope = scope
+        self.reductions = reductions
+        self.shuffle = shuffle
+        self.group = group
+        self.team = team_size(group, shuffle=shuffle)
+
+    def row(self, length: int) -> list[Parts]:
+        """Reduce columns 0 to `length`; a row of one block is reduced by every team."""
+        if length == 0:
+            return [self._empty(reduction) for reduction in self.reductions]
+        if length <= BLOCK:
+            return self._block(self.scope, "0", length, None, spread=True)
+        blocks = -(-length // BLOCK)
+        arrays = self._arrays(blocks)
+        self._blocks(length, arrays)
+        self.scope.add(Barrier())
+        results = self._merged(arrays, blocks) if blocks <= WARP else self._counted(arrays, blocks)
+        # The arrays are written again for the next row.
+        self.scope.add(Barrier())
+        return results
+
+    def merged_of_teams(self, results: list[list[Parts]], blocks: int) -> list[Parts]:
+        """The results of blocks that the first work-item of each team has, merged; every work-item gets them.
+
+        Args:
+            results: of the block that is numbered as the team, and of those that lie so many teams behind it.
+            blocks: of a row, up to two for each work-item of a team.
+        """
+        teams = self.group // WARP
+        arrays = self._arrays(teams * len(results))
+        for turn, parts in enumerate(results):
+            block = f"lid / {WARP}" + (f" + {turn * teams}" if turn else "")
+            self._put(self.scope, parts, arrays, block, f"lid % {WARP} == 0")
+        self.scope.add(Barrier())
+        merged = self._merged(arrays, blocks)
+        self.scope.add(Barrier())
+        return merged
+
+    def _empty(self, reduction: Reduction) -> Parts:
+        value, dtype = 0 if reduction.op in ("sum", "vecdot") else reduction.identity(0), reduction.dtypes[0]
+        return (self.scope.let(Number(value), dtype, 1, dtype.itemsize),)
+
+    def _block(self, scope: Scope, base: str, columns: int, lanes: int | None, *, spread: bool) -> list[Parts]:
+        team = Team(scope, columns, group=self.group, shuffle=self.shuffle, lanes=lanes)
+        totals = team.start(self.reductions)
+        team.accumulate(self.reductions, totals, team.slots(base))
+        return team.finish(self.reductions, totals, spread=spread)
+
+    # -- rows of several blocks ------------------------------------------------------------------------
+
+    def _arrays(self, blocks: int) -> dict[tuple[str, int], str]:
+        """For each part of a reduction the results of all blocks, in local memory."""
+        names = {}
+        for reduction in self.reductions:
+            for part, dtype in enumerate(reduction.dtypes):
+                names[reduction.name, part] = name = f"l{next(self.scope.names)}"
+                self.scope.add(Array(name, dtype, 1, blocks, local=True, mask_bytes=dtype.itemsize))
+        return names
+
+    def _blocks(self, length: int, arrays: dict[tuple[str, int], str]) -> None:
+        scope, whole = self.scope, length // BLOCK
+        body, turn = scope.inner(1), f"b{next(scope.names)}"
+        # All teams go round equally often, for exchanges may be meetings: at the end some repeat the last block.
+        block = body.integer(f"min({turn} + lid / {self.team}, (long){whole - 1})")
+        results = self._block(body, body.integer(f"{block} * {BLOCK}"), BLOCK, LANES, spread=False)
+        self._put(body, results, arrays, block, f"lid % {self.team} == 0 && {turn} + lid / {self.team} < {whole}")
+        scope.add(For(turn, "0", str(whole), str(self.group // self.team), tuple(body.statements)))
+        if rest := length % BLOCK:
+            results = self._block(scope, str(whole * BLOCK), rest, LANES, spread=False)
+            self._put(scope, results, arrays, str(whole), "lid == 0")
+
+    def _put(
+        self, scope: Scope, results: list[Parts], arrays: dict[tuple[str, int], str], block: str, condition: str
+    ) -> None:
+        puts = [
+            Put(arrays[reduction.name, part], block, var)
+            for reduction, parts in zip(self.reductions, results, strict=True)
+            for part, var in enumerate(parts)
+        ]
+        scope.add(If(condition, tuple(puts)))
+
+    def _fetched(self, scope: Scope, arrays: dict[tuple[str, int], str], block: str) -> list[Parts]:
+        return [
+            tuple(
+                scope.let(Item(arrays[reduction.name, part], block), dtype, 1, dtype.itemsize)
+                for part, dtype in enumerate(reduction.dtypes)
+            )
+            for reduction in self.reductions
+        ]
+
+    def _merged(self, arrays: dict[tuple[str, int], str], blocks: int) -> list[Parts]:
+        """Every team merges, a block in each work-item, or two neighbours."""
+        scope = self.scope
+        team = Team(scope, WARP, group=self.group, shuffle=self.shuffle, lanes=WARP)
+        if blocks <= WARP:
+            wide, count = self._widened(arrays, scope.narrow(f"min({team.place}, {blocks - 1})")), blocks
+        else:
+            left, right = (self._widened(arrays, f"min(2 * {team.place} + {i}, {blocks - 1})") for i in (0, 1))
+            there = scope.let(Below(f"{blocks} - 1 - 2 * {team.place}"), BOOL, 1, 1)
+            wide = [
+                tuple(
+                    scope.let(Select(there, new, old), old.dtype, 1, old.mask_bytes)
+                    for new, old in zip(reduction.combined(scope, one, other), one, strict=True)
+                )
+                for reduction, one, other in zip(self.reductions, left, right, strict=True)
+            ]
+            count = -(-blocks // 2)
+        return [
+            tuple(self._in(var, dtype) for var, dtype in zip(parts, reduction.dtypes, strict=True))
+            for reduction, parts in zip(self.reductions, team.merge(self.reductions, wide, count), strict=True)
+        ]
+
+    def _widened(self, arrays: dict[tuple[str, int], str], block: str) -> list[Parts]:
+        """The results of a block in the dtypes in which blocks are merged."""
+        fetched = self._fetched(self.scope, arrays, block)
+        return [tuple(self._in(var, merge_dtype(var.dtype)) for var in parts) for parts in fetched]
+
+    def _in(self, var: Var, dtype: np.dtype) -> Var:
+        expr = Splat(var) if dtype == var.dtype else Convert(var, var.dtype, dtype)
+        return self.scope.let(expr, dtype, 1, var.mask_bytes)
+
+    def _counted(self, arrays: dict[tuple[str, int], str], blocks: int) -> list[Parts]:
+        """Every work-item merges all blocks, one after the other."""
+        merged = Merging(self.scope, self.reductions)
+        body, block = self.scope.inner(1), f"b{next(self.scope.names)}"
+        merged.push(body, self._fetched(body, arrays, block), block)
+        self.scope.add(For(block, "0", str(blocks), "1", tuple(body.statements)))
+        return merged.finish(self.scope)

@@ -1,0 +1,292 @@
+"""Rows of several blocks on GPUs: each is walked by a work-group, and read once.
+
+A team holds one block in registers. It may have a second one, which lies in local memory: a work-group of half as
+many work-items then holds as long a row, and where rows fill the registers of a compute unit two of them fit on it,
+of which one loads while the other reduces and stores.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+from flowcompute.elements import Kind
+from flowcompute.fuse import Access, Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    BLOCK,
+    LANES,
+    ROLLED,
+    Array,
+    AwaitCopies,
+    Copy,
+    EndCopies,
+    Family,
+    For,
+    Item,
+    Kernel,
+    Put,
+    Stmt,
+    Var,
+    register_dtype,
+)
+from flowcompute.lower.emit import Arguments, Key, Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.reduction import Parts, Reduction
+from flowcompute.lower.rows.row_shape import RowShape
+from flowcompute.lower.rows.row_sweep import ColumnPoint, RowWalk
+from flowcompute.lower.rows.subgroup_reduce import WARP, Slot, Team
+from flowcompute.lower.rows.subgroup_rows import WRITTEN_OUT, TeamWalk
+from flowcompute.lower.rows.work_group_blocks import GroupBlocks
+
+SHARED_ROW_BYTES = 64 << 10
+"""The longest rows of which two lie in the registers of a compute unit, beside what else they take there."""
+
+UNEVEN_ROW = 8 * BLOCK
+"""Longer rows whose last block is not whole take too many registers: beside each number lies whether it is there."""
+
+ROOM_BYTES = 8 << 10
+"""Local memory that is left for what teams merge."""
+
+COLUMNS = BLOCK // WARP
+"""Of a block, those of one work-item."""
+
+_COPIED_BYTES = (4, 8)
+"""Sizes of single numbers that are copied into local memory asynchronously."""
+
+
+def lower_group_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
+    """The kernel of a region of rows; None for rows too long or too short, and where records are folded."""
+    shape = RowShape(graph, region, style, {}, "team rows")
+    blocks = -(-shape.columns // BLOCK)
+    if region.folds or not shape.rows or not shape.depth or blocks < 2 or not shape.shuffles:
+        return None
+    able = [count for count in (1, 2) if _is_able(shape, style, blocks, count)]
+    if not able:
+        return None
+    family: Family = "long rows" if len(able) == 2 else "fixed"
+    knobs = style.settled(family, team_blocks=2 if _is_crowded(shape, style, blocks) else 1)
+    arguments, before = Arguments(), Scope(itertools.count(), lanes=1)
+    walk = GroupWalk(shape, arguments, before, knobs.team_blocks or able[0])
+    walk.emit()
+    return Kernel(
+        name,
+        region.name,
+        arguments.ordered(),
+        (*before.statements, walk.rows()),
+        work="rows",
+        work_group=walk.work_group,
+        units=shape.rows,
+        lanes=1,
+        family=family,
+        knobs=knobs,
+        notes={"depth": shape.depth, "team": WARP, "blocks": blocks},
+    )
+
+
+def _is_able(shape: RowShape, style: KernelStyle, blocks: int, count: int) -> bool:
+    """Whether teams can hold so many blocks of a row, in local memory only what is read more than once."""
+    if blocks > count * WARP or COLUMNS * len(shape.region.nodes) > WRITTEN_OUT:
+        return False
+    again = shape.depth > 1 or any(shape.full_key(output) for output in shape.region.outputs)
+    room = style.traits.local_bytes - ROOM_BYTES if style.traits.tensor_cores and again else 0
+    return count == 1 or 0 < _local_bytes(shape, _group(blocks, count)) <= room
+
+
+def _is_crowded(shape: RowShape, style: KernelStyle, blocks: int) -> bool:
+    """Whether a row would take too many registers, and two fit on a compute unit half in local memory."""
+    sizes = [shape.graph.nodes[access.value].spec.dtype.itemsize for access in _copied(shape)]
+    room = style.traits.local_bytes - ROOM_BYTES
+    if 2 * _local_bytes(shape, _group(blocks, 2)) > room:
+        return False
+    uneven = shape.columns % BLOCK != 0 and shape.columns > UNEVEN_ROW
+    return uneven or max(sizes, default=0) * shape.columns > SHARED_ROW_BYTES
+
+
+def _group(blocks: int, count: int) -> int:
+    """Work-items that hold a row where each team holds `count` of its blocks."""
+    return WARP * -(-blocks // count)
+
+
+def _local_bytes(shape: RowShape, group: int) -> int:
+    """What the second blocks of all teams take; 0 where something of them cannot be copied there."""
+    return COLUMNS * group * sum(shape.graph.nodes[access.value].spec.dtype.itemsize for access in _copied(shape))
+
+
+def _copied(shape: RowShape) -> list[Access]:
+    """What lies in local memory of a second block: all of it that a row has for itself; none if not all can."""
+    walk = RowWalk(shape, Arguments(), Scope(itertools.count()), None)
+    reads = dict.fromkeys(key for node in shape.region.nodes for key in shape.region.reads[node])
+    found = []
+    for access in (key for key in reads if isinstance(key, Access) and shape.full_key(key)):
+        spec = shape.graph.nodes[access.value].spec
+        if spec.is_stream:
+            _, stride, each = walk.address("0", shape.place_of(access)[1], "0")
+            if stride != 1 or each is not None or spec.dtype.itemsize not in _COPIED_BYTES:
+                return []
+            found.append(access)
+    return found
+
+
+def _read_by(shape: RowShape, phase: int, kept: set[int]) -> set[Access]:
+    """What a sweep reads for each column, where some nodes need not be computed again."""
+    found: set[Access] = set()
+    todo = [key for node in shape.targets(phase) for key in (node, *shape.region.reads[node])]
+    seen: set[Key] = set()
+    while todo:
+        key = todo.pop()
+        if isinstance(key, Access):
+            found.add(key)
+        elif key not in seen | kept and shape.kind(key) is Kind.ELEMENTWISE:
+            seen.add(key)
+            todo.extend(shape.region.reads[key])
+    return found
+
+
+class GroupWalk(TeamWalk):
+    """Emits the sweeps over one row of several blocks.
+
+    What lies in registers is loaded and computed once. What lies in local memory is loaded once and walked in loops,
+    so that it takes few registers beside the others; what is computed of it is computed again for each sweep, unless
+    it costs much and finds the place of what no later sweep reads. Each work-item copies the very numbers that it is
+    going to read, so nobody has to meet for them.
+
+    Args:
+        shape: of the row.
+        arguments: of the kernel.
+        before: where statements before the loop over rows go.
+        count: blocks that a team holds.
+    """
+
+    def __init__(self, shape: RowShape, arguments: Arguments, before: Scope, count: int) -> None:
+        blocks = -(-shape.columns // BLOCK)
+        team = Team(before, BLOCK, group=shape.group, shuffle=True)
+        scope = before.inner()
+        super().__init__(shape, arguments, scope, team.at(scope))
+        self.blocks = blocks
+        self.work_group = group = _group(blocks, count)
+        base = before.narrow(f"lid / {WARP} * {BLOCK}")
+        whole = group // WARP * BLOCK <= shape.columns
+        limit = None if whole else before.narrow(f"min({BLOCK}, {shape.columns} - {base})")
+        self.own = [replace(slot, scope=scope.beside()) for slot in team.slots(base, limit)]
+        self.local: dict[Access, str] = {}
+        self.places: dict[str, str] = {}
+        self.arrived = False
+        if count > 1:
+            self.second = before.integer(f"{base} + {group // WARP * BLOCK} + {team.place}")
+            for access in _copied(shape):
+                self.local[access] = name = f"held{len(self.local)}"
+                dtype = shape.graph.nodes[access.value].spec.dtype
+                before.add(Array(name, dtype, 1, COLUMNS * group, local=True))
+        self.phase = 0
+        self.put_away = self._put_away()
+
+    def _put_away(self) -> dict[int, tuple[str, int]]:
+        """For each costly node that takes the place of what lies in local memory, its array and the sweep before."""
+        shape, nodes = self.shape, self.shape.graph.nodes
+        found: dict[int, tuple[str, int]] = {}
+        for node, first in shape.worth_keeping().items() if self.local else ():
+            sweeps = range(first + 1, shape.depth + 1)
+            read = {access for phase in sweeps for access in _read_by(shape, phase, {*found, node})}
+            free = [
+                name
+                for access, name in self.local.items()
+                if access not in read
+                and nodes[access.value].spec.dtype == register_dtype(nodes[node].spec.dtype)
+                and name not in {array for array, _ in found.values()}
+            ]
+            if free:
+                found[node] = free[0], first
+        return found
+
+    def reduce(self, phase: int) -> None:
+        """The reductions of one sweep."""
+        self.phase = phase
+        super().reduce(phase)
+
+    def emit(self) -> None:
+        """All sweeps, after what begins to bring the second blocks."""
+        if self.local:
+            self._bring()
+        super().emit()
+        self.phase = self.shape.depth
+        if self.local:
+            body, slots, step = self._turn()
+            self.store(self.scope, body, slots)
+            self._loop(body, step)
+
+    def _bring(self) -> None:
+        body, slots, step = self._turn()
+        for access, name in self.local.items():
+            argument, base, _ = self.locate(access)
+            body.add(*(Copy(name, self.places[s.column], argument, f"{base} + {s.column}", 1) for s in slots))
+        # Rolled, they would wait for each other's addresses, and softmax ran at 0.90 of a copy instead of 0.94.
+        self._loop(body, step, unroll=1)
+        self.scope.add(EndCopies())
+
+    def _turn(self) -> tuple[Scope, list[Slot], str]:
+        """A turn through the second block: a column of each lane of a work-item. Its statements, columns and number."""
+        body, columns = self.scope.inner(), self.shape.columns
+        step, per = f"t{next(self.scope.names)}", LANES // WARP
+        slots = []
+        for lane in range(per):
+            column, valid = body.integer(f"{self.second} + {step} * {LANES} + {lane * WARP}"), None
+            if columns % (2 * self.work_group // WARP * BLOCK):
+                valid = body.narrow(f"{column} < {columns}")
+                column = body.integer(f"min({column}, (long){columns - 1})")
+            self.places[column] = f"({step} * {per} + {lane}) * {self.work_group} + lid"
+            slots.append(Slot(body.beside(), column, lane, valid))
+        for node, (array, first) in self.put_away.items():
+            for slot in slots if first < self.phase else ():
+                dtype = register_dtype(self.shape.graph.nodes[node].spec.dtype)
+                slot.scope.known[node] = slot.scope.let(Item(array, self.places[slot.column]), dtype)
+        return body, slots, step
+
+    def _loop(self, body: Scope, step: str, unroll: int = ROLLED) -> None:
+        self.scope.add(For(step, "0", str(BLOCK // LANES), "1", tuple(body.statements), unroll))
+
+    def rows(self) -> For:
+        """The loop over rows, a row in each turn."""
+        return self.loop("gid", "n", "gsize")
+
+    def load(self, point: ColumnPoint, access: Access) -> Var:
+        """From local memory what was brought there."""
+        if access not in self.local or point.column not in self.places:
+            return super().load(point, access)
+        item = Item(self.local[access], self.places[point.column])
+        return point.scope.let(item, self.shape.graph.nodes[access.value].spec.dtype)
+
+    def columns(self) -> list[Slot]:
+        """The columns of a work-item that lie in registers."""
+        return self.own
+
+    def is_first(self) -> str:
+        """One of the whole work-group."""
+        return "lid == 0"
+
+    def of_own_row(self, storing: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Every work-group has a row of its own."""
+        return storing
+
+    def results(self, reductions: list[Reduction]) -> list[Parts]:
+        """Of each block by its team, merged by every team."""
+        team = self.team
+        totals = team.start(reductions)
+        team.accumulate(reductions, totals, self.own)
+        made = [team.finish(reductions, totals, spread=False)]
+        if self.local:
+            if not self.arrived:
+                self.scope.add(AwaitCopies(0))
+                self.arrived = True
+            totals = team.start(reductions)
+            body, slots, step = self._turn()
+            team.at(body).accumulate(reductions, totals, slots)
+            for node, (array, first) in self.put_away.items():
+                for slot in slots if first == self.phase else ():
+                    var = slot.scope.find(node)
+                    assert var is not None, "this sweep is the first that needs it"
+                    body.add(Put(array, self.places[slot.column], var))
+            self._loop(body, step)
+            made.append(team.finish(reductions, totals, spread=False))
+        merging = GroupBlocks(self.scope, reductions, group=self.work_group, shuffle=True)
+        return merging.merged_of_teams(made, self.blocks)

@@ -1,0 +1,322 @@
+"""Scans of wide items along the stream on GPUs: a work-group takes some columns of many tiles at once.
+
+Tiles of wide items have few records, and each one's beginning waits for the one before: what one
+wait is good for decides the speed. So neighbouring work-items take neighbouring columns, and each
+team of them a tile of its own, whose numbers stay in registers. One work-item for each column adds
+up what the tiles come to, in order, and hands on one number for all of them. What is added to what
+is as in `lower_group_scan`; tiles of several runs have a team for each.
+"""
+
+from __future__ import annotations
+
+from flowcompute.elements.streams import KernelScan
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import (
+    RUN,
+    Array,
+    Assign,
+    Await,
+    Barrier,
+    For,
+    If,
+    Integer,
+    Item,
+    Kernel,
+    Load,
+    Number,
+    Publish,
+    Put,
+    SetInteger,
+    Splat,
+    Stmt,
+    Store,
+    Ticket,
+    Var,
+    While,
+    register_dtype,
+    scan_tile,
+)
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.scan.scan_anchor import TileScan, scan_initial, scan_wide
+from flowcompute.spec import INT64, is_float
+
+GROUP_BYTES = 2048
+"""What the work-items of a work-group store at a time: 512 of float32, so that two work-groups run beside each
+other, and as many bytes for each number that is handed on in every dtype."""
+
+COLUMNS = 16
+"""Columns that a team takes: 64 bytes of float32, of which memory loses none."""
+
+FEW_COLUMNS = 8
+"""As many where tiles have several runs: more tiles for each wait are worth more."""
+
+FEWEST = 64
+"""Numbers of an item from which on it has columns enough."""
+
+REGISTERS_BYTES = 128 << 10
+"""What the numbers of all work-items of a work-group may take: half of the registers of a compute unit."""
+
+
+def takes_columns(node: Node) -> bool:
+    """Whether a scan along the stream is one by columns: tiles are a few runs, whose steps are written out."""
+    return node.spec.item_numbers >= FEWEST and not isinstance(node.element, KernelScan)
+
+
+def column_scan_bytes(node: Node) -> int:
+    """Local memory of a work-group: what each tile adds and what comes before it, and a ticket."""
+    return 2 * _group(node) * scan_wide(node).itemsize + INT64.itemsize
+
+
+def _group(node: Node) -> int:
+    """Work-items of a work-group, a power of two."""
+    kept = min(scan_tile(node.spec.item_numbers), RUN) * register_dtype(node.spec.dtype).itemsize
+    most = min(1024, GROUP_BYTES // node.spec.dtype.itemsize, REGISTERS_BYTES // kept)
+    return 1 << most.bit_length() - 1
+
+
+class ColumnScanLowering(TileScan):
+    """Lowers one region around a scan of wide items along the stream for a GPU."""
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        super().__init__(graph, region)
+        group = min(_group(self.node), style.traits.max_work_group)
+        self.runs = -(-self.records // RUN)
+        across = COLUMNS if self.runs == 1 else FEW_COLUMNS
+        self.knobs = style.settled("column scan", work_group=group, tile_columns=across)
+        self.group, self.across = self.knobs.work_group or group, self.knobs.tile_columns or across
+        self.tiles, self.panels = self.group // self.across // self.runs, -(-self.columns // self.across)
+        # Records of a run, and of the last one of a tile.
+        self.run, self.shortest = min(self.records, RUN), self.records - (self.runs - 1) * RUN
+        self.meets_twice = not style.traits.shuffles
+        self.state = self.arguments.get("state", self.wide, self.node.id)
+        self.words = self.arguments.get("words", self.wide, self.node.id)
+        signed = self.op == "sum" and is_float(self.dtype)
+        self.signless = scan_initial(self.node, self.dtype) if self.exclusive and signed else None
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts tiles."""
+        scope = Scope(self.names, lanes=1)
+        scope.add(*self._sizes())
+        kept = [scope.let(Number(0), self.dtype) for _ in range(self.run)]
+        total = scope.let(self.nothing(self.dtype), self.dtype)
+        runs = scope.let(self.nothing(self.wide), self.wide)
+        scope.add(*self._begin(total, runs))
+        begun = scope.let(Splat(total), self.dtype)
+        scope.add(*self._take(kept, total))
+        adds = self.widened(scope, total)
+        adds = self.combined(scope, runs, adds) if self.runs == 1 else adds
+        scope.add(Put("adds", "lid", adds), Barrier())
+        if self.meets_twice:
+            # PoCL 3.0 loses a barrier after a loop that some work-items turn more often.
+            scope.add(Barrier())
+        scope.add(self._chain(), Barrier())
+        carry = scope.let(Item("before", "lid"), self.wide)
+        if self.runs > 1:
+            scope.add(Assign(runs, Item("adds", "lid")))
+        # Drawn late: whoever has a ticket keeps all later tiles waiting.
+        scope.add(Ticket("drawn", self.words, tickets="tasks"), *self._results(kept, carry, runs, begun))
+        scope.add(self._leave(carry, runs, total, adds))
+        scope.add(self._share("drawn"), Barrier(), SetInteger("task", "taken[0]", new=False))
+        first: list[Stmt] = [
+            SetInteger("tasks", f"(blocks + {self.tiles - 1}) / {self.tiles} * {self.panels}"),
+            Ticket("drawn_first", self.words, tickets="tasks"),
+            self._share("drawn_first"),
+            Barrier(),
+            SetInteger("task", "taken[0]"),
+        ]
+        arrays = [Array(array, self.wide, 1, self.group, local=True) for array in ("adds", "before")]
+        arrays.append(Array("taken", INT64, 1, 1, local=True))
+        return Kernel(
+            name,
+            self.region.name,
+            self.arguments.ordered(),
+            (*arrays, *first, While("task < tasks", tuple(scope.statements))),
+            work="scan",
+            work_group=self.group,
+            block=self.records,
+            columns=self.columns,
+            tile=(self.tiles, self.panels),
+            family="column scan",
+            knobs=self.knobs,
+        )
+
+    def _sizes(self) -> list[Stmt]:
+        """Tile `t` and column `c` of the work-item, of whose run records `lo` to `hi` are in the batch.
+
+        Where tiles have several runs, `begin` is the first record of this one and `length` how many it has.
+        """
+        # Teams that are left over have no tile.
+        there = f"c < {self.columns}" + ("" if self.runs == 1 else f" && team / {self.runs} < {self.tiles}")
+        stop = f"{there} ? max(0L, min((long){self.records}, phase + n - t * {self.records})) : 0"
+        where = [
+            SetInteger("stretch", f"task / {self.panels}"),
+            SetInteger("c", f"task % {self.panels} * {self.across} + lid % {self.across}", narrow=True),
+        ]
+        if self.runs == 1:
+            return [
+                *where,
+                SetInteger("t", f"stretch * {self.tiles} + lid / {self.across}"),
+                SetInteger("lo", "t == 0 ? phase : 0", narrow=True),
+                SetInteger("hi", stop, narrow=True),
+                SetInteger("base", f"(t * {self.records} - phase) * {self.columns} + c"),
+            ]
+        return [
+            *where,
+            SetInteger("team", f"lid / {self.across}", narrow=True),
+            SetInteger("t", f"stretch * {self.tiles} + team / {self.runs}"),
+            SetInteger("begin", f"team % {self.runs} * {RUN}", narrow=True),
+            SetInteger("length", f"min({RUN}, {self.records} - begin)", narrow=True),
+            SetInteger("stop", f"({stop}) - begin", narrow=True),
+            SetInteger("lo", "t == 0 ? max(0L, phase - begin) : 0", narrow=True),
+            SetInteger("hi", f"min(stop, {RUN})", narrow=True),
+            SetInteger("base", f"(t * {self.records} + begin - phase) * {self.columns} + c"),
+        ]
+
+    def _share(self, drawn: str) -> Stmt:
+        """Tell the work-group its next ticket."""
+        scope = Scope(self.names, lanes=1)
+        scope.add(Put("taken", "0", scope.let(Integer(drawn), INT64)))
+        return If("lid == 0", tuple(scope.statements))
+
+    def _begin(self, total: Var, runs: Var) -> list[Stmt]:
+        """What the batch before has left of an open tile."""
+        d, scope = self.columns, Scope(self.names, lanes=1)
+        left = scope.let(Load(self.state, f"{2 * d} + c"), self.wide)
+        scope.add(Assign(total, Splat(self.narrow(scope, left))))
+        if self.runs > 1:
+            return [If(f"t == 0 && hi > 0 && phase >= begin && phase - begin < {RUN}", tuple(scope.statements))]
+        scope.add(Assign(runs, Load(self.state, f"{d} + c")))
+        return [If("t == 0 && hi > 0", tuple(scope.statements))]
+
+    # -- numbers of a tile --------------------------------------------------------------------------
+
+    def _each(self, whole: Scope, some: Scope) -> list[Stmt]:
+        """What is done where no record of the run is missing, and else for each record `j`."""
+        partly = For("j", "lo", "hi", "1", tuple(some.statements))
+        length = str(self.records) if self.runs == 1 else "length"
+        return [If(f"hi - lo == {length}", tuple(whole.statements), (partly,))]
+
+    def _step(self, scope: Scope, total: Var, number: Var, record: str) -> Var:
+        """Let `total` take in a number; the result at its place in the run."""
+        after = self.combined(scope, total, number)
+        if not self.exclusive:
+            scope.add(Assign(total, Splat(after)))
+            return after
+        before = scope.let(Splat(total), self.dtype)
+        scope.add(Assign(total, Splat(after)))
+        if self.signless is not None and record in ("j", "0"):
+            place = "t" if self.runs == 1 else "t + begin"
+            scope.add(If(f"first + {place} + {record} == 0", (Assign(before, Number(self.signless)),)))
+        return before
+
+    def _take(self, kept: list[Var], total: Var) -> list[Stmt]:
+        """Results inside the run into registers, all numbers asked for before the first is waited for."""
+        whole, some = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
+        always, longer = kept[: self.shortest], kept[self.shortest :]
+        rest = whole.inner()
+        for j, place in enumerate(longer, len(always)):
+            number = self.operand(rest.beside(), f"base + {j * self.columns}L", None)
+            rest.add(Assign(place, Splat(number)))
+        if longer:
+            whole.add(self._where_longer(rest))
+        numbers = [self.operand(whole.beside(), f"base + {j * self.columns}L", None) for j in range(len(always))]
+        for j, (place, number) in enumerate(zip(always, numbers, strict=True)):
+            whole.add(Assign(place, Splat(self._step(whole, total, number, str(j)))))
+        rest = whole.inner()
+        for j, place in enumerate(longer, len(always)):
+            rest.add(Assign(place, Splat(self._step(rest, total, place, str(j)))))
+        if longer:
+            whole.add(self._where_longer(rest))
+        number = self.operand(some, some.integer(f"base + j * {self.columns}"), None)
+        some.add(Assign(total, Splat(self.combined(some, total, number))))
+        return self._each(whole, some)
+
+    def _results(self, kept: list[Var], carry: Var, runs: Var, begun: Var) -> list[Stmt]:
+        """Store what follows from the tile's results; where records are missing they are walked from `begun` again."""
+        whole, some = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
+        before = whole.let(self.nothing(self.wide), self.wide) if self.runs == 1 else runs
+        rest = whole.inner()
+        for j, place in enumerate(kept):
+            scope = (whole if j < self.shortest else rest).beside()
+            self._finish(scope, f"base + {j * self.columns}L", place, carry, before)
+        if rest.statements:
+            whole.add(self._where_longer(rest))
+        at = some.integer(f"base + j * {self.columns}")
+        self._finish(some, at, self._step(some, begun, self.operand(some, at, None), "j"), carry, runs)
+        return self._each(whole, some)
+
+    def _where_longer(self, scope: Scope) -> Stmt:
+        """What only runs have that are longer than the last one of a tile."""
+        return If(f"length == {RUN}", tuple(scope.statements))
+
+    def _finish(self, scope: Scope, at: str, place: Var, carry: Var, runs: Var) -> None:
+        result = self.combined(scope, runs, self.widened(scope, place))
+        self.store(scope, at, None, self.combined(scope, carry, result))
+
+    # -- what comes before --------------------------------------------------------------------------
+
+    def _chain(self) -> Stmt:
+        """Into `before` what comes before each tile; what all of them come to is handed on."""
+        d, scope = self.columns, Scope(self.names, lanes=1)
+        first, later = scope.inner(), scope.inner()
+        carry, end = scope.let(self.nothing(self.wide), self.wide), later.fresh(self.wide, 1)
+        first.add(Assign(carry, Load(self.state, "c")))
+        later.add(Await(end, self.words, f"(stretch - 1) * {d} + c"), Assign(carry, Splat(end)))
+        scope.add(If("stretch == 0", tuple(first.statements), tuple(later.statements)))
+        inner, place = scope.inner(), f"w * {self.across} + lid"
+        if self.runs == 1:
+            own = inner.let(Item("adds", place), self.wide)
+            inner.add(Put("before", place, carry), Assign(carry, Splat(self.combined(inner, carry, own))))
+        else:
+            self._chain_runs(scope, inner, carry)
+        scope.add(For("w", "0", f"min((long){self.tiles}, blocks - t)", "1", tuple(inner.statements), unroll=8))
+        hand_on = Publish(self.words, f"stretch * {d} + c", carry, prefix=True)
+        scope.add(If(f"t + {self.tiles} < blocks", (hand_on,)))
+        return If(f"lid < {self.across} && c < {d}", tuple(scope.statements))
+
+    def _chain_runs(self, scope: Scope, inner: Scope, carry: Var) -> None:
+        """A tile of several runs: into `adds` what comes before each of them in the tile."""
+        runs = scope.let(self.nothing(self.wide), self.wide)
+        scope.add(If("stretch == 0", (Assign(runs, Load(self.state, f"{self.columns} + c")),)))
+        total = inner.let(Splat(runs), self.wide)
+        for run in range(self.runs):
+            place = f"(w * {self.runs} + {run}) * {self.across} + lid"
+            own = inner.let(Item("adds", place), self.wide)
+            inner.add(Put("before", place, carry), Put("adds", place, total))
+            total = self.combined(inner, total, own)
+        inner.add(Assign(carry, Splat(self.combined(inner, carry, total))))
+        inner.add(Assign(runs, self.nothing(self.wide)))
+
+    def _leave(self, carry: Var, runs: Var, total: Var, adds: Var) -> Stmt:
+        """The state after the batch: what is carried from tile to tile, from run to run, and inside the run."""
+        d, scope = self.columns, Scope(self.names, lanes=1)
+        if self.runs > 1:
+            return self._leave_run(scope, carry, runs, total)
+        ended, still = scope.inner(), scope.inner()
+        nothing = ended.let(self.nothing(self.wide), self.wide)
+        after = self.combined(ended, carry, adds)
+        ended.add(*(Store(self.state, f"{part * d} + c", var) for part, var in enumerate((after, nothing, nothing))))
+        parts = (carry, runs, self.widened(still, total))
+        still.add(*(Store(self.state, f"{part * d} + c", var) for part, var in enumerate(parts)))
+        scope.add(If(f"hi == {self.records}", tuple(ended.statements), tuple(still.statements)))
+        return If("t + 1 == blocks && hi > 0", tuple(scope.statements))
+
+    def _leave_run(self, scope: Scope, carry: Var, runs: Var, total: Var) -> Stmt:
+        """As `_leave`, by whoever has the batch's last record."""
+        nothing = scope.let(self.nothing(self.wide), self.wide)
+        last = self.widened(scope, total)
+        adds = self.combined(scope, runs, last)
+        parts = {
+            f"begin + stop == {self.records}": (self.combined(scope, carry, adds), nothing, nothing),
+            f"stop == {RUN}": (carry, adds, nothing),
+        }
+        otherwise = self._left(carry, runs, last)
+        for condition, left in reversed(parts.items()):
+            otherwise = (If(condition, self._left(*left), otherwise),)
+        scope.add(*otherwise)
+        return If(f"t + 1 == blocks && stop > 0 && stop <= {RUN}", tuple(scope.statements))
+
+    def _left(self, *parts: Var) -> tuple[Stmt, ...]:
+        return tuple(Store(self.state, f"{part * self.columns} + c", var) for part, var in enumerate(parts))

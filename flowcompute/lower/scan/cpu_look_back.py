@@ -1,0 +1,284 @@
+"""Scans along the stream on CPUs: each work-item takes tiles by ticket, in the order of `scan_order`.
+
+A tile is computed into a private array first, so that transcendental functions before and after
+the scan see whole vectors and the numbers of a tile come from a cache the second time. Inside a
+run one number waits for another, so several runs are walked side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    ENDS,
+    RUN,
+    Array,
+    Assign,
+    Family,
+    For,
+    If,
+    Item,
+    Kernel,
+    Load,
+    Publish,
+    Put,
+    Seen,
+    SetInteger,
+    Splat,
+    Stmt,
+    Store,
+    Ticket,
+    Var,
+    While,
+)
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.scan.scan_anchor import TileScan
+
+BESIDE = 8
+"""Runs that are walked side by side: an addition takes about four turns of a processor."""
+
+
+class TileScanLowering(TileScan):
+    """Lowers one region around a scan along the stream for a CPU."""
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        super().__init__(graph, region)
+        # Of wide items a run is walked for a vector of columns, and by itself.
+        self.family: Family = "scan" if self.columns < style.traits.lanes else "wide scan"
+        self.knobs = style.settled(self.family, tile_rows=BESIDE)
+        self.lanes, self.beside = self.knobs.vector_width or style.traits.lanes, self.knobs.tile_rows or BESIDE
+        self.state = self.arguments.get("state", self.wide, self.node.id)
+        self.words = self.arguments.get("words", self.wide, self.node.id)
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts tiles."""
+        scope = self._scope(1)
+        self._tile(scope)
+        ticket = Ticket("t", self.words)
+        again = Ticket("t", self.words, new=False)
+        return Kernel(
+            name,
+            self.region.name,
+            self.arguments.ordered(),
+            (*self._arrays(), ticket, While("t < blocks", (*scope.statements, again))),
+            work="scan",
+            block=self.records,
+            columns=self.columns,
+            lanes=self.lanes,
+            family=self.family,
+            knobs=self.knobs,
+        )
+
+    def _scope(self, lanes: int) -> Scope:
+        return Scope(self.names, lanes=lanes)
+
+    def _arrays(self) -> list[Stmt]:
+        d, runs = self.columns, -(-self.records // RUN)
+        sizes = {
+            "stage": (self.dtype, self.records * d + self.lanes),
+            "last": (self.dtype, d),
+            "totals": (self.wide, runs * d),
+            "sums": (self.wide, d),
+            "carries": (self.wide, d),
+            **({} if d == 1 else {"before": (self.wide, d + self.lanes), "around": (self.wide, d + self.lanes)}),
+        }
+        return [Array(name, dtype, 1, size) for name, (dtype, size) in sizes.items()]
+
+    # -- a tile -----------------------------------------------------------------------------------
+
+    def _tile(self, scope: Scope) -> None:
+        d, records = self.columns, self.records
+        scope.add(
+            SetInteger("lo", "t == 0 ? phase : 0"),
+            SetInteger("hi", f"min((long){records}, phase + n - t * {records})"),
+            SetInteger("base", f"(t * {records} - phase) * {d}" if d > 1 else f"t * {records} - phase"),
+            SetInteger("q0", f"lo / {RUN}"),
+            SetInteger("q1", f"(hi + {RUN - 1}) / {RUN}"),
+            SetInteger("ended", f"hi == {records} ? q1 : hi / {RUN}"),
+        )
+        scope.add(*self._begin(), *self._stage(), *self._runs())
+        if before := self.before_all(self._scope(1), "c"):
+            scope.add(If("first + t == 0", (self._each_column(*before),)))
+        scope.add(*self._chain(), *self._carry(), *self._results())
+
+    def _begin(self) -> list[Stmt]:
+        """What the batch before has left of an open run and its tile, or nothing."""
+        d = self.columns
+        old, new = self._scope(1), self._scope(1)
+        left = old.let(Load(self.state, f"{2 * d} + c"), self.wide)
+        old.add(Put("last", "c", self.narrow(old, left)))
+        old.add(Put("sums", "c", old.let(Load(self.state, f"{d} + c"), self.wide)))
+        new.add(Put("last", "c", new.let(self.nothing(self.dtype), self.dtype)))
+        new.add(Put("sums", "c", new.let(self.nothing(self.wide), self.wide)))
+        return [self._each_column(If("t == 0", tuple(old.statements), tuple(new.statements)))]
+
+    def _each_column(self, *body: Stmt) -> Stmt:
+        return For("c", "0", str(self.columns), "1", body)
+
+    def _vectors(self, start: str, stop: str, body: Callable[[Scope, str | None], None]) -> list[Stmt]:
+        """A loop over numbers of the tile in vectors, `body(scope, count)` at number `p`."""
+        main, tail = self._scope(self.lanes), self._scope(self.lanes)
+        body(main, None)
+        body(tail, "left")
+        return [
+            SetInteger("p", start),
+            While(f"p + {self.lanes} <= {stop}", (*main.statements, SetInteger("p", f"p + {self.lanes}", new=False))),
+            If(f"p < {stop}", (SetInteger("left", f"{stop} - p"), *tail.statements)),
+        ]
+
+    def _stage(self) -> list[Stmt]:
+        def stage(scope: Scope, count: str | None) -> None:
+            scope.add(Put("stage", "p", self.operand(scope, "base + p", count), vector=True))
+
+        d = self.columns
+        return [If("1", tuple(self._vectors(f"lo * {d}", f"hi * {d}", stage)))]
+
+    # -- runs -------------------------------------------------------------------------------------
+
+    def _runs(self) -> list[Stmt]:
+        """Every run by itself, in place; its result into `totals`."""
+        d, lanes = self.columns, self.lanes
+        if d < lanes:
+            one, many = self._scope(1), self._scope(1)
+            self._run(one, "q", "c", partial=True)
+            self._runs_beside(many)
+            whole = f"q * {RUN} >= lo && (q + {self.beside}) * {RUN} <= hi"
+            some = (*many.statements, SetInteger("q", f"q + {self.beside}", new=False))
+            single = (*one.statements, SetInteger("q", "q + 1", new=False))
+            return [self._each_column(SetInteger("q", "q0"), While("q < q1", (If(whole, some, single),)))]
+        vector, rest = self._scope(lanes), self._scope(1)
+        self._run(vector, "q", "c", partial=True)
+        body: list[Stmt] = [For("c", "0", str(d - d % lanes), str(lanes), tuple(vector.statements))]
+        if d % lanes:
+            self._run(rest, "q", "c", partial=True)
+            body.append(For("c", str(d - d % lanes), str(d), "1", tuple(rest.statements)))
+        return [For("q", "q0", "q1", "1", tuple(body))]
+
+    def _run(self, scope: Scope, run: str, column: str, *, partial: bool) -> None:
+        """One run, of as many columns as the scope has lanes."""
+        d, vector = self.columns, scope.lanes > 1
+        total = scope.let(self.nothing(self.dtype), self.dtype)
+        begun = scope.inner()
+        begun.add(Assign(total, Splat(begun.let(Item("last", column, vector), self.dtype))))
+        scope.add(If(f"{run} == q0", tuple(begun.statements)))
+        inner = scope.inner()
+        place = inner.integer(f"j * {d} + {column}")
+        number = inner.let(Item("stage", place, vector), self.dtype)
+        self.take_in(inner, total, place, number, vector=vector)
+        start = f"max({run} * {RUN}, lo)" if partial else f"{run} * {RUN}"
+        scope.add(For("j", start, f"min({run} * {RUN} + {RUN}, hi)", "1", tuple(inner.statements)))
+        scope.add(Put("totals", f"{run} * {d} + {column}", self.widened(scope, total), vector))
+
+    def _runs_beside(self, scope: Scope) -> None:
+        d = self.columns
+        totals = [scope.let(self.nothing(self.dtype), self.dtype) for _ in range(self.beside)]
+        inner = scope.inner()
+        for run, total in enumerate(totals):
+            place = inner.integer(f"((q + {run}) * {RUN} + j) * {d} + c")
+            number = inner.let(Item("stage", place), self.dtype)
+            self.take_in(inner, total, place, number)
+        scope.add(For("j", "0", str(RUN), "1", tuple(inner.statements)))
+        for run, total in enumerate(totals):
+            scope.add(Put("totals", f"(q + {run}) * {d} + c", self.widened(scope, total)))
+
+    # -- what comes before ------------------------------------------------------------------------
+
+    def _chain(self) -> list[Stmt]:
+        """`totals` become what comes before each run in its tile, `sums` what its whole runs come to."""
+        d = self.columns
+        scope = self._scope(1)
+        total = scope.let(Item("totals", f"q * {d} + c"), self.wide)
+        before = scope.let(Item("sums", "c"), self.wide)
+        after = self.combined(scope, before, total)
+        scope.add(Put("totals", f"q * {d} + c", before))
+        open_run = scope.inner()
+        open_run.add(Put("last", "c", self.narrow(open_run, total)))
+        scope.add(If("q < ended", (Put("sums", "c", after),), tuple(open_run.statements)))
+        return [For("q", "q0", "q1", "1", (self._each_column(*scope.statements),)), self._hand_on()]
+
+    def _hand_on(self) -> Stmt:
+        """What the tile adds, for later ones: whoever has this one may be taken off its core while it waits."""
+        scope = self._scope(1)
+        adds = scope.let(Item("sums", "c"), self.wide)
+        scope.add(Publish(self.words, f"t * {self.columns} + c", adds, prefix=False))
+        return If("t > 0 && t + 1 < blocks", (self._each_column(*scope.statements),))
+
+    def _before(self, scope: Scope) -> None:
+        """Set `carries` to what comes before the tile: the latest known end, and in order what was added since."""
+        slot = f"back * {self.columns} + c"
+        first, earlier, later = scope.fresh(self.wide, 1), scope.fresh(self.wide, 1), scope.fresh(self.wide, 1)
+        scope.add(SetInteger("back", "t - 1"), Seen(first, "kind", self.words, slot))
+        total = scope.let(Splat(first), self.wide)
+        seen = (Seen(earlier, "other", self.words, slot), Assign(total, Splat(earlier)))
+        step_back = (SetInteger("back", "back - 1", new=False), *seen, SetInteger("kind", "other", new=False))
+        scope.add(While(f"kind != {ENDS}", step_back))
+        added = scope.inner()
+        added.add(Assign(total, Splat(self.combined(added, total, later))))
+        known = If(f"known == {ENDS}", (Assign(total, Splat(later)),), tuple(added.statements))
+        step_on = (SetInteger("back", "back + 1", new=False), Seen(later, "known", self.words, slot), known)
+        scope.add(While("back + 1 < t", step_on), Put("carries", "c", total))
+
+    def _carry(self) -> list[Stmt]:
+        """What comes before the tile; then what comes before the next one, or the state after the batch."""
+        d = self.columns
+        old, new = self._scope(1), self._scope(1)
+        old.add(Put("carries", "c", old.let(Load(self.state, "c"), self.wide)))
+        self._before(new)
+        scope = self._scope(1)
+        scope.add(If("t == 0", tuple(old.statements), tuple(new.statements)))
+        carry = scope.let(Item("carries", "c"), self.wide)
+        after = self.combined(scope, carry, scope.let(Item("sums", "c"), self.wide))
+        publish = Publish(self.words, f"t * {d} + c", after, prefix=True)
+        scope.add(If("t + 1 < blocks", (publish,), tuple(self._leave(carry, after))))
+        return [self._each_column(*scope.statements)]
+
+    def _leave(self, carry: Var, after: Var) -> list[Stmt]:
+        """The state after the batch: what is carried from tile to tile, from run to run, and inside the run."""
+        d = self.columns
+        scope = self._scope(1)
+        nothing = scope.let(self.nothing(self.wide), self.wide)
+        whole = [after, nothing, nothing]
+        inside, at_run = scope.inner(), scope.inner()
+        last = self.widened(inside, inside.let(Item("last", "c"), self.dtype))
+        parts = [carry, scope.let(Item("sums", "c"), self.wide), last]
+        inside.add(Store(self.state, f"{2 * d} + c", last))
+        at_run.add(Store(self.state, f"{2 * d} + c", nothing))
+        ended = [Store(self.state, f"{part * d} + c", var) for part, var in enumerate(whole)]
+        still = [Store(self.state, f"{part * d} + c", var) for part, var in enumerate(parts[:2])]
+        run = If("ended < q1", tuple(inside.statements), tuple(at_run.statements))
+        scope.add(If(f"hi == {self.records}", tuple(ended), (*still, run)))
+        return scope.statements
+
+    # -- results ----------------------------------------------------------------------------------
+
+    def _results(self) -> list[Stmt]:
+        d = self.columns
+        scope = self._scope(1)
+        known: dict[str, Var] = {}
+        if d == 1:
+            known = {"before": scope.let(Item("totals", "q"), self.wide)}
+            known["around"] = scope.let(Item("carries", "0"), self.wide)
+        else:
+            scope.add(self._around("before", "totals", f"q * {d} + "))
+
+        def finish(inner: Scope, count: str | None) -> None:
+            number = self.widened(inner, inner.let(Item("stage", "p", vector=True), self.dtype))
+            for name in ("before", "around"):
+                one = known.get(name)
+                expr = Item(name, f"p % {d}", vector=True) if one is None else Splat(one)
+                number = self.combined(inner, inner.let(expr, self.wide), number, count)
+            self.store(inner, "base + p", count, number)
+
+        scope.add(*self._vectors(f"max(q * {RUN}, lo) * {d}", f"min(q * {RUN} + {RUN}, hi) * {d}", finish))
+        outer = [] if d == 1 else [self._around("around", "carries", "")]
+        return [*outer, For("q", "q0", "q1", "1", tuple(scope.statements))]
+
+    def _around(self, name: str, source: str, base: str) -> Stmt:
+        """The columns' numbers, repeated for one more vector, so that vectors may begin at any column."""
+        d = self.columns
+        scope = self._scope(1)
+        scope.add(Put(name, "c", scope.let(Item(source, f"{base}c % {d}"), self.wide)))
+        return For("c", "0", str(d + self.lanes), "1", tuple(scope.statements))

@@ -1,0 +1,287 @@
+"""Scans that are walked number by number: along an axis of items, and recurrences along the stream.
+
+Every work-item walks sequences of its own, on CPUs as many at a time as a vector has lanes. What
+stands on the way is in registers: nothing is stored but results. Along items the order is that of
+`engine.scans.host_scan`; recurrences have but one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from flowcompute.elements.math import add, exp, multiply
+from flowcompute.elements.nn import SELECTIVE_SCAN
+from flowcompute.elements.streams import LINEAR_RECURRENCE, KernelScan
+from flowcompute.fuse import Access, Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    RUN,
+    Apply,
+    Assign,
+    CallFunction,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Load,
+    MultiplyAdd,
+    Number,
+    SetInteger,
+    Splat,
+    Stmt,
+    Store,
+    Var,
+    first_carries,
+    register_dtype,
+    scan_tile,
+    storage,
+)
+from flowcompute.lower.emit import Arguments, Scope, loaded
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.scan.scan_anchor import (
+    REDUCTIONS,
+    Numbers,
+    ScanPoint,
+    converted,
+    identity_of,
+    is_scan,
+    operation_of,
+    put_together,
+    scan_initial,
+    scan_wide,
+)
+from flowcompute.spec import FLOAT64
+
+GROUP = 64
+"""Work-items in a work-group of a GPU: few sequences are spread over many compute units."""
+
+
+class WalkScanLowering:
+    """Lowers one region around a scan that is walked."""
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        assert region.anchor is not None
+        self.graph = graph
+        self.region = region
+        self.node = graph.nodes[region.anchor]
+        self.cpu = style.traits.code_shape == "cpu"
+        self.knobs = style.settled("walk", **({} if self.cpu else {"work_group": GROUP}))
+        self.lanes = self.knobs.vector_width or 1
+        self.arguments = Arguments()
+        self.names = itertools.count()
+        shape, axis = self.node.spec.shape, self.node.attrs["axis"]
+        self.along_stream = axis is None
+        self.length = 0 if axis is None else shape[axis]
+        self.inner = math.prod(shape if axis is None else shape[axis + 1 :])
+        # Sequences of a record, or of the stream.
+        self.units = self.inner if axis is None else math.prod(shape[:axis]) * self.inner
+        self.total = str(self.units) if axis is None else f"n * {self.units}"
+        self.dtype = register_dtype(self.node.spec.dtype)
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts sequences."""
+        whole = self._sequences(None)
+        body: list[Stmt] = [SetInteger("count", self.total)]
+        if not self.cpu:
+            body.append(For("u", "wid", "count", "wsize", tuple(whole)))
+        elif self.along_stream and self.units % self.lanes == 0:
+            body.append(For("u", f"gid * {self.lanes}", "count", f"gsize * {self.lanes}", tuple(whole)))
+        else:
+            some = self._sequences("left")
+            each = If(f"u + {self.lanes} <= count", tuple(whole), (SetInteger("left", "count - u"), *some))
+            body.append(For("u", f"gid * {self.lanes}", "count", f"gsize * {self.lanes}", (each,)))
+        return Kernel(
+            name,
+            self.region.name,
+            self.arguments.ordered(),
+            tuple(body),
+            work="walk",
+            work_group=self.knobs.work_group or 1,
+            units=self.units,
+            lanes=self.lanes,
+            family="walk",
+            knobs=self.knobs,
+            notes={"along": "stream" if self.along_stream else "items"},
+        )
+
+    # -- places -----------------------------------------------------------------------------------
+
+    def _sequences(self, count: str | None) -> list[Stmt]:
+        """`lanes` sequences from number `u` on, of which `count` exist."""
+        scope = Scope(self.names, lanes=self.lanes)
+        op = self.node.op
+        assert op is not None
+        if op.name in REDUCTIONS or self.node.attrs.get("associative", False):
+            self._tiled(scope, count)
+        elif op is SELECTIVE_SCAN:
+            self._selective(scope, count)
+        elif op.name == "ema":
+            self._recurrence(scope, count, [FLOAT64], self._decayed)
+        elif op is LINEAR_RECURRENCE:
+            self._recurrence(scope, count, [self.dtype], self.linear)
+        else:
+            self._recurrence(scope, count, [begun.dtype for begun in first_carries(self.node)], self.stepped)
+        return scope.statements
+
+    def _numbers(self, step: str, count: str | None) -> Numbers:
+        """Number `step` of each sequence."""
+        length, inner = self.length, self.inner
+        if self.along_stream:
+            return Numbers(f"{step} * {inner} + u", 1, None, count)
+        if inner == 1:
+            return Numbers(f"u * {length} + {step}", length, None, count)
+        of_lane = f"((u + {{lane}}) / {inner} * {length} + {step}) * {inner} + (u + {{lane}}) % {inner}"
+        at = f"(u / {inner} * {length} + {step}) * {inner} + u % {inner}"
+        # Neighbours in memory where a vector ends with an item of the axes behind.
+        return Numbers(at, 1, None if inner % self.lanes == 0 else of_lane, count)
+
+    def _point(self, scope: Scope, step: str, count: str | None) -> ScanPoint:
+        return ScanPoint(self.graph, self.region, self.arguments, scope, self._numbers(step, count))
+
+    def _finish(self, point: ScanPoint, *results: Var) -> None:
+        """Store what follows from the scan's results."""
+        for i in self.region.nodes:
+            node = self.graph.nodes[i]
+            if is_scan(node):
+                own = results[node.element.step.result if isinstance(node.element, KernelScan) else 0]
+                point.scope.known[i] = converted(point.scope, own, register_dtype(node.spec.dtype))
+        point.store_all()
+
+    # -- scans by an operation ----------------------------------------------------------------------
+
+    def _tiled(self, scope: Scope, count: str | None) -> None:
+        """Runs one after the other, and tiles likewise; levels that a short axis does not have are left out."""
+        op, wide, tile = operation_of(self.node), scan_wide(self.node), scan_tile(1)
+        exclusive = self.node.attrs.get("exclusive", False)
+        levels = 1 + (self.length > RUN) + (self.length > tile)
+        nothing = identity_of(self.node, wide)
+        before = scope.let(Number(scan_initial(self.node, wide)), wide) if exclusive else None
+
+        def combined(inner: Scope, left: Var, right: Var) -> Var:
+            return put_together(inner, op, left, right, count)
+
+        def level(outer: Scope, depth: int, start: str, stop: str, above: list[Var]) -> Var:
+            """What numbers from `start` to `stop` come to; `above` comes before them, the nearest last."""
+            if depth == 0:
+                total = outer.let(Number(identity_of(self.node, self.dtype)), self.dtype)
+                inner = outer.inner()
+                point = self._point(inner, "j", count)
+                number = point.value(self.region.reads[self.node.id][0])
+                inner.add(Assign(total, Splat(combined(inner, total, number))))
+                result = converted(inner, total, wide)
+                for other in reversed(above):
+                    result = combined(inner, other, result)
+                if before is None:
+                    self._finish(point, result)
+                else:
+                    self._finish(point, inner.let(Splat(before), wide))
+                    inner.add(Assign(before, Splat(result)))
+                outer.add(For("j", start, stop, "1", tuple(inner.statements)))
+                return converted(outer, total, wide)
+            total = outer.let(Number(nothing), wide)
+            inner = outer.inner()
+            size, index = (RUN, "r0") if depth == 1 else (tile, "t0")
+            own = level(inner, depth - 1, index, f"min({index} + {size}, (long){stop})", [*above, total])
+            inner.add(Assign(total, Splat(combined(inner, total, own))))
+            outer.add(For(index, start, stop, str(size), tuple(inner.statements)))
+            return total
+
+        level(scope, levels - 1, "0", str(self.length), [])
+
+    # -- recurrences ----------------------------------------------------------------------------------
+
+    def _recurrence(
+        self,
+        scope: Scope,
+        count: str | None,
+        dtypes: Sequence[np.dtype],
+        step: Callable[[Scope, ScanPoint, list[Var]], list[Var]],
+    ) -> None:
+        """Values, made anew of themselves and of each number; along the stream they are the state."""
+        parts = enumerate(dtypes if self.along_stream else ())
+        states = [self.arguments.get("state", dtype, self.node.id, part) for part, dtype in parts]
+        begun: list[Expr] = [Load(state, "u", 1, count) for state in states] or self.begun()
+        last = [scope.let(expr, dtype) for expr, dtype in zip(begun, dtypes, strict=True)]
+        inner = scope.inner()
+        point = self._point(inner, "j", count)
+        results = step(inner, point, last)
+        inner.add(*(Assign(old, Splat(new)) for old, new in zip(last, results, strict=True)))
+        self._finish(point, *(inner.let(Splat(one), one.dtype) for one in last))
+        scope.add(For("j", "0", "n" if self.along_stream else str(self.length), "1", tuple(inner.statements)))
+        scope.add(*(Store(state, "u", one, 1, count) for state, one in zip(states, last, strict=False)))
+
+    def begun(self) -> list[Expr]:
+        """What comes before the first number of a sequence in an item."""
+        element = self.node.element
+        inits = [init.item() for init in element.inits] if isinstance(element, KernelScan) else [0.0]
+        return [Number(init) for init in inits]
+
+    def _selective(self, scope: Scope, count: str | None) -> None:
+        """The states of a channel in registers, and what they come to at each time."""
+        u, delta, *others = self.region.reads[self.node.id]
+        a, b, c = (other for other in others if isinstance(other, Access))
+        states = range(self.graph.nodes[a.value].spec.shape[1])
+        factors = [self._beside(scope, a, f"(u + {{lane}}) % {self.inner}", str(n), count) for n in states]
+        held = [scope.let(Number(0.0), self.dtype) for _ in states]
+        inner = scope.inner()
+        point = self._point(inner, "j", count)
+        x, step = point.value(u), point.value(delta)
+        pushed = self._product(inner, step, x)
+        total = inner.let(Number(0.0), self.dtype)
+        for n, (factor, state) in enumerate(zip(factors, held, strict=True)):
+            power = self._product(inner, step, factor)
+            decay = inner.let(Apply(exp.op, (power,), self.dtype), self.dtype)
+            gain = self._product(inner, pushed, self._beside(inner, b, "j", str(n), count))
+            inner.add(Assign(state, Splat(inner.let(MultiplyAdd(decay, state, gain), self.dtype))))
+            seen = self._beside(inner, c, "j", str(n), count)
+            inner.add(Assign(total, Splat(inner.let(MultiplyAdd(seen, state, total), self.dtype))))
+        self._finish(point, inner.let(Splat(total), self.dtype))
+        scope.add(For("j", "0", str(self.length), "1", tuple(inner.statements)))
+
+    def _product(self, scope: Scope, left: Var, right: Var) -> Var:
+        return scope.let(Apply(multiply.op, (left, right), self.dtype), self.dtype)
+
+    def _beside(self, scope: Scope, access: Access, row: str, column: str, count: str | None) -> Var:
+        """A number of a matrix that is resident, or that each record has: of each lane's record."""
+        lies = storage(self.graph, access.value, self.region.entered)
+        argument = self.arguments.get("input", self.graph.nodes[access.value].spec.dtype, lies.base)
+        down, across = lies.strides
+        if self.inner % self.lanes == 0:
+            # All lanes are channels of one record.
+            own = "{lane}" in row
+            place = f"{lies.offset} + {f'u % {self.inner}' if own else row} * {down} + {column} * {across}"
+            index = place + (f" + u / {self.inner} * {lies.record}" if lies.record else "")
+            return loaded(scope, Load(argument, index, down if own else 0, count if own else None))
+        terms = [f"{lies.offset}", f"({row}) * {down}", f"{column} * {across}"]
+        terms += [f"(u + {{lane}}) / {self.inner} * {lies.record}"] if lies.record else []
+        each = " + ".join(terms)
+        return loaded(scope, Load(argument, each.format(lane=0), 1, count, each))
+
+    def _decayed(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
+        """`(1 - alpha) * last + alpha * x`, and the very first record itself."""
+        alpha = float(self.node.attrs["alpha"])
+        (read,) = self.region.reads[self.node.id]
+        number = converted(scope, point.value(read), FLOAT64)
+        keep, take = scope.let(Number(1.0 - alpha), FLOAT64), scope.let(Number(alpha), FLOAT64)
+        old = scope.let(Apply(multiply.op, (keep, *last), FLOAT64), FLOAT64)
+        new = scope.let(Apply(multiply.op, (take, number), FLOAT64), FLOAT64)
+        result = scope.let(Apply(add.op, (old, new), FLOAT64), FLOAT64)
+        scope.add(If("first + j == 0", (Assign(result, Splat(number)),)))
+        return [result]
+
+    def stepped(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
+        """What a user's function makes of the carry and the numbers."""
+        assert isinstance(self.node.element, KernelScan)
+        numbers = [point.value(read) for read in self.region.reads[self.node.id]]
+        results = [scope.fresh(one.dtype, scope.lanes) for one in last]
+        scope.add(CallFunction(tuple(results), self.node.element.step, (*last, *numbers), point.count))
+        return results
+
+    def linear(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
+        """`a * last + b`, rounded once."""
+        a, b = (point.value(read) for read in self.region.reads[self.node.id])
+        return [scope.let(MultiplyAdd(a, last[0], b), self.dtype)]

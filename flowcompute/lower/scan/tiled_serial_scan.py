@@ -1,0 +1,408 @@
+"""Scans along items on GPUs: neighbours bring tiles to local memory, and each work-item walks a sequence there.
+
+Work-items that walk neighbouring sequences read places that lie an item apart, and a bus of whole
+lines carries most of them in vain. Here a work-group takes as many sequences as it has work-items,
+some numbers of each at a time. Tiles are loaded by neighbours, walked in local memory, where
+sequences begin in banks of their own, and stored by neighbours; the next tile is asked for before
+this one is walked. What is added to what is as in `lower_walk_scan`, whose steps these are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from flowcompute.elements import Constant
+from flowcompute.elements.generated import Generator
+from flowcompute.elements.nn import SELECTIVE_SCAN
+from flowcompute.elements.streams import LINEAR_RECURRENCE, KernelScan
+from flowcompute.fuse import Access, Region
+from flowcompute.graph import Graph
+from flowcompute.ir import (
+    RUN,
+    Array,
+    Assign,
+    Barrier,
+    For,
+    If,
+    Item,
+    Kernel,
+    Number,
+    Put,
+    SetInteger,
+    Splat,
+    Stmt,
+    Traits,
+    Var,
+    first_carries,
+    register_dtype,
+    scan_tile,
+)
+from flowcompute.lower.emit import Key, Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.scan.scan_anchor import (
+    REDUCTIONS,
+    Numbers,
+    ScanPoint,
+    converted,
+    identity_of,
+    is_scan,
+    operation_of,
+    put_together,
+    scan_initial,
+    scan_wide,
+    times,
+)
+from flowcompute.lower.scan.serial_scan import WalkScanLowering
+from flowcompute.spec import BOOL, Spec
+
+WIDE = 64
+"""Work-items, and sequences of a tile, and numbers of each that neighbours load in a row where rows have so many."""
+
+NARROW = 32
+"""As many where rows are shorter, or a row's numbers take more memory: 128 bytes of float32, a line of the bus."""
+
+NEIGHBOURS = 8
+"""From so many sequences that lie side by side on, those who walk them are neighbours in memory without tiles."""
+
+AHEAD_BYTES = 256
+"""Registers in which a work-item keeps what it has asked for."""
+
+ASKED = 16
+"""Numbers of a sequence that are asked for in local memory before the first is waited for."""
+
+
+def is_walked_in_tiles(graph: Graph, region: Region, traits: Traits) -> bool:
+    """Whether a scan that is walked takes tiles through local memory."""
+    assert region.anchor is not None
+    node = graph.nodes[region.anchor]
+    if traits.code_shape != "gpu" or node.attrs["axis"] is None or node.op is SELECTIVE_SCAN:
+        return False
+    if any(_spec_of(graph, key).dtype == BOOL for key in region.reads[node.id]):
+        return False
+    shape = WalkTile(graph, region, NARROW, NARROW)
+    return shape.inner < NEIGHBOURS and shape.local_bytes <= traits.local_bytes
+
+
+class WalkTile:
+    """Sizes of a tile, and its arrays in local memory.
+
+    Attributes:
+        inner: sequences that lie side by side in a row.
+        rows: of the tile, one for each run of `inner` sequences.
+        steps: numbers of each sequence in a full tile, a power of two up to `RUN`.
+        pitch: work-items that take a row together, a power of two.
+        staged: operands that are brought to local memory; scalars are not.
+        arrays: local arrays, of operands first; a result takes the place of an operand of its dtype.
+        results: the array of each value that is made while walking.
+    """
+
+    def __init__(self, graph: Graph, region: Region, group: int, width: int) -> None:
+        assert region.anchor is not None
+        node = graph.nodes[region.anchor]
+        shape, axis = node.spec.shape, node.attrs["axis"]
+        self.length = shape[axis]
+        self.inner = math.prod(shape[axis + 1 :])
+        self.staged = [key for key in dict.fromkeys(region.reads[node.id]) if not _is_scalar(graph, key)]
+        dtypes = [register_dtype(_spec_of(graph, key).dtype) for key in self.staged]
+        ahead = AHEAD_BYTES // max(1, sum(dtype.itemsize for dtype in dtypes))
+        short = 1 << (max(1, self.length * self.inner) - 1).bit_length()
+        self.pitch: int = min(width, group, short, 1 << max(ahead, 1).bit_length() - 1)
+        self.pitch = max(self.pitch, 1 << (self.inner - 1).bit_length())
+        self.steps = 1 << (self.pitch // self.inner).bit_length() - 1
+        self.rows: int = group // self.inner
+        self.group = group
+        self.arrays = {f"stage{i}": dtype for i, dtype in enumerate(dtypes)}
+        self.results: dict[int, str] = {}
+        free = dict(self.arrays)
+        for i in _made_in_walking(graph, region, set(self.staged)):
+            dtype = register_dtype(graph.nodes[i].spec.dtype)
+            name = next((name for name, held in free.items() if held == dtype), f"result{len(self.results)}")
+            free.pop(name, None)
+            self.arrays[name] = dtype
+            self.results[i] = name
+
+    @property
+    def apart(self) -> int:
+        """Numbers from one row to the next in local memory: one more than there are, against bank conflicts."""
+        return self.pitch + 1
+
+    @property
+    def together(self) -> int:
+        """Rows that a work-group loads at a time."""
+        return self.group // self.pitch
+
+    @property
+    def turns(self) -> int:
+        """Numbers that a work-item loads of each tile."""
+        return -(-self.rows // self.together)
+
+    @property
+    def numbers(self) -> int:
+        """Numbers of a local array; there may be fewer rows than are loaded."""
+        return self.turns * self.together * self.apart
+
+    @property
+    def local_bytes(self) -> int:
+        """Bytes of all local arrays."""
+        return sum(self.numbers * dtype.itemsize for dtype in self.arrays.values())
+
+
+class TiledWalkLowering(WalkScanLowering):
+    """Lowers one region around a scan along items for a GPU."""
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        super().__init__(graph, region, style)
+        wide = WalkTile(graph, region, WIDE, WIDE)
+        size = WIDE if wide.pitch == WIDE and wide.local_bytes <= style.traits.local_bytes else NARROW
+        self.knobs = style.settled("tiled walk", work_group=size, tile_columns=size)
+        self.tile = WalkTile(graph, region, self.knobs.work_group or size, self.knobs.tile_columns or size)
+        if self.tile.local_bytes > style.traits.local_bytes:
+            self.knobs = replace(self.knobs, work_group=NARROW, tile_columns=NARROW)
+            self.tile = WalkTile(graph, region, NARROW, NARROW)
+        # Numbers of a row of the batch.
+        self.pace = self.tile.length * self.tile.inner
+        self.whole = f"left == {self.tile.rows - 1}"
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts sequences."""
+        tile = self.tile
+        scope = Scope(self.names, lanes=1)
+        scope.add(
+            SetInteger("row0", f"g * {tile.rows}"),
+            SetInteger("left", f"min((long){tile.rows}, rows - row0) - 1", narrow=True),
+        )
+        carried = self._carried(scope)
+        ahead, first, body = self._ahead(scope), scope.inner(), scope.inner()
+        self._ask(first, ahead, "0")
+        body.add(*self._stage(ahead), Barrier())
+        following = body.inner()
+        self._ask(following, ahead, f"j0 + {tile.steps}")
+        if ahead:
+            scope.add(If(self.whole, tuple(first.statements)))
+        if ahead and tile.length > tile.steps:
+            body.add(If(f"{self.whole} && j0 + {tile.steps} < {tile.length}", tuple(following.statements)))
+        body.add(SetInteger("stop", f"min((long){tile.steps}, {tile.length} - j0)", narrow=True))
+        body.add(*self._walk(carried), Barrier(), *self._results(), Barrier())
+        scope.add(For("j0", "0", str(tile.length), str(tile.steps), tuple(body.statements)))
+        arrays = [Array(array, dtype, 1, tile.numbers, local=True) for array, dtype in tile.arrays.items()]
+        places = [
+            SetInteger("rows", self.total if tile.inner == 1 else f"{self.total} / {tile.inner}"),
+            SetInteger("row", f"lid / {tile.pitch}", narrow=True),
+            SetInteger("column", f"lid % {tile.pitch}", narrow=True),
+        ]
+        every = For("g", "gid", f"(rows + {tile.rows - 1}) / {tile.rows}", "gsize", tuple(scope.statements))
+        return Kernel(
+            name,
+            self.region.name,
+            self.arguments.ordered(),
+            (*arrays, *places, every),
+            work="walk",
+            work_group=tile.group,
+            units=self.units,
+            family="tiled walk",
+            knobs=self.knobs,
+            notes={"along": "items"},
+        )
+
+    def _carried(self, scope: Scope) -> _Runs | _Last:
+        """What each sequence carries, as it begins."""
+        op = self.node.op
+        assert op is not None
+        if op.name in REDUCTIONS or self.node.attrs.get("associative", False):
+            return _Runs(self, scope)
+        dtypes = [self.dtype] if op is LINEAR_RECURRENCE else [one.dtype for one in first_carries(self.node)]
+        return _Last(self, scope, dtypes)
+
+    # -- from and to memory -----------------------------------------------------------------------
+
+    def _at(self, scope: Scope, at: str) -> ScanPoint:
+        return ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at))
+
+    def _slot(self, turn: str) -> str:
+        """Where a number that this work-item loads or stores lies in a local array."""
+        return f"(row + {turn}) * {self.tile.apart} + column"
+
+    def _place(self, scope: Scope, start: str, turn: str) -> str:
+        """Where it lies in the batch; where a row has no such number it is the row's last, which is loaded in vain."""
+        tile = self.tile
+        column = f"{times(start, tile.inner)} + column"
+        if tile.length % tile.steps or tile.steps * tile.inner < tile.pitch:
+            column = f"min((long)({column}), {self.pace - 1}L)"
+        return scope.integer(f"(row0 + row + {turn}) * {self.pace} + {column}")
+
+    def _ahead(self, scope: Scope) -> list[list[Var]]:
+        """Registers for what is asked for ahead of time: of each operand, as many as there are turns."""
+        tile = self.tile
+        turns = tile.turns if tile.rows == tile.turns * tile.together else 0
+        dtypes = [tile.arrays[f"stage{i}"] for i in range(len(tile.staged) if turns else 0)]
+        return [[scope.let(Number(0), dtype) for _ in range(turns)] for dtype in dtypes]
+
+    def _ask(self, scope: Scope, ahead: list[list[Var]], start: str) -> None:
+        """Load the tile from number `start` of each sequence on, of which no row is missing."""
+        tile = self.tile
+        begin = self._place(scope, f"({start})", "0")
+        for key, variables in zip(tile.staged, ahead, strict=False):
+            for turn, var in enumerate(variables):
+                place = f"{begin} + {turn * tile.together * self.pace}L"
+                scope.add(Assign(var, Splat(self._at(scope.beside(), place).value(key))))
+
+    def _stage(self, ahead: list[list[Var]]) -> list[Stmt]:
+        """Bring the tile to local memory: what was asked for, or row by row where some are missing."""
+        tile = self.tile
+        some = Scope(self.names, lanes=1)
+        place = self._place(some, "j0", "k")
+        for i, key in enumerate(tile.staged):
+            some.add(Put(f"stage{i}", self._slot("k"), self._at(some.beside(), place).value(key)))
+        partly = self._rows(some)
+        puts = [
+            Put(f"stage{i}", self._slot(str(turn * tile.together)), var)
+            for i, variables in enumerate(ahead)
+            for turn, var in enumerate(variables)
+        ]
+        return [If(self.whole, tuple(puts), (partly,)) if ahead else partly]
+
+    def _rows(self, scope: Scope) -> Stmt:
+        """A loop over the rows of a work-item, `k` further on than its first."""
+        return For("k", "0", "left + 1 - row", str(self.tile.together), tuple(scope.statements))
+
+    def _results(self) -> list[Stmt]:
+        """Store what follows from the tile's results."""
+        tile = self.tile
+        some, whole = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
+        column = f"{times('j0', tile.inner)} + column"
+        self._finish_one(some, some.integer(f"(row0 + row + k) * {self.pace} + {column}"), self._slot("k"))
+        stored: tuple[Stmt, ...] = (self._rows(some),)
+        if tile.rows == tile.turns * tile.together:
+            begin = whole.integer(f"(row0 + row) * {self.pace} + {column}")
+            for turn in range(0, tile.rows, tile.together):
+                self._finish_one(whole.beside(), f"{begin} + {turn * self.pace}L", self._slot(str(turn)))
+            stored = (If(self.whole, tuple(whole.statements), stored),)
+        return [If(f"column < {times('stop', tile.inner)}", stored)]
+
+    def _finish_one(self, scope: Scope, at: str, slot: str) -> None:
+        point = self._at(scope, at)
+        for node, array in self.tile.results.items():
+            scope.known[node] = scope.let(Item(array, slot), self.tile.arrays[array])
+        point.store_all()
+
+    # -- walking ------------------------------------------------------------------------------------
+
+    def _walk(self, carried: _Runs | _Last) -> list[Stmt]:
+        """Each work-item walks the tile's numbers of its sequence, in place."""
+        tile = self.tile
+        scope, some = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
+        carried.between(scope)
+        lane = f"lid / {tile.inner} * {tile.apart} + lid % {tile.inner}" if tile.inner > 1 else f"lid * {tile.apart}"
+        begin = scope.narrow(lane)
+        self._steps(carried, some, [f"{begin} + {times('j', tile.inner)}"])
+        partly = For("j", "0", "stop", "1", tuple(some.statements))
+        asked = min(ASKED, tile.steps)
+        if tile.length < tile.steps or isinstance(self.node.element, KernelScan):
+            scope.add(partly)
+        else:
+            whole = Scope(self.names, lanes=1)
+            self._steps(carried, whole, [f"{begin} + {times(f'(j + {i})', tile.inner)}" for i in range(asked)])
+            every = For("j", "0", str(tile.steps), str(asked), tuple(whole.statements))
+            scope.add(If(f"stop == {tile.steps}", (every,), (partly,)) if tile.length % tile.steps else every)
+        return [If("lid <= left" if tile.inner == 1 else f"lid / {tile.inner} <= left", tuple(scope.statements))]
+
+    def _steps(self, carried: _Runs | _Last, scope: Scope, slots: list[str]) -> None:
+        """Numbers of a sequence one after the other, all asked for before the first is waited for."""
+        tile = self.tile
+        steps = [scope.beside() for _ in slots]
+        for step, slot in zip(steps, slots, strict=True):
+            for i, key in enumerate(tile.staged):
+                step.known[key] = step.let(Item(f"stage{i}", slot), tile.arrays[f"stage{i}"])
+        for step, slot in zip(steps, slots, strict=True):
+            # Nothing is loaded here: what is no scalar is known.
+            point = self._at(step, "0")
+            results = carried.step(step, point)
+            for i in filter(lambda i: is_scan(self.graph.nodes[i]), self.region.nodes):
+                node = self.graph.nodes[i]
+                own = results[node.element.step.result if isinstance(node.element, KernelScan) else 0]
+                step.known[i] = converted(step, own, register_dtype(node.spec.dtype))
+            step.add(*(Put(array, slot, point.value(i)) for i, array in tile.results.items()))
+
+
+class _Runs:
+    """A scan by an operation: what the open run comes to, and above it the runs and tiles that an axis so long has."""
+
+    def __init__(self, lowering: TiledWalkLowering, scope: Scope) -> None:
+        self.node = lowering.node
+        self.read = lowering.region.reads[self.node.id][0]
+        self.op, self.dtype, self.wide = operation_of(self.node), lowering.dtype, scan_wide(self.node)
+        self.total = scope.let(Number(identity_of(self.node, self.dtype)), self.dtype)
+        levels = (lowering.length > scan_tile(1)) + (lowering.length > RUN)
+        self.above = [scope.let(Number(identity_of(self.node, self.wide)), self.wide) for _ in range(levels)]
+        exclusive = self.node.attrs.get("exclusive", False)
+        self.before = scope.let(Number(scan_initial(self.node, self.wide)), self.wide) if exclusive else None
+
+    def between(self, scope: Scope) -> None:
+        """Before a tile: a run or a tile of the order may have ended."""
+        below, sizes = self.total, [RUN, scan_tile(1)]
+        for size, total in zip(sizes, reversed(self.above), strict=False):
+            ended = scope.inner()
+            own = converted(ended, below, self.wide)
+            ended.add(Assign(total, Splat(put_together(ended, self.op, total, own))))
+            ended.add(Assign(below, Number(identity_of(self.node, below.dtype))))
+            scope.add(If(f"j0 > 0 && j0 % {size} == 0", tuple(ended.statements)))
+            below = total
+
+    def step(self, scope: Scope, point: ScanPoint) -> list[Var]:
+        """Take in a number; its result."""
+        scope.add(Assign(self.total, Splat(put_together(scope, self.op, self.total, point.value(self.read)))))
+        result = converted(scope, scope.let(Splat(self.total), self.dtype), self.wide)
+        for other in reversed(self.above):
+            result = put_together(scope, self.op, other, result)
+        if self.before is None:
+            return [result]
+        last = scope.let(Splat(self.before), self.wide)
+        scope.add(Assign(self.before, Splat(result)))
+        return [last]
+
+
+class _Last:
+    """A recurrence: the last results."""
+
+    def __init__(self, lowering: TiledWalkLowering, scope: Scope, dtypes: list[np.dtype]) -> None:
+        begun = zip(lowering.begun(), dtypes, strict=True)
+        self.last = [scope.let(expr, dtype) for expr, dtype in begun]
+        self.next = lowering.linear if lowering.node.op is LINEAR_RECURRENCE else lowering.stepped
+
+    def between(self, scope: Scope) -> None:
+        """Nothing happens between tiles."""
+
+    def step(self, scope: Scope, point: ScanPoint) -> list[Var]:
+        """Take in a number of each operand; the results."""
+        results = self.next(scope, point, self.last)
+        scope.add(*(Assign(old, Splat(new)) for old, new in zip(self.last, results, strict=True)))
+        return [scope.let(Splat(one), one.dtype) for one in self.last]
+
+
+def _made_in_walking(graph: Graph, region: Region, staged: set[Key]) -> tuple[int, ...]:
+    """What is in local memory after a tile is walked: the outputs, where all they need is at hand, else the scans.
+
+    To load an operand once more, or to keep it beside the result, costs more than the operation.
+    """
+    waiting: list[Key] = list(region.outputs)
+    while waiting:
+        key = waiting.pop()
+        if key in staged or _is_scalar(graph, key):
+            continue
+        if isinstance(key, Access) or _spec_of(graph, key).dtype == BOOL or isinstance(graph.nodes[key].op, Generator):
+            return tuple(i for i in region.nodes if is_scan(graph.nodes[i]))
+        waiting.extend(() if is_scan(graph.nodes[key]) else region.reads[key])
+    return region.outputs
+
+
+def _is_scalar(graph: Graph, key: Key) -> bool:
+    """Whether an operand is one number for all, which is no load."""
+    element = graph.nodes[key.value].element if isinstance(key, Access) else None
+    return isinstance(element, Constant) and element.value.ndim == 0
+
+
+def _spec_of(graph: Graph, key: Key) -> Spec:
+    return graph.nodes[key.value if isinstance(key, Access) else key].spec

@@ -1,0 +1,342 @@
+"""Scans along the stream on GPUs: each work-group takes tiles by ticket, in the order of `scan_order`.
+
+A tile is brought to local memory by neighbours, scanned there run by run, and stored by neighbours
+again; runs begin one number further apart than they are long, so that work-items that walk
+neighbouring runs meet no bank twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flowcompute.fuse import Region
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import (
+    RUN,
+    Array,
+    Assign,
+    Await,
+    Barrier,
+    For,
+    If,
+    Integer,
+    Item,
+    Kernel,
+    Load,
+    LookBack,
+    Publish,
+    Put,
+    SetInteger,
+    Splat,
+    Stmt,
+    Store,
+    Ticket,
+    Var,
+    While,
+    register_dtype,
+    scan_tile,
+)
+from flowcompute.lower.emit import Scope
+from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.scan.scan_anchor import TileScan, scan_wide, times
+from flowcompute.spec import INT32, INT64
+
+GROUP = 256
+"""Work-items in a work-group: one for each run of a tile of numbers. So many sums of tiles are looked at at once."""
+
+LOOKS = 16
+"""Most tiles that a work-item of so many looks at before its own, where there are many columns."""
+
+
+def scan_local_bytes(node: Node) -> int:
+    """Local memory that a work-group takes at most for the tiles of a scan."""
+    columns = node.spec.item_numbers
+    records = scan_tile(columns)
+    numbers = records * columns
+    wide = (-(-records // RUN) * columns + 2 * columns + LOOKS * GROUP) * scan_wide(node).itemsize
+    return (
+        (numbers + numbers // RUN + columns) * register_dtype(node.spec.dtype).itemsize + wide + 8 * (columns + GROUP)
+    )
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a tile: which, where in local memory, which of the batch, and its run where that is known."""
+
+    number: str
+    slot: str
+    at: str
+    run: str | None
+
+
+class GroupScanLowering(TileScan):
+    """Lowers one region around a scan along the stream for a GPU."""
+
+    def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
+        super().__init__(graph, region)
+        self.looks_back = style.traits.shuffles
+        # Numbers that a work-item asks for at once; longer texts take long to compile.
+        loads = 16 if self.looks_back else 4
+        self.knobs = style.settled("scan", unroll=loads)
+        self.group, self.loads = self.knobs.work_group or GROUP, self.knobs.unroll or loads
+        self.state = self.arguments.get("state", self.wide, self.node.id)
+        self.words = self.arguments.get("words", self.wide, self.node.id)
+        self.together = min(self.columns, GROUP)
+        self.window = max(1, GROUP * min(LOOKS, max(1, self.columns // 4)) // self.together)
+        self.numbers = self.records * self.columns
+
+    def lower(self, name: str) -> Kernel:
+        """The kernel; its work counts tiles."""
+        tile: list[Stmt] = [
+            *self._sizes(),
+            *self._begin(),
+            *self._stage(),
+            Barrier(),
+            *self._runs(),
+            Barrier(),
+            # PoCL 3.0 loses the one after a loop that some work-items turn more often.
+            *([] if self.looks_back else [Barrier()]),
+            *self._chain(),
+            self._before(),
+            *self._carry(),
+            Barrier(),
+            # Drawn late: whoever has a ticket keeps all later tiles waiting.
+            Ticket("drawn", self.words),
+            *self._results(),
+            self._share("drawn"),
+            Barrier(),
+            SetInteger("t", "taken[0]", new=False),
+        ]
+        first = [Ticket("drawn_first", self.words), self._share("drawn_first"), Barrier(), SetInteger("t", "taken[0]")]
+        return Kernel(
+            name,
+            self.region.name,
+            self.arguments.ordered(),
+            (*self._arrays(), *first, While("t < blocks", tuple(tile))),
+            work="scan",
+            work_group=self.group,
+            block=self.records,
+            columns=self.columns,
+            family="scan",
+            knobs=self.knobs,
+        )
+
+    def _sizes(self) -> list[Stmt]:
+        """From record `lo` to `hi` of tile `t`, the first and last of its runs, and how many of them end in it."""
+        return [
+            SetInteger("lo", "t == 0 ? phase : 0", narrow=True),
+            SetInteger("hi", f"min((long){self.records}, phase + n - t * {self.records})", narrow=True),
+            SetInteger("base", times(f"(t * {self.records} - phase)", self.columns)),
+            SetInteger("q0", f"lo / {RUN}", narrow=True),
+            SetInteger("q1", f"(hi + {RUN - 1}) / {RUN}", narrow=True),
+            SetInteger("ended", f"hi == {self.records} ? q1 : hi / {RUN}", narrow=True),
+        ]
+
+    def _share(self, drawn: str) -> Stmt:
+        """Tell the work-group its next ticket."""
+        scope = self._scope()
+        scope.add(Put("taken", "0", scope.let(Integer(drawn), INT64)))
+        return If("lid == 0", tuple(scope.statements))
+
+    def _arrays(self) -> list[Array]:
+        d, runs, numbers = self.columns, -(-self.records // RUN), self.records * self.columns
+        sizes = {
+            "stage": (self.dtype, numbers + numbers // RUN),
+            "last": (self.dtype, d),
+            "totals": (self.wide, runs * d),
+            "sums": (self.wide, d),
+            "carries": (self.wide, d),
+            "taken": (INT64, 1),
+        }
+        if self.looks_back:
+            sizes["ahead"] = (self.wide, -(-self.window * self.together // self.group) * self.group)
+            sizes["marks"] = (INT32, 2 * self.together + 1)
+        return [Array(name, dtype, 1, size, local=True) for name, (dtype, size) in sizes.items()]
+
+    def _scope(self) -> Scope:
+        return Scope(self.names, lanes=1)
+
+    def _each_column(self, *body: Stmt) -> Stmt:
+        """Work-items take columns in turn, always the same ones."""
+        if self.columns <= self.group:
+            return If(f"lid < {self.columns}", (SetInteger("c", "lid", narrow=True), *body))
+        return For("c", "lid", str(self.columns), str(self.group), body)
+
+    # -- numbers of a tile --------------------------------------------------------------------------
+
+    def _slot(self, scope: Scope, number: str) -> str:
+        """Where a number of the tile is in local memory."""
+        return scope.narrow(f"{number} + ({number}) / {RUN}")
+
+    def _each_number(self, body: Callable[[Scope, list[Number]], None]) -> Stmt:
+        """A loop over the tile's numbers, neighbours by neighbours; `body` takes those of one turn of a work-item."""
+        d = self.columns
+        some = self._scope()
+        body(some, [Number("p", self._slot(some, "p"), "base + p", None)])
+        place = SetInteger("p", f"k * {self.group} + lid", narrow=True)
+        low, high = times("lo", d), times("hi", d)
+        guarded = If(f"p >= {low} && p < {high}", tuple(some.statements))
+        partly = For("k", "0", str(-(-self.numbers // self.group)), "1", (place, guarded))
+        if self.numbers % (self.group * self.loads):
+            return partly
+        # One place each for a whole turn: what is added to it is known now, and costs nothing.
+        scope = self._scope()
+        number, slot = scope.narrow("k + lid"), scope.narrow(f"k + lid + k / {RUN} + lid / {RUN}")
+        run, here = scope.narrow(f"k / {RUN} + lid / {RUN}"), scope.integer(f"base + {number}")
+        steps = [i * self.group for i in range(self.loads)]
+        body(
+            scope,
+            [
+                Number(
+                    f"{number} + {step}",
+                    f"{slot} + {step + step // RUN}",
+                    f"{here} + {step}",
+                    f"{run} + {step // RUN}" if d == 1 else None,
+                )
+                for step in steps
+            ],
+        )
+        whole = For("k", "0", str(self.numbers), str(self.group * self.loads), tuple(scope.statements))
+        return If(f"hi - lo == {self.records}", (whole,), (partly,))
+
+    def _stage(self) -> list[Stmt]:
+        """Bring the tile to local memory."""
+
+        def stage(scope: Scope, numbers: list[Number]) -> None:
+            values = [self.operand(scope.beside(), one.at, None) for one in numbers]
+            scope.add(*(Put("stage", one.slot, value) for one, value in zip(numbers, values, strict=True)))
+
+        return [self._each_number(stage)]
+
+    def _begin(self) -> list[Stmt]:
+        """What the batch before has left of an open run and its tile, or nothing."""
+        d = self.columns
+        old, new = self._scope(), self._scope()
+        left = old.let(Load(self.state, f"{2 * d} + c"), self.wide)
+        old.add(Put("last", "c", self.narrow(old, left)))
+        old.add(Put("sums", "c", old.let(Load(self.state, f"{d} + c"), self.wide)))
+        new.add(Put("last", "c", new.let(self.nothing(self.dtype), self.dtype)))
+        new.add(Put("sums", "c", new.let(self.nothing(self.wide), self.wide)))
+        return [self._each_column(If("t == 0", tuple(old.statements), tuple(new.statements)))]
+
+    # -- runs ---------------------------------------------------------------------------------------
+
+    def _runs(self) -> list[Stmt]:
+        """Every run by one work-item, in place; its result into `totals`."""
+        d = self.columns
+        scope = self._scope()
+        run = scope.narrow(f"q0 + s / {d}" if d > 1 else "q0 + s")
+        column = scope.narrow(f"s % {d}") if d > 1 else "0"
+        total = scope.let(self.nothing(self.dtype), self.dtype)
+        begun = scope.inner()
+        begun.add(Assign(total, Splat(begun.let(Item("last", column), self.dtype))))
+        scope.add(If(f"{run} == q0", tuple(begun.statements)))
+        start, stop = scope.narrow(f"max({run} * {RUN}, lo)"), scope.narrow(f"min({run} * {RUN} + {RUN}, hi)")
+        whole, some = scope.inner(), scope.inner()
+        self._whole_run(whole, total, run, column)
+        inner = some.inner()
+        slot = self._slot(inner, inner.narrow("j" if d == 1 else f"j * {d} + {column}"))
+        self.take_in(inner, total, slot, inner.let(Item("stage", slot), self.dtype))
+        some.add(For("j", start, stop, "1", tuple(inner.statements)))
+        scope.add(If(f"{stop} - {start} == {RUN}", tuple(whole.statements), tuple(some.statements)))
+        scope.add(Put("totals", f"{run} * {d} + {column}", self.widened(scope, total)))
+        return [For("s", "lid", f"(q1 - q0) * {d}", str(self.group), tuple(scope.statements))]
+
+    def _whole_run(self, scope: Scope, total: Var, run: str, column: str) -> None:
+        """A run of which nothing is missing: its numbers are asked for before the first is waited for."""
+        d = self.columns
+        base = scope.narrow(f"{run} * {(RUN + 1) * d} + {column}")
+        inner = scope.inner()
+        numbers = [inner.narrow(f"(j + {i}) * {d}") for i in range(self.loads)] if d > 1 else []
+        slots = [f"{base} + {n} + ({n} + {column}) / {RUN}" for n in numbers]
+        slots = slots or [f"{base} + j + {i}" for i in range(self.loads)]
+        values = [inner.let(Item("stage", slot), self.dtype) for slot in slots]
+        sums = [total]
+        for value in values:
+            sums.append(self.combined(inner, sums[-1], value))
+        results = sums[:-1] if self.exclusive else sums[1:]
+        inner.add(*(Put("stage", slot, one) for slot, one in zip(slots, results, strict=True)))
+        inner.add(Assign(total, Splat(sums[-1])))
+        scope.add(For("j", "0", str(RUN), str(self.loads), tuple(inner.statements)))
+
+    # -- what comes before ----------------------------------------------------------------------------
+
+    def _chain(self) -> list[Stmt]:
+        """`totals` become what comes before each run in its tile; what the whole runs come to is handed on."""
+        d, place = self.columns, f"q * {self.columns} + c"
+        scope = self._scope()
+        total = scope.let(Item("sums", "c"), self.wide)
+        inner = scope.inner()
+        own = inner.let(Item("totals", place), self.wide)
+        inner.add(Put("totals", place, total), Assign(total, Splat(self.combined(inner, total, own))))
+        scope.add(For("q", "q0", "ended", "1", tuple(inner.statements), unroll=8))
+        rest = scope.inner()
+        open_run = rest.let(Item("totals", f"ended * {d} + c"), self.wide)
+        rest.add(Put("last", "c", self.narrow(rest, open_run)), Put("totals", f"ended * {d} + c", total))
+        scope.add(If("ended < q1", tuple(rest.statements)), Put("sums", "c", total))
+        if self.looks_back:
+            hand_on = Publish(self.words, f"t * {d} + c", total, prefix=False)
+            scope.add(If("t > 0 && t + 1 < blocks", (hand_on,)))
+        if before := self.before_all(self._scope(), f"c + c / {RUN}"):
+            scope.add(If("first + t == 0", before))
+        return [self._each_column(*scope.statements)]
+
+    def _before(self) -> Stmt:
+        """Set `carries` to what comes before the tile."""
+        if self.looks_back:
+            return LookBack(
+                self.words, self.state, "t", self.columns, self.together, self.window, self.op, "carries", self.group
+            )
+        # Barriers in a loop whose turns are found while running are where compilers have their errors.
+        d = self.columns
+        first, later = self._scope(), self._scope()
+        first.add(Put("carries", "c", first.let(Load(self.state, "c"), self.wide)))
+        before = later.fresh(self.wide, 1)
+        later.add(Await(before, self.words, f"(t - 1) * {d} + c"), Put("carries", "c", before))
+        return self._each_column(If("t == 0", tuple(first.statements), tuple(later.statements)))
+
+    def _carry(self) -> list[Stmt]:
+        """What comes before the next tile is handed on; after the last one it is the state."""
+        d = self.columns
+        scope = self._scope()
+        carry, total = scope.let(Item("carries", "c"), self.wide), scope.let(Item("sums", "c"), self.wide)
+        after = self.combined(scope, carry, total)
+        hand_on = Publish(self.words, f"t * {d} + c", after, prefix=True)
+        scope.add(If("t + 1 < blocks", (hand_on,), self._leave(scope.inner(), carry, total, after)))
+        return [self._each_column(*scope.statements)]
+
+    def _leave(self, scope: Scope, carry: Var, total: Var, after: Var) -> tuple[Stmt, ...]:
+        """The state after the batch: what is carried from tile to tile, from run to run, and inside the run."""
+        d = self.columns
+        nothing = scope.let(self.nothing(self.wide), self.wide)
+        open_run = scope.inner()
+        last = self.widened(open_run, open_run.let(Item("last", "c"), self.dtype))
+        open_run.add(Store(self.state, f"{2 * d} + c", last))
+        ended = tuple(Store(self.state, f"{part * d} + c", var) for part, var in enumerate((after, nothing, nothing)))
+        still = (Store(self.state, "c", carry), Store(self.state, f"{d} + c", total))
+        run = If("ended < q1", tuple(open_run.statements), (ended[2],))
+        scope.add(If(f"hi == {self.records}", ended, (*still, run)))
+        return tuple(scope.statements)
+
+    # -- results ----------------------------------------------------------------------------------------
+
+    def _results(self) -> list[Stmt]:
+        scope = self._scope()
+        only_carry = scope.let(Item("carries", "0"), self.wide) if self.columns == 1 else None
+
+        def finish(inner: Scope, numbers: list[Number]) -> None:
+            for one in numbers:
+                self._finish(inner.beside(), one, only_carry)
+
+        return [*scope.statements, self._each_number(finish)]
+
+    def _finish(self, scope: Scope, one: Number, only_carry: Var | None) -> None:
+        """The result at a number of the tile."""
+        d = self.columns
+        value = self.widened(scope, scope.let(Item("stage", one.slot), self.dtype))
+        column = scope.narrow(f"({one.number if self.group % d else 'lid'}) % {d}") if d > 1 else "0"
+        run = one.run or (f"({one.number}) / {RUN}" if d == 1 else f"({one.number}) / {RUN * d} * {d} + {column}")
+        value = self.combined(scope, scope.let(Item("totals", run), self.wide), value)
+        carry = only_carry or scope.let(Item("carries", column), self.wide)
+        self.store(scope, one.at, None, self.combined(scope, carry, value))

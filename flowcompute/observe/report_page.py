@@ -1,0 +1,186 @@
+"""A trace as a page for people: one self-contained HTML file that needs no network."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from flowcompute.errors import DestinationError, SourceError
+from flowcompute.files import FILES, explain
+from flowcompute.observe._plotly import plotly_script
+from flowcompute.observe.figures import Figure, roofline, stages, throughput, timeline, trials
+from flowcompute.strategy import Roofline, scaled
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fafaf8; margin: 0 auto; max-width: 1180px;
+       padding: 24px 28px 60px }
+h1 { font-size: 24px; margin: 0 0 4px } h2 { font-size: 17px; margin: 34px 0 2px }
+p { margin: 0 0 8px; color: #555 } .figure, .graph { background: #fff; border: 1px solid #e4e4e0; border-radius: 8px;
+padding: 10px; margin-top: 8px; overflow-x: auto }
+.figure[id] { overflow: hidden }
+.cards { display: flex; flex-wrap: wrap; gap: 10px; margin: 18px 0 }
+.card { background: #fff; border: 1px solid #e4e4e0; border-radius: 8px; padding: 8px 14px } .card b { display: block;
+font-size: 19px; font-weight: 600 } .card span { color: #666; font-size: 13px }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; font-size: 13px }
+th, td { text-align: right; padding: 3px 8px; border-bottom: 1px solid #eee; white-space: nowrap } th { color: #666;
+font-weight: 500 } th:first-child, td:first-child { text-align: left } .waited { color: #d95f30; font-weight: 600 }
+pre { background: #fff; border: 1px solid #e4e4e0; border-radius: 8px; padding: 10px; white-space: pre-wrap;
+font-size: 13px }
+"""
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
+<title>{title}</title><style>{style}</style><script>{script}</script></head>
+<body>
+{body}
+<script>
+for (const [id, figure] of Object.entries({figures}))
+  Plotly.newPlot(id, figure.data, figure.layout, {{responsive: true, displayModeBar: false}});
+</script>
+</body></html>
+"""
+
+_COLUMNS = (
+    ("items", "items", 1, ",.0f"),
+    ("batches", "batches", 1, ",.0f"),
+    ("MB in", "bytes_in", 1e-6, ",.1f"),
+    ("MB out", "bytes_out", 1e-6, ",.1f"),
+    ("busy s", "busy_s", 1, ".3f"),
+    ("wait in s", "wait_in_s", 1, ".3f"),
+    ("wait out s", "wait_out_s", 1, ".3f"),
+    ("device s", "device_s", 1, ".3f"),
+    ("compile s", "compile_s", 1, ".3f"),
+    ("launches", "launches", 1, ",.0f"),
+    ("peak MB", "peak_bytes", 1e-6, ",.1f"),
+)
+
+
+def write_report(trace: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Write a page about a run.
+
+    Args:
+        trace: what `trace=` wrote.
+        target: the page.
+
+    Raises:
+        SourceError: if the trace cannot be read, or is none of ours.
+        DestinationError: if the page cannot be written.
+        RunError: without plotly.
+    """
+    page = page_of(_read(os.fspath(trace)), os.path.basename(trace), plotly_script())
+    try:
+        FILES.atomic_write_bytes(os.path.abspath(target), page.encode())
+    except OSError as error:
+        said, hint = explain(error)
+        raise DestinationError(f"{target} cannot be written: {said}", element="report", hint=hint) from error
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        trace = json.loads(FILES.read_bytes(path))
+        if "svg" not in trace["otherData"] or "stages" not in trace["otherData"]["run"]:
+            raise KeyError("svg")
+    except OSError as error:
+        said, hint = explain(error)
+        raise SourceError(f"{path} cannot be read: {said}", element="report", hint=hint) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise SourceError(
+            f"{path} is no trace of flowcompute", element="report", hint="run the job with trace=PATH, or --trace PATH"
+        ) from error
+    return dict(trace)
+
+
+def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
+    """The page.
+
+    Args:
+        trace: its content.
+        name: what to call it.
+        script: plotly.js.
+    """
+    about = trace["otherData"]
+    run, rows = about["run"], about["run"]["stages"]
+    figures: dict[str, Figure] = {"timeline": timeline(trace["traceEvents"]), "stages": stages(rows)}
+    body = [f"<h1>{escape(name)}</h1>", f"<p>flowcompute {escape(str(about['flowcompute']))}</p>", _cards(about)]
+    body += _section(
+        "timeline", "When", "Each stage and the device's queue. Drag to look closer, double-click to go back."
+    )
+    lost = about["lost_spans"]
+    if lost:
+        body.append(f"<p>Only the newest spans were kept: {sum(lost.values()):,} are not shown.</p>")
+    body += _section("stages", "Where the time went", "The stage with most work is the one that the others wait for.")
+    body.append(f'<div class="figure">{_table(rows, run["bottleneck"])}</div>')
+    picture = base64.b64encode(about["svg"].encode()).decode()
+    body.append("<h2>Graph</h2><p>A frame is a kernel. The redder, the larger its share of the work.</p>")
+    body.append(f'<div class="graph"><img alt="the graph" src="data:image/svg+xml;base64,{picture}"></div>')
+    speed, roofs = throughput(rows), about["tuning"]["rooflines"]
+    if speed is not None:
+        figures["speed"] = speed
+        body += _section(
+            "speed", "Kernels", "Bytes of streams by the seconds that launches took by the device's clock."
+        )
+    roof = roofline(roofs, about["limits"])
+    if roof is not None:
+        figures["roofline"] = roof
+        body += _section("roofline", "Roofline", "How near each region came to what the device was measured to do.")
+    if roofs:
+        body.append(f'<div class="figure">{_roofs(roofs)}</div>')
+    tried = trials(about["tuning"]["tried"])
+    body.append(f"<h2>Strategy</h2><pre>{escape(about['strategy'])}</pre>")
+    if tried is not None:
+        figures["trials"] = tried
+        body += _section("trials", "Trials", "What other knobs would have saved, measured in turns with the default.")
+    # A closing tag in somebody's name must not end the script.
+    data = json.dumps(figures).replace("<", "\\u003c")
+    return _PAGE.format(title=escape(name), style=_STYLE, script=script, body="\n".join(body), figures=data)
+
+
+def _section(name: str, title: str, text: str) -> list[str]:
+    return [f"<h2>{title}</h2><p>{text}</p>", f'<div class="figure" id="{name}"></div>']
+
+
+def _cards(about: Mapping[str, Any]) -> str:
+    run = about["run"]
+    cards = {
+        f"{run['items']:,}": "items",
+        f"{run['seconds']:.2f} s": "altogether",
+        f"{run['bytes_per_s'] / 1e6:,.0f} MB/s": "read",
+        f"{run['launches']:,}": "launches",
+        f"{run['peak_bytes'] / 1e6:,.1f} MB": "buffers at most",
+        str(run["bottleneck"] or "nobody"): "is waited for",
+        str(about["device"]): "device",
+    }
+    inside = "".join(f"<div class=card><b>{escape(k)}</b><span>{v}</span></div>" for k, v in cards.items())
+    return f'<div class="cards">{inside}</div>'
+
+
+def _table(rows: Mapping[str, Mapping[str, Any]], bottleneck: str | None) -> str:
+    head = "".join(f"<th>{title}</th>" for title, *_ in _COLUMNS)
+    lines = []
+    for name, row in rows.items():
+        cells = "".join(f"<td>{_cell(row[field] * factor, form)}</td>" for _, field, factor, form in _COLUMNS)
+        mark = ' class="waited"' if name == bottleneck else ""
+        lines.append(f"<tr><td{mark}>{escape(name)}</td>{cells}</tr>")
+    return f"<table><tr><th>stage</th>{head}</tr>{''.join(lines)}</table>"
+
+
+def _roofs(roofs: Sequence[Mapping[str, Any]]) -> str:
+    titles = ("region", "bytes/s", "operations/s", "operations a byte", "unit", "of the limit", "bound by")
+    lines = ["".join(f"<th>{title}</th>" for title in titles)]
+    for one in (Roofline(**each) for each in roofs):
+        share = "" if one.share is None else f"{one.share:.0%}"
+        seconds = max(one.seconds, 1e-12)
+        rates = (scaled(one.bytes / seconds, "B/s"), scaled(one.operations / seconds, "op/s"))
+        cells = (one.region, *rates, f"{one.intensity:.3g}", one.unit, share, one.bound or "")
+        lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
+    return f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
+
+
+def _cell(number: float, form: str) -> str:
+    return format(number, form) if number else ""

@@ -1,0 +1,21 @@
+"""From graph to graph, before anything is fused: views, masks, split items, parts, passes, clocks."""
+
+from flowcompute.rewrite.clocks import ClockNodes, Entry, find_clocks
+from flowcompute.rewrite.item_splitting import split_items
+from flowcompute.rewrite.masks import fold_selected
+from flowcompute.rewrite.parts import move_parts_to_sources
+from flowcompute.rewrite.passes import Reading, find_readings, levels_of
+from flowcompute.rewrite.views import move_views
+
+__all__ = [
+    "ClockNodes",
+    "Entry",
+    "Reading",
+    "find_clocks",
+    "find_readings",
+    "fold_selected",
+    "levels_of",
+    "move_parts_to_sources",
+    "move_views",
+    "split_items",
+]

@@ -1,0 +1,129 @@
+"""A rewrite: sums over selected records are sums over all of them in which the others count as nothing.
+
+`x[m].sum()` becomes the fold of `where(m, x, identity)`: no record is moved, and mask,
+selection and fold are one kernel. It is also what the canonical order asks for: blocks count
+by the index of a record before the selection. Folds whose value depends on how many records
+there are before one (argmax), or that fail without any (max), take the selected records
+themselves; so does the variance, whose blocks need a first record each.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements import Compute, Constant, Element, Kind, cast
+from flowcompute.elements.generated import Generator
+from flowcompute.elements.math import SUM_FOLD, WHERE, divide
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import identity
+from flowcompute.rewrite.rewriter import GraphRewriter
+from flowcompute.spec import FLOAT64, INT64, Spec
+
+_MAPS = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT)
+_FOLDS = ("sum", "prod", "any", "all", "vecdot", "mean")
+
+
+class _Masker(GraphRewriter):
+    def __init__(self, graph: Graph, *, float64: bool) -> None:
+        super().__init__(graph)
+        self.float64 = float64
+        self.whole: dict[int, int] = {}
+
+    def rewrite(self, node: Node) -> int:
+        """Folds of selected records are taken over all records; everything else stays."""
+        if node.kind is not Kind.FOLD or node.op is None or node.op.name not in _FOLDS:
+            return self.kept(node)
+        if node.op.name == "mean" and not self.float64:
+            return self.kept(node)
+        masks = {self._mask(i) for i in node.inputs}
+        mask = masks.pop()
+        if mask is None or masks:
+            return self.kept(node)
+        return self._mean(node, mask) if node.op.name == "mean" else self._fold(node, mask)
+
+    def _mask(self, value: int) -> int | None:
+        """The one mask by which all streams that a value is made of are selected; None where there is no such."""
+        masks: set[int] = set()
+        todo, seen = [value], {value}
+        while todo:
+            node = self.graph.nodes[todo.pop()]
+            if node.kind is Kind.SELECT and node.op is not None and node.op.name == "select":
+                masks.add(node.inputs[1])
+                continue
+            if node.kind not in _MAPS or isinstance(node.op, Generator):
+                return None
+            streams = [i for i in node.inputs if self.graph.nodes[i].spec.is_stream]
+            todo += [i for i in streams if i not in seen]
+            seen.update(streams)
+        return masks.pop() if len(masks) == 1 else None
+
+    def _before(self, value: int) -> int:
+        """A value of selected records, for all records."""
+        node = self.graph.nodes[value]
+        if not node.spec.is_stream:
+            return self.new[value]
+        if node.kind is Kind.SELECT:
+            return self.new[node.inputs[0]]
+        if value not in self.whole:
+            inputs = tuple(self._before(i) for i in node.inputs)
+            twin = copy.copy(node.element)
+            twin.freeze_fields(spec=Spec(node.spec.dtype, node.spec.shape, self._stream(inputs)))
+            self.whole[value] = self.add(self.fresh(f"{node.name} of all"), twin, inputs)
+        return self.whole[value]
+
+    def _stream(self, values: tuple[int, ...]) -> Any:
+        return next(self.nodes[i].spec.stream for i in values if self.nodes[i].spec.is_stream)
+
+    def _chosen(self, mask: int, value: int, otherwise: Any) -> int:
+        """`where(mask, value, otherwise)`."""
+        spec = self.nodes[value].spec
+        nothing = Constant(np.asarray(otherwise, spec.dtype))
+        inputs = (self.new[mask], value, self.add(self.fresh("nothing"), nothing, ()))
+        element = Compute(WHERE, tuple(self.nodes[i].element for i in inputs), spec)
+        return self.add(self.fresh("where"), element, inputs)
+
+    def _fold(self, node: Node, mask: int) -> int:
+        assert node.op is not None
+        values = [self._before(i) for i in node.inputs]
+        dtype = self.nodes[values[0]].spec.dtype
+        # Of a product of two, one factor is the identity and the other 1: infinities beside it would give NaN.
+        fills = [identity(node.op.name, dtype), dtype.type(1)]
+        inputs = tuple(self._chosen(mask, value, fill) for value, fill in zip(values, fills, strict=False))
+        twin = copy.copy(node.element)
+        twin.freeze_fields(attrs={**node.attrs, "selected": True})
+        return self.add(node.name, twin, inputs)
+
+    def _mean(self, node: Node, mask: int) -> int:
+        """Sum over number of records, both known in float64."""
+        (value,) = node.inputs
+        before = self._before(value)
+        dtype = self.nodes[before].spec.dtype
+        attrs, shape = {"keepdims": node.attrs["keepdims"]}, node.spec.shape
+        where = self._chosen(mask, before, identity("sum", dtype))
+        total = Compute(SUM_FOLD, (self.nodes[where].element,), Spec(FLOAT64, shape), attrs)
+        sum_id = self.add(self.fresh(f"{node.name} total"), total, (where,))
+        ones: Element = cast(self.nodes[self.new[mask]].element, INT64)
+        ones_id = self.add(self.fresh("selected"), ones, (self.new[mask],))
+        count = Compute(SUM_FOLD, (ones,), Spec(INT64, ()), {"keepdims": False})
+        count_id = self.add(self.fresh("selected count"), count, (ones_id,))
+        wide: Element = cast(count, FLOAT64)
+        wide_id = self.add(self.fresh("count"), wide, (count_id,))
+        quotient = divide(total, wide)
+        quotient_id = self.add(self.fresh(f"{node.name} exact"), quotient, (sum_id, wide_id))
+        if node.spec.dtype == FLOAT64:
+            return quotient_id
+        return self.add(node.name, cast(quotient, node.spec.dtype), (quotient_id,))
+
+
+def fold_selected(graph: Graph, *, float64: bool) -> Graph:
+    """The graph with sums over selected records taken over all records.
+
+    Args:
+        float64: whether the device has double precision, in which means are divided.
+    """
+    if not any(node.kind is Kind.SELECT for node in graph.nodes):
+        return graph
+    return _Masker(graph, float64=float64).rewritten()

@@ -1,0 +1,130 @@
+"""Which streams are computed in which pass, and what is kept from one pass for a later one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from flowcompute.elements import Destination, Kind, Source
+from flowcompute.errors import PlanError
+from flowcompute.graph import Graph, Node
+from flowcompute.sources import FeedSource
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one pass reads and computes.
+
+    Attributes:
+        targets: the folds and stream destinations that the pass is for.
+        nodes: ids of its streams and folds, operands first.
+        kept: of these, spools that an earlier pass has kept: they are read like sources.
+        keeps: spools that this pass keeps for later ones.
+    """
+
+    targets: tuple[Node, ...]
+    nodes: tuple[int, ...]
+    kept: frozenset[int]
+    keeps: tuple[int, ...]
+
+
+def levels_of(graph: Graph) -> list[int]:
+    """For each node how many passes must have ended before it can be computed: folds that lie before it."""
+    levels: list[int] = []
+    for node in graph.nodes:
+        levels.append(max([levels[i] + (graph.nodes[i].kind is Kind.FOLD) for i in node.inputs], default=0))
+    return levels
+
+
+def find_readings(graph: Graph, levels: list[int]) -> list[Reading]:
+    """The passes, fewest possible: each for all targets of one level.
+
+    Raises:
+        PlanError: where a source would be read twice but can be read only once.
+    """
+    ends = [graph.nodes[i] for i in graph.roots if graph.nodes[i].spec.is_stream]
+    ends += [node for node in graph.nodes if node.kind is Kind.FOLD]
+    count = max([levels[node.id] for node in ends], default=0) + 1
+    targets = [tuple(node for node in ends if levels[node.id] == index) for index in range(count)]
+    first: dict[int, int] = {}
+    again: set[int] = set()
+    found: list[tuple[list[int], set[int]]] = []
+    for index in range(count):
+        nodes, kept = _streams_of(graph, targets[index], set(first))
+        for i in nodes:
+            if _is_spool(graph.nodes[i]):
+                first.setdefault(i, index)
+        again |= kept
+        found.append((nodes, kept))
+    readings = [
+        Reading(
+            targets[index],
+            tuple(nodes),
+            frozenset(kept),
+            tuple(i for i in nodes if i in again and first.get(i) == index),
+        )
+        for index, (nodes, kept) in enumerate(found)
+    ]
+    _check_sources(graph, readings)
+    return readings
+
+
+def _is_spool(node: Node) -> bool:
+    return node.op is not None and node.op.name == "spool"
+
+
+def _streams_of(graph: Graph, targets: Iterable[Node], spools: set[int]) -> tuple[list[int], set[int]]:
+    """Ids of the stream nodes, and folds, that lead to these targets; and of the spools among them to be read."""
+    found: set[int] = set()
+    kept: set[int] = set()
+    todo = [node.id for node in targets]
+    while todo:
+        node = graph.nodes[todo.pop()]
+        if node.id in found or not (node.spec.is_stream or node.kind is Kind.FOLD):
+            continue
+        found.add(node.id)
+        if node.id in spools:
+            kept.add(node.id)
+            continue
+        todo += [i for i in node.inputs if graph.nodes[i].spec.is_stream]
+    return sorted(i for i in found if not isinstance(graph.nodes[i].element, Destination)), kept
+
+
+def _check_sources(graph: Graph, readings: list[Reading]) -> None:
+    passes: dict[int, list[Reading]] = {}
+    for reading in readings:
+        for i in reading.nodes:
+            if isinstance(graph.nodes[i].element, Source):
+                passes.setdefault(i, []).append(reading)
+    for i, mine in passes.items():
+        source = graph.nodes[i]
+        assert isinstance(source.element, Source)
+        if len(mine) > 1 and not source.element.rereadable:
+            first, second = (max(reading.targets, key=lambda node: node.id) for reading in mine[:2])
+            fold = _fold_behind(graph, second)
+            # A flow sees each record once, also one that a spool keeps.
+            by_hand = isinstance(source.element, FeedSource)
+            raise PlanError(
+                f"would be read twice, but can be read only once: {second.name} needs {fold.name}, a result "
+                f"over the whole stream, for each record ({len(mine)} passes)",
+                element=source.name,
+                site=source.element.site,
+                expected="a source that can be read again, like a file or an array",
+                got=f"a source for {first.name} and again for {second.name}",
+                hint="resolve the fold first and use its value as fc.constant(value)"
+                if by_hand
+                else "keep the stream in a temporary file for the later pass: x = fc.spool(x)",
+            )
+
+
+def _fold_behind(graph: Graph, node: Node) -> Node:
+    """The latest fold that a node depends on."""
+    todo, seen = list(node.inputs), set(node.inputs)
+    folds = []
+    while todo:
+        operand = graph.nodes[todo.pop()]
+        if operand.kind is Kind.FOLD:
+            folds.append(operand)
+        todo += [i for i in operand.inputs if i not in seen]
+        seen.update(operand.inputs)
+    return max(folds, key=lambda fold: fold.id)

@@ -1,0 +1,68 @@
+"""What rewrites of a graph share: nodes are made anew, one after the other, and unused ones dropped."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+
+from flowcompute.elements import Compute, Element, Pin
+from flowcompute.graph import Graph, Node
+
+
+class GraphRewriter(ABC):
+    """Makes a graph of another.
+
+    Attributes:
+        graph: the old one.
+        nodes: of the new one, operands first.
+        new: by id of an old node, the id of the new one.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[Node] = []
+        self.new: dict[int, int] = {}
+        self._names = {node.name for node in graph.nodes}
+        self._pin: Pin | None = None
+
+    @abstractmethod
+    def rewrite(self, node: Node) -> int:
+        """A node of the old graph in the new one; its operands are there already."""
+
+    def add(self, name: str, element: Element, inputs: tuple[int, ...]) -> int:
+        """A node of the new graph; one that stands for a pinned one is pinned, too."""
+        if self._pin is not None and isinstance(element, Compute) and element.pin is None:
+            element = copy.copy(element)
+            element.freeze_fields(pin=self._pin)
+        self.nodes.append(Node(len(self.nodes), name, element, inputs))
+        return len(self.nodes) - 1
+
+    def fresh(self, name: str) -> str:
+        """A name that no node has."""
+        number, unique = 2, name
+        while unique in self._names:
+            unique, number = f"{name}_{number}", number + 1
+        self._names.add(unique)
+        return unique
+
+    def kept(self, node: Node) -> int:
+        """The node as it was."""
+        return self.add(node.name, node.element, tuple(self.new[i] for i in node.inputs))
+
+    def rewritten(self) -> Graph:
+        """The new graph; roots keep their order."""
+        for node in self.graph.nodes:
+            self._pin = node.pin
+            self.new[node.id] = self.rewrite(node)
+        return _without_unused(self.nodes, [self.new[root] for root in self.graph.roots])
+
+
+def _without_unused(nodes: list[Node], roots: list[int]) -> Graph:
+    used: set[int] = set(roots)
+    for node in reversed(nodes):
+        if node.id in used:
+            used.update(node.inputs)
+    number = {i: position for position, i in enumerate(sorted(used))}
+    kept = [nodes[i] for i in sorted(used)]
+    renumbered = [Node(number[n.id], n.name, n.element, tuple(number[i] for i in n.inputs)) for n in kept]
+    return Graph(tuple(renumbered), tuple(number[root] for root in roots))

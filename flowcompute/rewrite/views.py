@@ -1,0 +1,198 @@
+"""A rewrite: views move through element-wise operations, so that only what is seen is computed.
+
+`(x * 2)[:, 0]` becomes `x[:, 0] * 2`, whose view is only another stride of the kernel that
+reads `x`; else all of `x * 2` would be computed and stored to be looked at. A view moves where
+nothing needs the whole of what it is seen of, and where it comes to stand at values that lie in
+memory anyway: never at what a kernel would then have to store.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flowcompute.elements import Constant, Kind, Op
+from flowcompute.elements.axes import BROADCAST, INDEX, PERMUTE, RESHAPE
+from flowcompute.elements.generated import Generator
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import view_array
+from flowcompute.rewrite.rewriter import GraphRewriter
+
+_MOVED = (INDEX, PERMUTE, RESHAPE)
+_NEVER_STORED = (Kind.REDUCE, Kind.CONTRACT)
+"""What kernels may compute without storing it."""
+
+_NOT_WHOLE = -1
+"""Stands for a value that the new graph does not have, only what is seen of it."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One view on the way from a value to what is seen of it: as node `like` sees it, with other attributes."""
+
+    op: Op
+    like: int
+    attrs: tuple[tuple[str, Any], ...]
+    shape: tuple[int, ...]
+
+
+_Steps = tuple[_Step, ...]
+
+
+class _ViewMover(GraphRewriter):
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.users = [set(users) for users in graph.users()]
+        self.views: dict[Any, int] = {}
+        self.named: set[int] = set()
+        self.seen: dict[tuple[int, _Steps], int] = {}
+        self.wanted = self._wanted()
+
+    def rewrite(self, node: Node) -> int:
+        """What is seen of a node's value, for each way in which it is seen; the value itself where it is needed."""
+        for seen in self.wanted.get(node.id, {(): None}):
+            self.seen[node.id, seen] = self._seen_of(node, seen)
+        return self.seen.get((node.id, ()), _NOT_WHOLE)
+
+    # -- what is seen how -----------------------------------------------------------------------
+
+    def _wanted(self) -> dict[int, dict[_Steps, None]]:
+        """For values that are only seen through views which can move on: those views."""
+        movable = {even: self._movable(even=even) for even in (False, True)}
+        wanted: dict[int, dict[_Steps, None]] = {}
+        for node in reversed(self.graph.nodes):
+            every = wanted.get(node.id, {(): None})
+            for seen in every:
+                steps = (_own_step(node), *seen) if _is_moved(node) else seen
+                even = any(step.op is RESHAPE for step in steps)
+                for value in node.inputs if steps else ():
+                    if self._is_passed(self.graph.nodes[value]) and movable[even][value]:
+                        wanted.setdefault(value, {})[self._of_operand(node, value, steps)] = None
+            if () in every and not _is_moved(node):
+                for value in wanted.keys() & set(node.inputs):
+                    wanted[value][()] = None
+        return wanted
+
+    def _of_operand(self, node: Node, value: int, steps: _Steps) -> _Steps:
+        """What is seen of an operand where this is seen of a node."""
+        shape = self.graph.nodes[value].spec.shape
+        return steps if _is_moved(node) else _adapted(steps, shape, node.spec.shape)
+
+    def _is_passed(self, node: Node) -> bool:
+        """Whether views of a value can become views of what it is made of, and nothing is computed twice by that."""
+        if not (node.kind is Kind.ELEMENTWISE or _is_moved(node)) or isinstance(node.op, Generator):
+            return False
+        users = [self.graph.nodes[user] for user in self.users[node.id]]
+        few = sum(user.spec.item_numbers for user in users) <= node.spec.item_numbers
+        return node.spec.is_stream and (len(users) == 1 or (all(_is_moved(user) for user in users) and few))
+
+    def _movable(self, *, even: bool) -> list[bool]:
+        """For each value whether views of it come to stand at memory; `even` ones pass no broadcast operands."""
+        memory: list[bool] = []
+        found: list[bool] = []
+        for node in self.graph.nodes:
+            kind = node.kind if node.spec.is_stream else None
+            strides = _is_moved(node) or (node.op is BROADCAST and node.spec.is_stream)
+            lies = memory[node.inputs[0]] if strides else kind not in (Kind.ELEMENTWISE, *_NEVER_STORED)
+            inputs = [self.graph.nodes[i] for i in node.inputs]
+            fits = not even or _is_moved(node) or all(one.spec.shape in ((), node.spec.shape) for one in inputs)
+            memory.append(lies)
+            found.append(lies or (self._is_passed(node) and fits and all(found[one.id] for one in inputs)))
+        return found
+
+    # -- the new graph ----------------------------------------------------------------------------
+
+    def _seen_of(self, node: Node, seen: _Steps) -> int:
+        if _is_moved(node):
+            return self._operand(node.inputs[0], (_own_step(node), *seen))
+        if not seen:
+            assert all(self.new[value] != _NOT_WHOLE for value in node.inputs), "needs what was only to be seen in part"
+            return self.kept(node)
+        inputs = tuple(self._operand(value, self._of_operand(node, value, seen)) for value in node.inputs)
+        twin = copy.copy(node.element)
+        twin.freeze_fields(spec=replace(node.spec, shape=seen[-1].shape))
+        return self.add(self._name(node), twin, inputs)
+
+    def _operand(self, value: int, seen: _Steps) -> int:
+        return self.seen[value, seen] if value in self.wanted else self._viewed(self.new[value], seen)
+
+    def _name(self, node: Node) -> str:
+        """The name of a node for the first of those that take its place, others for the rest."""
+        name = self.fresh(node.name) if node.id in self.named else node.name
+        self.named.add(node.id)
+        return name
+
+    def _viewed(self, value: int, steps: _Steps) -> int:
+        """Views of a value of the new graph; equal ones once."""
+        for step in steps:
+            key = (value, step.op.name, step.attrs, step.shape)
+            if key not in self.views:
+                self.views[key] = self._view(value, step)
+            value = self.views[key]
+        return value
+
+    def _view(self, value: int, step: _Step) -> int:
+        like, before = self.graph.nodes[step.like], self.nodes[value]
+        twin = copy.copy(like.element)
+        twin.freeze_fields(op=step.op, spec=replace(before.spec, shape=step.shape), attrs=dict(step.attrs))
+        if isinstance(before.element, Constant):
+            seen = view_array(Node(value, like.name, twin, (value,)), [before.element.value], stream=False)
+            return self.add(self.fresh(before.name), Constant(seen), ())
+        return self.add(self._name(like), twin, (value,))
+
+
+def _is_moved(node: Node) -> bool:
+    return node.op in _MOVED and node.spec.is_stream and 0 not in node.spec.shape
+
+
+def _own_step(node: Node) -> _Step:
+    assert node.op is not None
+    return _Step(node.op, node.id, tuple(sorted(node.attrs.items())), node.spec.shape)
+
+
+def _adapted(seen: _Steps, shape: tuple[int, ...], item: tuple[int, ...]) -> _Steps:
+    """Views of items of one shape as views of an operand that is broadcast to it."""
+    if shape == item:
+        return seen
+    steps: list[_Step] = []
+    for step in seen if shape else ():
+        missing = (None,) * (len(item) - len(shape))
+        if step.op is INDEX:
+            index = _indexed(dict(step.attrs)["index"], shape, item)
+            whole = tuple((0, size, 1) for size in shape)
+            shape = tuple(1 if key is None else key[1] for key in index if not isinstance(key, int))
+            if index != whole:
+                steps.append(_Step(INDEX, step.like, (("index", index),), shape))
+        else:
+            if missing:
+                shape = (*(1 for _ in missing), *shape)
+                index = (*missing, *((0, size, 1) for size in shape[len(missing) :]))
+                steps.append(_Step(INDEX, step.like, (("index", index),), shape))
+            shape = tuple(shape[axis] for axis in dict(step.attrs)["axes"])
+            steps.append(_Step(step.op, step.like, step.attrs, shape))
+        item = step.shape
+    return tuple(steps)
+
+
+def _indexed(index: tuple[Any, ...], shape: tuple[int, ...], item: tuple[int, ...]) -> tuple[Any, ...]:
+    """An index of items as an index of an operand: axes it lacks have no key, those along which it is spread one."""
+    missing, axis = len(item) - len(shape), 0
+    made: list[Any] = []
+    for key in index:
+        if key is None:
+            if axis >= missing:
+                made.append(None)
+            continue
+        if axis >= missing:
+            spread = shape[axis - missing] == 1 and item[axis] != 1
+            made.append(key if not spread else 0 if isinstance(key, int) else (0, 1, 1))
+        axis += 1
+    return tuple(made)
+
+
+def move_views(graph: Graph) -> Graph:
+    """The graph with views moved through element-wise operations towards memory; roots keep their order."""
+    if not any(_is_moved(node) for node in graph.nodes):
+        return graph
+    return _ViewMover(graph).rewritten()

@@ -1,0 +1,27 @@
+"""What lies between stages: buffers, channels, barriers, and their records."""
+
+from flowcompute.runtime.channels.barrier import Barrier
+from flowcompute.runtime.channels.batch_pool import Lease, Ledger, Pool
+from flowcompute.runtime.channels.channel import Channel, Parcel
+from flowcompute.runtime.channels.failure import attributed, first_failure
+from flowcompute.runtime.channels.pass_record import PassRecord
+from flowcompute.runtime.channels.progress_line import Display
+from flowcompute.runtime.channels.run_pace import pace_of
+from flowcompute.runtime.channels.run_record import RunRecord
+from flowcompute.runtime.channels.workers import Workers
+
+__all__ = [
+    "Barrier",
+    "Channel",
+    "Display",
+    "Lease",
+    "Ledger",
+    "Parcel",
+    "PassRecord",
+    "Pool",
+    "RunRecord",
+    "Workers",
+    "attributed",
+    "first_failure",
+    "pace_of",
+]

@@ -1,0 +1,126 @@
+"""Shows how far a run is, from a thread of its own that no stage ever waits for."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bar
+
+from flowcompute.metrics import Checkpoints, Progress
+from flowcompute.runtime.channels.run_record import RunRecord
+
+_BAR_EVERY_S = 0.2
+_LINE_EVERY_S = 5.0
+_FAREWELL_S = 2.0
+
+
+class StandardError(Console):
+    """A console on standard error."""
+
+    def __init__(self) -> None:
+        super().__init__(file=sys.stderr)
+
+    def on_broken_pipe(self) -> None:
+        """Only end the display: rich would close standard output and exit."""
+        raise BrokenPipeError
+
+
+class Display:
+    """A bar on a terminal or plain lines elsewhere, on standard error, until stopped.
+
+    Args:
+        record: what to show.
+        console: where to show it.
+        bar: a bar, or lines.
+    """
+
+    def __init__(self, record: RunRecord, console: Console, *, bar: bool) -> None:
+        self._record = record
+        self._console = console
+        self._over = threading.Event()
+        show = self._show_bar if bar else self._show_lines
+        self._thread = threading.Thread(target=self._run, args=(show,), name="flowcompute-show", daemon=True)
+
+    @classmethod
+    def start(cls, record: RunRecord, progress: bool | None, console: Console | None = None) -> Self | None:
+        """Start showing, or None where nothing is to be shown.
+
+        Args:
+            record: what to show.
+            progress: True for a bar on a terminal and lines elsewhere, False for nothing,
+                None for a bar on a terminal and nothing elsewhere.
+            console: standard error by default.
+        """
+        if progress is False:
+            return None
+        console = StandardError() if console is None else console
+        if progress is None and not console.is_terminal:
+            return None
+        display = cls(record, console, bar=console.is_terminal)
+        display._thread.start()
+        return display
+
+    def stop(self) -> None:
+        """Show the end. A terminal that hangs is left to itself after a moment."""
+        self._over.set()
+        self._thread.join(_FAREWELL_S)
+
+    def _run(self, show: Callable[[], None]) -> None:
+        # A closed or broken terminal must not break the run: whatever it says, the display just ends.
+        with contextlib.suppress(Exception):
+            show()
+
+    def _show_lines(self) -> None:
+        while not self._over.wait(_LINE_EVERY_S):
+            self._line()
+        self._line()
+
+    def _line(self) -> None:
+        self._console.print(f"flowcompute: {_now(self._record)}", highlight=False)
+
+    def _show_bar(self) -> None:
+        columns = (BarColumn(), TextColumn("{task.description}", markup=False))
+        # Standard output is left alone: other runs and other threads write there too.
+        with Bar(
+            *columns, console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+        ) as bar:
+            task = bar.add_task("", total=None)
+            over = False
+            while not over:
+                over = self._over.wait(_BAR_EVERY_S)
+                progress = self._record.progress
+                text = _now(self._record)
+                bar.update(task, completed=progress.items, total=progress.total_items, description=text, refresh=True)
+
+
+def _now(record: RunRecord) -> str:
+    return describe(record.progress, record.bottleneck, record.kept, record.notes)
+
+
+def describe(
+    progress: Progress, bottleneck: str | None, kept: Checkpoints | None = None, notes: Sequence[str] = ()
+) -> str:
+    """One line: items, share, pace, time left, bottleneck, age of the newest checkpoint, what was not planned."""
+    parts = [f"{progress.items:,} of {'?' if progress.total_items is None else f'{progress.total_items:,}'} items"]
+    if progress.fraction is not None:
+        parts[0] += f" ({progress.fraction:.0%})"
+    parts.append(f"{decimal(int(progress.throughput))}/s")
+    if progress.done:
+        parts.append(f"{progress.seconds:.1f} s")
+    elif progress.remaining_s is not None:
+        minutes, seconds = divmod(round(progress.remaining_s), 60)
+        parts.append(f"{minutes}:{seconds:02d} left")
+    if progress.skipped:
+        parts.append(f"{progress.skipped:,} skipped")
+    if bottleneck is not None:
+        parts.append(f"busiest: {bottleneck}")
+    if kept is not None and kept.age_s is not None and not progress.done:
+        parts.append(f"checkpoint {kept.age_s:.0f} s ago")
+    return "; ".join((", ".join(parts), *notes))

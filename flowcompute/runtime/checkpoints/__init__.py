@@ -1,0 +1,33 @@
+"""When checkpoints are taken, and what they say of the job."""
+
+from flowcompute.runtime.checkpoints.checkpoint_coordinator import FrozenError, Keeper, Request, Resume
+from flowcompute.runtime.checkpoints.checkpoint_policy import Cadence, Every
+from flowcompute.runtime.checkpoints.stored_job import (
+    check_alike,
+    check_job,
+    checkpoint_path,
+    create_folder,
+    freezing_path,
+    refuse_overwriting,
+    refuse_unreadable,
+    sound_state,
+    stored_shaping,
+)
+
+__all__ = [
+    "Cadence",
+    "Every",
+    "FrozenError",
+    "Keeper",
+    "Request",
+    "Resume",
+    "check_alike",
+    "check_job",
+    "checkpoint_path",
+    "create_folder",
+    "freezing_path",
+    "refuse_overwriting",
+    "refuse_unreadable",
+    "sound_state",
+    "stored_shaping",
+]

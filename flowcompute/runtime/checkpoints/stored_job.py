@@ -1,0 +1,241 @@
+"""What a checkpoint says of the job it belongs to, and whether a plan is that job."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from flowcompute.checkpoint.job import UNSOUND, KeptJob, check_sources, describe_job, differences
+from flowcompute.checkpoint.store import CheckpointFolder, absolute_path, blob_of
+from flowcompute.elements import warn_at
+from flowcompute.errors import CheckpointError, CheckpointWarning, FlowError, PlanError, Site
+from flowcompute.files import Files, shown
+from flowcompute.ir import ORDER_VERSION
+from flowcompute.schedule import Shaping, files_of, letter_paths
+from flowcompute.schedule.explain import Plan
+from flowcompute.strategy import Mode
+
+_BELOW = "\n" + " " * 12
+"""What brings the next line of an error below the one before."""
+
+
+def refuse_unreadable(plan: Plan) -> None:
+    """Refuse a plan whose sources cannot be read from a later record on.
+
+    Raises:
+        PlanError: naming the source.
+    """
+    for source in (source for one in plan.passes for source in one.sources):
+        if not source.element.rereadable:
+            raise PlanError(
+                "can be read only once, so a job that reads it cannot be resumed",
+                element=source.name,
+                site=source.element.site,
+                expected="a source that can be read again from any record, like a file or an array",
+                got=type(source.element).__name__,
+                hint="write it to a file first, or give an object whose iter() begins anew",
+            )
+
+
+@contextmanager
+def sound_state(path: str | None) -> Iterator[None]:
+    """Whatever a state cannot be restored for is told as an error of the checkpoint: its bytes came from outside.
+
+    Raises:
+        CheckpointError: in place of what comes of a state that this job never had.
+    """
+    try:
+        yield
+    except FlowError:
+        raise
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"the state in {shown(path or 'the checkpoint')} is not one that this job can have",
+            got=f"{type(error).__name__}: {error}",
+            hint=UNSOUND,
+        ) from error
+
+
+def check_alike(begun: Any, state: Any) -> None:
+    """Compare a stored state with one at the beginning: the same names, and numbers and arrays of the same kind.
+
+    Raises:
+        ValueError: naming what is something else.
+    """
+    if isinstance(begun, dict):
+        if not isinstance(state, dict) or state.keys() != begun.keys():
+            raise ValueError(f"other parts than {', '.join(map(str, begun))}")
+        for key, value in begun.items():
+            try:
+                check_alike(value, state[key])
+            except ValueError as error:
+                raise ValueError(f"{key}: {error}") from None
+    elif isinstance(begun, np.ndarray):
+        if not isinstance(state, np.ndarray) or state.dtype != begun.dtype or state.ndim != begun.ndim:
+            raise ValueError(f"no array of {begun.dtype} with {begun.ndim} axes")
+    elif isinstance(begun, bool | int | float | str):
+        negative = isinstance(state, int) and isinstance(begun, int) and state < min(begun, 0)
+        if type(state) is not type(begun) or negative:
+            raise ValueError(f"{state!r} in place of {type(begun).__name__}")
+    elif isinstance(begun, list | tuple) and not isinstance(state, list | tuple):
+        raise ValueError("no list")
+    elif begun is None and not (state is None or isinstance(state, np.ndarray | list | tuple | int | float)):
+        raise ValueError(f"a {type(state).__name__}")
+
+
+def refuse_overwriting(plan: Plan, checkpoint: str) -> None:
+    """Refuse a plan that replaces a file that it reads, or writes where its checkpoint is.
+
+    Args:
+        plan: what runs.
+        checkpoint: the path of its checkpoint.
+
+    Raises:
+        PlanError: naming the destination.
+    """
+    files = [(node, path, does) for node in plan.asked.nodes for path, does in files_of(node.element)]
+    read = {path for _, path, does in files if does == "reads"}
+    inside = os.path.join(os.path.realpath(checkpoint), "")
+    written = [(node, path) for node, path, does in files if does == "writes"]
+    for node, path in (*written, *letter_paths(plan.asked)):
+        if path in read:
+            # Nobody could tell then whether the job is still the same.
+            raise PlanError(
+                "replaces a file that the job reads, and a job with a checkpoint must find its sources unchanged",
+                element=node.name,
+                site=node.element.site,
+                got=shown(path),
+                hint="write to another file, or leave checkpoint= out",
+            )
+        if os.path.join(path, "").startswith(inside):
+            raise PlanError(
+                "writes where the checkpoint of the job is",
+                element=node.name,
+                site=node.element.site,
+                expected="a file outside of the folder of the checkpoint",
+                got=shown(path),
+                hint="choose another path for one of them",
+            )
+
+
+def checkpoint_path(path: object) -> str:
+    """`checkpoint=` as an absolute path.
+
+    Raises:
+        PlanError: if it is no path.
+    """
+    try:
+        return absolute_path(path)  # type: ignore[arg-type]
+    except CheckpointError:
+        raise PlanError("checkpoint= is the path of a folder", element="checkpoint", got=repr(path)) from None
+
+
+def freezing_path(own: str | None, path: str | os.PathLike[str] | None, what: str) -> str:
+    """Where a run or a flow that is to be frozen now puts its checkpoint.
+
+    Args:
+        own: where it keeps one already; None for nowhere.
+        path: as asked for; None for there.
+        what: "run" or "flow".
+
+    Raises:
+        CheckpointError: if that is nowhere, or elsewhere, or no path.
+    """
+    if path is None:
+        if own is None:
+            raise CheckpointError(f"the {what} has no checkpoint of its own", hint=f"say where: {what}.freeze(path)")
+        return own
+    target = absolute_path(path)
+    if own is not None and target != own:
+        raise CheckpointError(
+            f"the {what} keeps its checkpoint elsewhere",
+            expected=shown(own),
+            got=shown(target),
+            hint=f"{what}.freeze() without a path",
+        )
+    return target
+
+
+def stored_shaping(path: str, files: Files) -> Shaping | None:
+    """The decisions that the state in a checkpoint depends on; None where there is no checkpoint.
+
+    Raises:
+        CheckpointError: if it cannot be used.
+    """
+    if not CheckpointFolder.exists(path, files):
+        return None
+    with CheckpointFolder.peek(path, files) as folder:
+        return KeptJob.read(folder.job()).shaping
+
+
+def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None) -> tuple[CheckpointFolder, str]:
+    """A new checkpoint for a plan, and the token that names its drafts.
+
+    Args:
+        path: of the checkpoint.
+        files: the file layer.
+        plan: what runs.
+        flow: the mode of a flow; None for a run.
+
+    Raises:
+        CheckpointError: if there can be none, or the job cannot be kept.
+    """
+    folder = CheckpointFolder.create(path, files)
+    try:
+        # Drafts are named after the checkpoint's path: the next attempt finds those of one that was killed early.
+        token = hashlib.sha256(os.path.abspath(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        graph, traits = describe_job(plan.asked, folder.put_blob), plan.backend.traits
+        job = KeptJob(token, graph, ORDER_VERSION, traits.kind, plan.config.precision, plan.shaping, flow)
+        folder.set_job(job.plain())
+    except BaseException:
+        folder.close()
+        raise
+    return folder, token
+
+
+def check_job(job: KeptJob, plan: Plan, path: str, site: Site | None, flow: Mode | None = None) -> None:
+    """Refuse a checkpoint of another job, of changed sources, or of another order of reductions.
+
+    Args:
+        job: as it was kept.
+        plan: what runs.
+        path: of the checkpoint.
+        site: the user's line that runs it, for the warning that it was made on another kind of device.
+        flow: the mode of a flow; None for a run.
+
+    Raises:
+        CheckpointError: with one line for each difference.
+    """
+    now = describe_job(plan.asked, lambda array: blob_of(array)[0])
+    found = differences(job.graph, now)
+    if job.precision != plan.config.precision:
+        found.append(f"precision was {job.precision!r} and is {plan.config.precision!r}")
+    if job.order != ORDER_VERSION:
+        found.append(f"the order of reductions was version {job.order} and is version {ORDER_VERSION}")
+    if job.flow != flow:
+        modes = [f"a flow in {mode!r} mode" if mode else "a run" for mode in (job.flow, flow)]
+        found.append(f"it was {modes[0]} and is {modes[1]}")
+    changed = check_sources(job.graph)
+    found += changed
+    if found:
+        # As it was it can go on only where data and order of reductions are what they were.
+        thawed = "" if changed or job.order != ORDER_VERSION else "go on with the job as it was by fc.thaw, "
+        raise CheckpointError(
+            f"the checkpoint {shown(path)} belongs to a job that is not this one any more",
+            expected="the job as it was frozen, on the same data",
+            got=_BELOW.join(found),
+            hint=f"undo the change, {thawed}or begin anew with another checkpoint=",
+        )
+    kind = plan.backend.traits.kind
+    if job.kind != kind:
+        warn_at(
+            site,
+            f"the checkpoint {shown(path)} was made on {job.kind} and goes on on {kind}: results are those of "
+            "either within the stated error bounds, not to the last bit",
+            CheckpointWarning,
+        )

@@ -1,0 +1,75 @@
+"""Keeps what a flow holds in a checkpoint."""
+
+from __future__ import annotations
+
+import os
+
+from flowcompute.checkpoint.job import KeptJob
+from flowcompute.checkpoint.store import CheckpointFolder
+from flowcompute.elements import user_site
+from flowcompute.files import FILES
+from flowcompute.runtime.checkpoints import check_alike, check_job, create_folder, freezing_path, sound_state
+from flowcompute.runtime.flows.flow_core import FlowCore
+
+
+class FlowKeeper:
+    """The checkpoint of one flow, if it has one.
+
+    Args:
+        core: the flow.
+        path: of its checkpoint, absolute; None for none so far.
+    """
+
+    def __init__(self, core: FlowCore, path: str | None) -> None:
+        self._core = core
+        self._path = path
+        self._folder: CheckpointFolder | None = None
+        self._site = user_site()
+
+    def open(self) -> None:
+        """Take the checkpoint that is there, and go on from it.
+
+        Raises:
+            CheckpointError: if it belongs to another flow, is in use, or cannot be used.
+        """
+        if self._path is None or not CheckpointFolder.exists(self._path, FILES):
+            return
+        folder = CheckpointFolder.open(self._path, FILES)
+        folder.site = self._site
+        try:
+            body = folder.newest().body
+            check_job(KeptJob.read(folder.job()), self._core.plan, self._path, self._site, self._core.mode)
+            with sound_state(self._path):
+                check_alike(self._core.snapshot()["executor"], body["flow"]["executor"])
+                self._core.restore(body["flow"])
+        except BaseException:
+            folder.close()
+            raise
+        self._folder = folder
+
+    def freeze(self, path: str | os.PathLike[str] | None) -> str:
+        """Commit what the flow holds now; see `Flow.freeze`."""
+        target = freezing_path(self._path, path, "flow")
+        state = self._core.snapshot()
+        created = self._folder is None
+        if self._folder is None:
+            self._folder, _ = create_folder(target, FILES, self._core.plan, self._core.mode)
+            self._folder.site = self._site
+        try:
+            items = sum(self._core.sent.values())
+            progress = {"items": items, "total_items": None, "bytes_read": 0, "seconds": 0.0}
+            self._folder.commit({"done": False, "progress": progress, "flow": state})
+            if created:
+                self._folder.publish()
+        except BaseException:
+            if created:
+                self.close()
+            raise
+        self._path = target
+        return target
+
+    def close(self) -> None:
+        """Give the checkpoint back; it stays for the next flow."""
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.close()

@@ -1,0 +1,367 @@
+"""What plain and trio flows share: an opened plan, its state, and the results that wait."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flowcompute.batch import Batch
+from flowcompute.elements import State
+from flowcompute.elements.policies import skipped_by_policy
+from flowcompute.engine import DRAIN
+from flowcompute.errors import CheckpointError, RunError
+from flowcompute.metrics import Skipped
+from flowcompute.observe import Observe
+from flowcompute.runtime.events import FlowRecord
+from flowcompute.schedule import Executor, SourceStage, find_dead_letters, policies
+from flowcompute.schedule.explain import Plan
+from flowcompute.sources import FeedSource
+from flowcompute.strategy import Mode
+
+Result = Any
+
+
+class FlowCore:
+    """An opened plan and its state. One thread at a time may compute, while another receives.
+
+    Where a computation fails some of its results count and others do not, so nothing more is
+    computed or resolved; what came out before can still be received.
+
+    Args:
+        plan: one pass over feeds.
+        mode: what `resolve` does with the state.
+        observe: what is to be known of it.
+
+    Attributes:
+        record: what it has done.
+    """
+
+    def __init__(self, plan: Plan, mode: Mode, observe: Observe | None = None) -> None:
+        self.plan = plan
+        self.mode = mode
+        (self._pass,) = plan.passes
+        self._feeds = {stage.name: stage for stage in self._pass.sources}
+        self._roots = sorted(self._pass.sinks, key=lambda sink: sink.root)
+        self._streams = [sink for sink in self._roots if sink.spec.is_stream]
+        self._executor: Executor = plan.backend.executor(plan, 0, {})
+        self.record = FlowRecord(plan, self._executor, observe or Observe())
+        self._letters = find_dead_letters(plan.graph)
+        for tally in self._executor.tallies:
+            tally.letters = self._letters.get(tally.policy)
+        self._results: deque[dict[int, np.ndarray]] = deque()
+        self._waiting_bytes = 0
+        self._counting = threading.Lock()
+        self._starts: dict[int, int] = {}
+        self._seq = 0
+        self._ended = False
+        self._failure: BaseException | None = None
+        self.begin()
+
+    def open(self) -> None:
+        """Compile and allocate everything, begin dead-letter files, and tell those who observe it."""
+        try:
+            self.record.observers.open()
+            self._executor.open()
+            for letters in self._letters.values():
+                letters.open()
+            self.record.begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Release everything, and complete dead-letter files."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.record.observers.close)
+            stack.callback(self.record.end)
+            stack.callback(self._results.clear)
+            for letters in self._letters.values():
+                stack.callback(letters.commit)
+            stack.callback(self._executor.close)
+
+    @property
+    def skipped(self) -> dict[str, Skipped]:
+        """What each element has dropped since the flow was opened."""
+        dropped = skipped_by_policy(self._executor.tallies)
+        return {name: dropped[policy] for policy, name in policies(self.plan.graph).items()}
+
+    def begin(self) -> None:
+        """Nothing has been sent."""
+        self._ended = False
+        self._failure = None
+        self._starts = {clock.id: 0 for clock in self._pass.clocks if clock.is_root}
+
+    @property
+    def ended(self) -> bool:
+        """Whether the streams have ended."""
+        return self._ended
+
+    def check(self) -> None:
+        """Refuse to go on where a computation has failed.
+
+        Raises:
+            RunError: naming what failed.
+        """
+        if self._failure is not None:
+            raise RunError(
+                "the flow has failed, and what its folds and windows held is lost",
+                element="flow",
+                got=f"{type(self._failure).__name__}: {str(self._failure).splitlines()[0]}",
+                hint="open it again, and send again what is to count",
+            ) from self._failure
+
+    @contextlib.contextmanager
+    def _computing(self, arrays: Mapping[str, np.ndarray] | None = None) -> Iterator[None]:
+        """What fails here fails the flow; what it takes is noted, with what was sent."""
+        self.check()
+        began_s = time.perf_counter()
+        try:
+            yield
+        except BaseException as error:
+            self._failure = error
+            self.record.sent({}, began_s, "failing")
+            raise
+        self.record.wait(len(self._results), self._waiting_bytes)
+        self.record.sent(arrays or {}, began_s, "ending" if arrays is None else "computing")
+
+    # -- state ------------------------------------------------------------------------------
+
+    @property
+    def sent(self) -> dict[str, int]:
+        """Records sent since the flow began, or began anew, by feed."""
+        return {
+            stage.name: self._starts[clock.id]
+            for clock in self._pass.clocks
+            if clock.is_root
+            for stage in clock.sources
+        }
+
+    def snapshot(self) -> State:
+        """All that the flow holds, results that wait included, as plain data and arrays.
+
+        Raises:
+            RunError: if it has failed.
+            CheckpointError: if it writes dead letters, which may have their final names already.
+        """
+        self.check()
+        if self._letters:
+            raise CheckpointError(
+                "a flow that writes dead letters cannot be frozen",
+                element="flow",
+                hint='use on_error="skip", whose counts are kept, or a run over a file',
+            )
+        return {
+            "executor": self._executor.snapshot(),
+            "starts": {str(clock): start for clock, start in self._starts.items()},
+            "seq": self._seq,
+            "ended": self._ended,
+            "results": [{str(value): array for value, array in made.items()} for made in self._results],
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from a snapshot; called once it is open."""
+        self._executor.restore(state["executor"])
+        self._starts = {int(clock): start for clock, start in state["starts"].items()}
+        self._seq, self._ended = state["seq"], state["ended"]
+        self._results = deque({int(value): array for value, array in made.items()} for made in state["results"])
+        self._waiting_bytes = sum(array.nbytes for made in self._results for array in made.values())
+
+    # -- in ---------------------------------------------------------------------------------
+
+    def records(self, array: npt.ArrayLike | None, named: Mapping[str, npt.ArrayLike]) -> dict[str, np.ndarray]:
+        """What was sent, by feed, checked.
+
+        Raises:
+            RunError: if feeds are missing, unknown or of unequal length, or records do not fit.
+        """
+        if array is not None and len(self._feeds) == 1 and not named:
+            named = dict.fromkeys(self._feeds, array)
+        elif array is not None or set(named) != set(self._feeds):
+            names = ", ".join(sorted(self._feeds))
+            raise RunError(
+                "send takes one array for each feed",
+                element="flow",
+                expected="one array"
+                if len(self._feeds) == 1
+                else f"send({', '.join(f'{n}=...' for n in self._feeds)})",
+                got=", ".join(sorted(named)) or ("an array without a name" if array is not None else "nothing"),
+                hint=f"the feeds are {names}; fc.feed(..., name=...) names them",
+            )
+        arrays = {}
+        for name, stage in self._feeds.items():
+            assert isinstance(stage.element, FeedSource)
+            arrays[name] = stage.element.accept(named[name], name)
+        for clock in self._pass.clocks:
+            lengths = {stage.name: len(arrays[stage.name]) for stage in clock.sources}
+            if len(set(lengths.values())) > 1:
+                raise RunError(
+                    "feeds that meet were sent unequal numbers of records",
+                    element="flow",
+                    expected="equally many",
+                    got=", ".join(f"{name}: {length}" for name, length in lengths.items()),
+                )
+        return arrays
+
+    def send(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Compute with records; what comes out waits to be received."""
+        made: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
+        with self._computing(arrays):
+            for clock in self._pass.clocks:
+                if clock.is_root:
+                    self._send_to(clock.id, clock.sources, arrays, made)
+            self._keep(made)
+
+    def _send_to(
+        self,
+        clock: int,
+        sources: tuple[SourceStage, ...],
+        arrays: Mapping[str, np.ndarray],
+        made: dict[int, list[np.ndarray]],
+    ) -> None:
+        records = len(arrays[sources[0].name])
+        step = self._pass.clocks[clock].batch_items
+        for first in range(0, records, step):
+            items = min(step, records - first)
+            start = self._starts[clock]
+            parts = {stage.value: arrays[stage.name][first : first + items] for stage in sources}
+            batch = Batch(self._seq, start, start + items, parts, clock)
+            outputs = self._outputs(clock, items)
+            self._take(self._executor.process(batch, outputs), outputs, made)
+            self._starts[clock] = start + items
+            self._seq += 1
+            self._drain(made)
+
+    def _drain(self, made: dict[int, list[np.ndarray]]) -> None:
+        while self._executor.wants() == DRAIN:
+            outputs = self._outputs(DRAIN, 0)
+            self._take(self._executor.drain(outputs), outputs, made)
+
+    def _outputs(self, root: int, items: int) -> dict[int, np.ndarray]:
+        """Fresh memory for what may come out: it is given away."""
+        outputs = {}
+        for sink in {sink.value: sink for sink in self._streams}.values():
+            clock = self._pass.clock_of(sink.value)
+            if clock.is_root and clock.id != root:
+                continue
+            room = items if clock.is_root else clock.batch_items
+            outputs[sink.value] = np.empty((room, *sink.spec.shape), sink.spec.dtype)
+        return outputs
+
+    @staticmethod
+    def _take(
+        ranges: Mapping[int, tuple[int, int]], outputs: Mapping[int, np.ndarray], made: dict[int, list[np.ndarray]]
+    ) -> None:
+        for value, (start, stop) in ranges.items():
+            if stop > start:
+                made[value].append(outputs[value][: stop - start])
+
+    def _keep(self, made: dict[int, list[np.ndarray]]) -> None:
+        if not self._streams:
+            return
+        joined = {}
+        for sink in self._streams:
+            parts = made[sink.value]
+            empty = np.empty((0, *sink.spec.shape), sink.spec.dtype)
+            joined[sink.value] = parts[0] if len(parts) == 1 else np.concatenate([empty, *parts])
+        with self._counting:
+            self._waiting_bytes += sum(array.nbytes for array in joined.values())
+            self._results.append(joined)
+        room_bytes = self.plan.memory.budget_bytes - self.plan.memory.host_bytes
+        if self._waiting_bytes > max(room_bytes, 0):
+            raise RunError(
+                "results that nobody received outgrow the memory budget",
+                element="flow",
+                expected=f"at most {max(room_bytes, 0)} bytes that wait",
+                got=f"{self._waiting_bytes} bytes in {len(self._results)} results",
+                hint="call receive() after each send(), or raise memory=",
+            )
+
+    # -- out --------------------------------------------------------------------------------
+
+    @property
+    def gives_streams(self) -> bool:
+        """Whether there is a result for each send."""
+        return bool(self._streams)
+
+    @property
+    def waiting(self) -> int:
+        """Results that have not been received."""
+        return len(self._results)
+
+    def receive(self) -> Result:
+        """The result of the earliest send that has not been received.
+
+        Raises:
+            RunError: if there is none.
+        """
+        if not self._results:
+            folds = not self._streams
+            raise RunError(
+                "there is nothing to receive",
+                element="flow",
+                got="a flow that gives one value for all records" if folds else "every send was received already",
+                hint="flow.resolve() gives the value" if folds else "send first: there is one receive for each send",
+            )
+        with self._counting:
+            made = self._results.popleft()
+            self._waiting_bytes -= sum(array.nbytes for array in made.values())
+            self.record.wait(len(self._results), self._waiting_bytes)
+        for sink in self._streams:
+            self.record.gave(sink.name, len(made[sink.value]), made[sink.value].nbytes)
+        values = tuple(made[sink.value] for sink in self._streams)
+        return values[0] if len(values) == 1 else values
+
+    def end(self) -> bool:
+        """End the streams, once: what windows and cuts still hold comes out as one more result, if it is any."""
+        made: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
+        with self._computing():
+            if self._ended:
+                return False
+            self._ended = True
+            for clock in [clock.id for clock in self._pass.clocks if clock.is_root]:
+                outputs = self._outputs(DRAIN, 0)
+                self._take(self._executor.end(clock, outputs), outputs, made)
+                self._drain(made)
+            if any(made.values()):
+                self._keep(made)
+                return True
+        return False
+
+    def resolve(self) -> Result:
+        """The values of the roots; see `Flow.resolve`. In "reset" mode all begins anew, also where this fails."""
+        self.check()
+        try:
+            if self.mode == "reset":
+                self.end()
+            return self._values(self._executor.finish())
+        finally:
+            if self.mode == "reset":
+                self._results.clear()
+                self._waiting_bytes = 0
+                self._executor.reset()
+                self.begin()
+
+    def _values(self, resident: Mapping[int, np.ndarray]) -> Result:
+        parts: dict[int, list[np.ndarray]] = {sink.value: [] for sink in self._streams}
+        while self._results:
+            for value, array in self._results.popleft().items():
+                parts[value].append(array)
+        self._waiting_bytes = 0
+        self.record.wait(0, 0)
+        values = []
+        for sink in self._roots:
+            if sink.spec.is_stream:
+                values.append(np.concatenate([np.empty((0, *sink.spec.shape), sink.spec.dtype), *parts[sink.value]]))
+                self.record.gave(sink.name, len(values[-1]), values[-1].nbytes)
+            else:
+                whole = resident[sink.value].copy()
+                self.record.gave(sink.name, 1, whole.nbytes)
+                values.append(whole[()] if whole.ndim == 0 else whole)
+        return values[0] if len(values) == 1 else tuple(values)

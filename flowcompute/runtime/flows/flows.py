@@ -1,0 +1,317 @@
+"""Persistent flows: a graph that is opened once and fed by hand, from plain code or from trio."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import AsyncIterator, Iterator
+from types import TracebackType
+from typing import Self
+
+import numpy.typing as npt
+import trio
+
+from flowcompute.errors import PlanError, RunError
+from flowcompute.observe import Observe
+from flowcompute.runtime.flows.flow_checkpoints import FlowKeeper
+from flowcompute.runtime.flows.flow_core import FlowCore, Result
+from flowcompute.runtime.flows.watched_flow import WatchedFlow
+from flowcompute.schedule import Clock
+from flowcompute.schedule.explain import Plan
+from flowcompute.sources import FeedSource
+from flowcompute.strategy import Mode
+
+_WAITING = 2
+"""Results that may wait in a trio flow before `send` waits for somebody to receive."""
+
+
+class FlowOpener:
+    """Opens a flow: `with` gives a `Flow` for plain code, `async with` an `AsyncFlow` for trio. Made by `open_flow`."""
+
+    def __init__(self, plan: Plan, mode: Mode, checkpoint: str | None = None, observe: Observe | None = None) -> None:
+        if mode not in ("reset", "cumulative"):
+            raise PlanError("mode= is 'reset' or 'cumulative'", element="flow", got=repr(mode))
+        if len(plan.passes) != 1:
+            raise PlanError(
+                "a flow sees each record once, and this needs several passes",
+                element="flow",
+                got=f"{len(plan.passes)} passes",
+                hint="resolve the fold first and use its value as fc.constant(value)",
+            )
+        for source in plan.passes[0].sources:
+            if not isinstance(source.element, FeedSource):
+                raise PlanError(
+                    "a flow is fed by hand, and this source is not",
+                    element=source.name,
+                    site=source.element.site,
+                    expected="sources made by fc.feed",
+                    got=type(source.element).__name__,
+                )
+        if not plan.passes[0].sources:
+            raise PlanError("a flow needs a feed", element="flow", hint='x = fc.feed(shape=(4,), dtype="float32")')
+        for clock in plan.passes[0].clocks:
+            _check_clock(plan, clock)
+        for sink in plan.passes[0].sinks:
+            if not sink.element.in_memory:
+                raise PlanError(
+                    "a flow gives its results by receive and resolve, not to a destination",
+                    element=sink.name,
+                    site=sink.element.site,
+                )
+        self.plan = plan
+        self._mode: Mode = mode
+        self._checkpoint = checkpoint
+        self._observe = observe
+        self._flows: list[Flow | AsyncFlow] = []
+
+    def __enter__(self) -> Flow:
+        if trio.lowlevel.in_trio_task():
+            raise RunError("a plain flow would block the event loop", hint="async with element.flow() as flow: ...")
+        flow = Flow(FlowCore(self.plan, self._mode, self._observe), self._checkpoint)
+        self._flows.append(flow)
+        return flow
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        flow = self._flows.pop()
+        assert isinstance(flow, Flow)
+        flow.close()
+
+    async def __aenter__(self) -> AsyncFlow:
+        core = FlowCore(self.plan, self._mode, self._observe)
+        keeper = FlowKeeper(core, self._checkpoint)
+        await trio.to_thread.run_sync(_open, core, keeper)
+        flow = AsyncFlow(core, keeper)
+        self._flows.append(flow)
+        return flow
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        flow = self._flows.pop()
+        assert isinstance(flow, AsyncFlow)
+        await flow.aclose()
+
+
+def _open(core: FlowCore, keeper: FlowKeeper) -> None:
+    core.open()
+    try:
+        keeper.open()
+    except BaseException:
+        core.close()
+        raise
+
+
+def _close(core: FlowCore, keeper: FlowKeeper) -> None:
+    try:
+        core.close()
+    finally:
+        keeper.close()
+
+
+def _check_clock(plan: Plan, clock: Clock) -> None:
+    """Refuse what no feed moves, and streams joined end to end: none of them ends before all do."""
+    nodes = plan.graph.nodes
+    if clock.is_root and not clock.sources:
+        node = nodes[min(clock.values)]
+        raise PlanError(
+            "a flow computes with what it is fed, and this stream meets no feed",
+            element=node.name,
+            site=node.element.site,
+            hint="resolve it by itself, or combine it with a feed",
+        )
+    for entry in clock.entries:
+        if len({origin for origin, _ in entry.inputs}) > 1 and entry.node is not None:
+            raise PlanError(
+                "streams joined end to end cannot flow: the first ends only when all do",
+                element=entry.node.name,
+                site=entry.node.element.site,
+                hint="send to one feed what comes first, then what follows",
+            )
+
+
+class Flow(WatchedFlow):
+    """A flow for plain code. Calls from several threads are put one after the other.
+
+    Everything is compiled and allocated when it is opened; `send` computes at once.
+
+    Attributes:
+        plan: what is run for each batch.
+    """
+
+    def __init__(self, core: FlowCore, checkpoint: str | None = None) -> None:
+        self.plan = core.plan
+        self._core = core
+        self._keeper = FlowKeeper(core, checkpoint)
+        self._lock = threading.Lock()
+        self._closed = False
+        _open(core, self._keeper)
+
+    def send(self, array: npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> None:
+        """Compute with records of the feed, `(items, *item)`; of several feeds by name.
+
+        Raises:
+            RunError: if the records do not fit, or the computation fails.
+        """
+        with self._using() as core:
+            core.send(core.records(array, named))
+
+    def receive(self) -> Result:
+        """The result for the earliest `send` not yet received: an array, perhaps without records; a tuple for several.
+
+        Raises:
+            RunError: if every send was received already.
+        """
+        with self._using() as core:
+            return core.receive()
+
+    def resolve(self) -> Result:
+        """The values for all that came: since the last `resolve` ("reset"), or ever ("cumulative").
+
+        Folds give their value; streams give what was not received. In "reset" mode the streams
+        end and begin anew.
+        """
+        with self._using() as core:
+            return core.resolve()
+
+    def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Write all that the flow holds to a checkpoint, results that wait included; the flow goes on.
+
+        A flow that is opened with `checkpoint=` where there is one, or by `fc.thaw(path).flow()`,
+        holds what this one held at the latest `freeze`; `sent` says which record comes next.
+
+        Args:
+            path: of the checkpoint; by default the flow's own one.
+
+        Returns:
+            The path.
+
+        Raises:
+            CheckpointError: if there is no path, or it cannot be written.
+            RunError: if the flow has failed.
+        """
+        with self._using():
+            return self._keeper.freeze(path)
+
+    def close(self) -> None:
+        """Release everything; calling it twice is harmless."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                _close(self._core, self._keeper)
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[FlowCore]:
+        with self._lock:
+            if self._closed:
+                raise RunError("the flow is closed", element="flow", hint="use it inside its with block")
+            yield self._core
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncFlow(WatchedFlow):
+    """A flow for trio: `send` waits while results wait to be received, so a slow receiver stalls the sender.
+
+    Iterating gives the result of each send until the input is closed. Tasks may send and
+    receive at the same time.
+
+    Attributes:
+        plan: what is run for each batch.
+    """
+
+    def __init__(self, core: FlowCore, keeper: FlowKeeper) -> None:
+        self.plan = core.plan
+        self._core = core
+        self._keeper = keeper
+        self._turn = trio.Lock()
+        self._changed = trio.lowlevel.ParkingLot()
+        self._input_closed = False
+        self._closed = False
+
+    async def send(self, array: npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> None:
+        """As `Flow.send`, waiting for room."""
+        arrays = self._core.records(array, named)
+        while True:
+            while self._core.waiting >= _WAITING and not self._closed and not self._input_closed:
+                await self._changed.park()
+            async with self._turn:
+                self._check_open("send")
+                if self._core.waiting >= _WAITING:
+                    continue
+                try:
+                    await trio.to_thread.run_sync(self._core.send, arrays)
+                finally:
+                    self._changed.unpark_all()
+                return
+
+    async def receive(self) -> Result:
+        """As `Flow.receive`, waiting until somebody has sent.
+
+        Raises:
+            RunError: if the input is closed and everything was received.
+        """
+        while not self._core.waiting and self._core.gives_streams:
+            self._core.check()
+            if self._input_closed or self._closed:
+                raise RunError("there is nothing to receive any more", element="flow", got="a closed input")
+            await self._changed.park()
+        result = self._core.receive()
+        self._changed.unpark_all()
+        return result
+
+    async def aclose_input(self) -> None:
+        """Say that no more is sent: what windows and cuts still hold comes out, then iteration ends."""
+        async with self._turn:
+            if not self._input_closed and not self._closed:
+                try:
+                    await trio.to_thread.run_sync(self._core.end)
+                finally:
+                    # Not before what comes out at the end is there, and not where this was cancelled before it began.
+                    self._input_closed = self._core.ended
+                    self._changed.unpark_all()
+
+    async def resolve(self) -> Result:
+        """As `Flow.resolve`."""
+        async with self._turn:
+            if self._closed:
+                raise RunError("the flow is closed", element="flow")
+            try:
+                return await trio.to_thread.run_sync(self._core.resolve)
+            finally:
+                self._changed.unpark_all()
+
+    async def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
+        """As `Flow.freeze`."""
+        async with self._turn:
+            if self._closed:
+                raise RunError("the flow is closed", element="flow")
+            return await trio.to_thread.run_sync(self._keeper.freeze, path)
+
+    async def aclose(self) -> None:
+        """Release everything; calling it twice is harmless."""
+        with trio.CancelScope(shield=True):
+            async with self._turn:
+                if not self._closed:
+                    self._closed = True
+                    self._changed.unpark_all()
+                    await trio.to_thread.run_sync(_close, self._core, self._keeper)
+
+    async def __aiter__(self) -> AsyncIterator[Result]:
+        while self._core.waiting or not (self._input_closed or self._closed):
+            if self._core.waiting:
+                yield await self.receive()
+            else:
+                self._core.check()
+                await self._changed.park()
+        self._core.check()
+
+    def _check_open(self, doing: str) -> None:
+        if self._closed or self._input_closed:
+            raise RunError(f"cannot {doing}: the input is closed", element="flow")

@@ -1,0 +1,201 @@
+"""Runs a plan: its passes in order, then everything that was written is committed, or nothing of it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import trio
+
+from flowcompute.elements import Writer
+from flowcompute.runtime.channels import RunRecord, Workers, attributed
+from flowcompute.runtime.checkpoints import Keeper, Request, Resume
+from flowcompute.runtime.run.running_pass import Conduct, OpenWriters, RunningPass
+from flowcompute.schedule import SinkStage, find_dead_letters
+from flowcompute.schedule.explain import Plan
+from flowcompute.schedule.memory import uploads_at_a_time
+
+
+class Driver:
+    """Runs one plan once, in the trio task that calls `run`.
+
+    Args:
+        plan: what to run.
+        record: where to say how far it is.
+        conduct: how to run it.
+        request: the checkpoint that is asked for.
+
+    Attributes:
+        notes: what else went wrong while a failed run was put away, for the error that is raised.
+    """
+
+    def __init__(self, plan: Plan, record: RunRecord, conduct: Conduct, request: Request | None = None) -> None:
+        self.notes: list[str] = []
+        self._plan = plan
+        self._record = record
+        self._conduct = conduct
+        # A source may have two reads under way.
+        ends = max(2 * len(each.sources) + len(each.sinks) for each in plan.passes)
+        alone = plan.backend.traits.devices == 1 and not any(each.ahead for each in plan.passes)
+        moving = uploads_at_a_time(plan.depth) if alone else plan.depth
+        # Beside those: one computes, one tells destinations of their own memory, one takes checkpoints.
+        self._workers = Workers(ends + 3 + 2 * moving)
+        self._writers: OpenWriters = []
+        self._resident: dict[int, np.ndarray] = {}
+        self._letters = find_dead_letters(plan.graph)
+        letters = tuple(self._letters.values())
+        self._keeper = Keeper(plan, record, self._workers, request or Request(), self._writers, letters)
+
+    async def run(self) -> tuple[Any, ...]:
+        """Run to the end; returns the values of the roots, in their order.
+
+        Cancelled or failed, it leaves nothing open and, without a checkpoint, nothing written but
+        for the dead-letter files of a run that failed, which are needed most then. With a
+        checkpoint what was written stays where it is, for the run that resumes the job. Once the
+        results are being committed it is no longer cancelled.
+
+        Raises:
+            FlowError: the first failure, with any others as notes.
+            FrozenError: when it was asked to freeze, and has.
+        """
+        try:
+            body = await self._workers.call(self._keeper.open)
+            if body is not None and body["done"]:
+                values = await self._workers.call(self._recover, body)
+            else:
+                await self._run_passes(body)
+                with trio.CancelScope(shield=True):
+                    await self._workers.call(self._keeper.finish)
+                    values = await self._workers.call(self._commit)
+        except BaseException as error:
+            # What is no Exception is a cancellation or an interrupt: nothing went wrong that would have to be told.
+            with trio.CancelScope(shield=True):
+                await self._workers.call(self._suspend if self._keeper.keeps else partial(self._abort, error))
+            raise
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._workers.call(self._keeper.close)
+        return tuple(values[root] for root in sorted(values) if root != SinkStage.NO_ROOT)
+
+    @property
+    def after_stop(self) -> str:
+        """What somebody who stopped the run can do."""
+        kept = "what it did until its last checkpoint is kept; start it again to go on"
+        return kept if self._keeper.keeps else "its results were dropped; start it again"
+
+    async def _run_passes(self, body: Mapping[str, Any] | None) -> None:
+        """All passes, or those that are left of a frozen job."""
+        await self._workers.call(self._open_letters, body)
+        first, resume = 0, None
+        if body is None and self._keeper.token is not None:
+            # The checkpoint appears when nothing but batches is left to do.
+            await self._workers.call(self._plan.backend.prepare, self._plan)
+        if body is not None:
+            first, resume = self._keeper.resume(body)
+            await self._workers.call(self._reopen, first, body)
+        for index in range(first, len(self._plan.passes)):
+            await self._run_pass(index, resume if index == first else None)
+
+    def _reopen(self, first: int, body: Mapping[str, Any]) -> None:
+        """The results and whole values of the passes before `first`."""
+        for each in self._plan.passes[:first]:
+            for sink in each.sinks:
+                position = len(self._writers)
+                with attributed(sink.name, sink.element.site), self._keeper.sound_state():
+                    state = body["sinks"][position]
+                    self._writers.append((sink, sink.element.reopen(sink.spec, self._keeper.place(position), state)))
+        self._resident.update(self._keeper.resident(body))
+
+    def _recover(self, body: Mapping[str, Any]) -> dict[int, Any]:
+        """The values of a job that is done; gives files their names where nobody lived to do it."""
+        values: dict[int, Any] = {}
+        sinks = [sink for each in self._plan.passes for sink in each.sinks]
+        for position, sink in enumerate(sinks):
+            with attributed(sink.name, sink.element.site), self._keeper.sound_state():
+                state = body["sinks"][position]
+                values[sink.root] = sink.element.recover(sink.spec, self._keeper.place(position), state)
+        with self._keeper.sound_state():
+            for letters, state in zip(self._letters.values(), body["letters"], strict=True):
+                letters.recover(state)
+        return values
+
+    async def _run_pass(self, index: int, resume: Resume | None) -> None:
+        running = RunningPass(
+            self._plan,
+            index,
+            conduct=self._conduct,
+            record=self._record,
+            workers=self._workers,
+            writers=self._writers,
+            resident=self._resident,
+            letters=self._letters,
+            keeper=self._keeper,
+            resume=resume,
+        )
+        self._keeper.enter_pass(index, self._resident, resumed=resume is not None)
+        try:
+            await running.open()
+            await running.run()
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                self.notes += [f"also failed: {failure}" for failure in await running.close()]
+            raise
+        with trio.CancelScope(shield=True):
+            failures = await running.close()
+        if failures:
+            self.notes += [f"also failed: {failure}" for failure in failures[1:]]
+            raise failures[0]
+
+    def _open_letters(self, body: Mapping[str, Any] | None) -> None:
+        for position, letters in enumerate(self._letters.values()):
+            token = self._keeper.token
+            name = None if token is None else f"{token}-letters-{position}"
+            with self._keeper.sound_state():
+                letters.open(name, None if body is None else body["letters"][position])
+
+    def _commit(self) -> dict[int, Any]:
+        values: dict[int, Any] = {}
+        complete: list[str] = []
+        for letters in self._letters.values():
+            letters.commit()
+        try:
+            while self._writers:
+                sink, writer = self._writers[0]
+                with attributed(sink.name, sink.element.site):
+                    values[sink.root] = writer.commit()
+                complete.append(sink.name)
+                del self._writers[0]
+        except BaseException:
+            if complete:
+                self.notes.append(f"complete before that: {', '.join(complete)}")
+            raise
+        return values
+
+    def _abort(self, error: BaseException) -> None:
+        """Drop what was written, but for what a failed run has written down of the records that it dropped."""
+        for letters in self._letters.values():
+            try:
+                (letters.commit if isinstance(error, Exception) else letters.discard)()
+            except Exception as failure:  # noqa: BLE001 - as below
+                self.notes.append(f"also failed: {failure}")
+        self._put_away(lambda writer: writer.abort())
+
+    def _suspend(self) -> None:
+        """Leave what was written for the run that resumes the job."""
+        for letters in self._letters.values():
+            try:
+                letters.suspend()
+            except Exception as failure:  # noqa: BLE001 - as below
+                self.notes.append(f"also failed: {failure}")
+        self._put_away(lambda writer: writer.suspend())
+
+    def _put_away(self, end: Callable[[Writer], None]) -> None:
+        for sink, writer in self._writers:
+            try:
+                with attributed(sink.name, sink.element.site):
+                    end(writer)
+            except Exception as failure:  # noqa: BLE001 - all are put away, then the failures are told
+                self.notes.append(f"also failed: {failure}")
+        self._writers.clear()

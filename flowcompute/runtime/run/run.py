@@ -1,0 +1,397 @@
+"""A run: a plan at work in a thread of its own, seen from wherever it was started."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import trio
+
+from flowcompute.errors import FlowError, RunError
+from flowcompute.observe import Observe, Observers
+from flowcompute.runtime.channels import Display, RunRecord
+from flowcompute.runtime.checkpoints import FrozenError, Request
+from flowcompute.runtime.events import Keep, about
+from flowcompute.runtime.run.driver import Driver
+from flowcompute.runtime.run.interrupt import Interrupts, farewell
+from flowcompute.runtime.run.run_strategy import Chosen, RunTuner
+from flowcompute.runtime.run.running_pass import Conduct
+from flowcompute.runtime.run.watched import Watched
+from flowcompute.schedule.explain import Plan
+
+# Waiting for a lock cannot be interrupted by Ctrl-C on Windows.
+_LONGEST_WAIT_S = 0.2 if sys.platform == "win32" else threading.TIMEOUT_MAX
+
+_FAREWELL_S = 5.0
+
+_POLL_S = 0.02
+
+_begun: weakref.WeakSet[Run] = weakref.WeakSet()
+"""Runs that this process started, to be put away if it exits before they end."""
+
+_working_for: ContextVar[weakref.ref[Run] | None] = ContextVar("flowcompute_run", default=None)
+"""The run that the current worker thread works for; trio hands it on to the threads of its tasks.
+
+Weakly, as trio's tasks are garbage in cycles when they have ended, and results are too large to wait for it.
+"""
+
+
+def refuse_in_trio_task(doing: str) -> None:
+    """Raise RunError where blocking would stop a trio event loop."""
+    if trio.lowlevel.in_trio_task():
+        raise RunError(
+            f"cannot {doing} in a trio task: it would block the event loop",
+            hint="do it in a thread: await trio.to_thread.run_sync(job.run)",
+        )
+
+
+def _stop_all() -> None:
+    """Leave no temporary file behind when the process exits without waiting for its runs."""
+    running = [run for run in tuple(_begun) if run.is_running]
+    for run in running:
+        run.stop()
+    for run in running:
+        run.join(_FAREWELL_S)
+
+
+atexit.register(_stop_all)
+
+
+class Run(Watched):
+    """A plan at work, or done. Made by `start`.
+
+    Used with `with` it does not outlive the block: at the end of the block it is waited
+    for, and stopped if the block raises.
+
+    Attributes:
+        plan: what it runs.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        throttle_s: float,
+        on_batch: Callable[[Run], object] | None,
+        stall_timeout_s: float | None,
+        draw: Callable[[Run], str] | None,
+        aliases: Mapping[str, str],
+        request: Request,
+        tuner: RunTuner | None = None,
+        observe: Observe | None = None,
+    ) -> None:
+        self.plan = plan
+        self._chosen = Chosen(plan, tuner)
+        lengths = [each.length for each in plan.passes]
+        total = None if None in lengths else sum(length for length in lengths if length is not None)
+        observe = observe or Observe()
+        tracks = sum(len(each.sources) + len(each.sinks) + 4 for each in plan.passes)
+        keep = Keep(spans=observe.spans // tracks) if observe.metrics else None
+        self._record = RunRecord(total, max(plan.memory.budget_bytes - plan.memory.host_bytes, 0), keep)
+        snapshot = partial(self._record.snapshot, aliases)
+        self._observers = Observers(
+            observe, snapshot, self._record.tracks, partial(_about, plan, self._chosen, self._record)
+        )
+        self._conduct = Conduct(throttle_s, stall_timeout_s=stall_timeout_s)
+        self._on_batch = on_batch
+        self._draw = draw
+        self._aliases = aliases
+        self._pid = os.getpid()
+        self._values: tuple[Any, ...] = ()
+        self._error: BaseException | None = None
+        self._trace: TracebackType | None = None
+        self._stop_asked = False
+        self._error_seen = False
+        self._stuck = False
+        self._stopped = False
+        self._frozen = False
+        self._request = request
+        self._interrupts: Interrupts | None = None
+        self._scope = trio.CancelScope()
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._settled = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="flowcompute-run", daemon=True)
+        self._display: Display | None = None
+
+    # -- control ----------------------------------------------------------------------------
+
+    def begin(self, progress: bool | None) -> None:
+        """Start the threads; called once, by `start`."""
+        self._observers.open()
+        _begun.add(self)
+        if self._request.path is not None:
+            # Before anything of the checkpoint can be seen: who sees it may send the signal.
+            self._interrupts = Interrupts(self._ask_freeze, self._finish_frozen, self._settled.is_set)
+            self._interrupts.__enter__()
+        self._display = Display.start(self._record, progress)
+        self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is still at work in this process."""
+        return self._pid == os.getpid() and self._thread.is_alive()
+
+    def join(self, timeout_s: float) -> None:
+        """Let it end, for at most that long, whatever comes out."""
+        self._thread.join(timeout_s)
+
+    def wait(self, timeout_s: float | None = None) -> Self:
+        """Wait until the run has ended; returns the run.
+
+        In the main thread Ctrl-C stops the run, waits until nothing of it is left and
+        raises KeyboardInterrupt; a second Ctrl-C does not wait.
+
+        Args:
+            timeout_s: seconds to wait at most; the run goes on if it has not ended by then.
+
+        Raises:
+            FlowError: what the run failed with, RunError if it was stopped.
+            TimeoutError: if the run has not ended in time.
+            KeyboardInterrupt: after Ctrl-C.
+        """
+        self._check_usable("wait for a run")
+        refuse_in_trio_task("wait for a run")
+        if self._is_own_thread():
+            raise RunError("a run cannot wait for itself", hint="in on_batch= and the like only call run.stop()")
+        interrupts = Interrupts(self.stop) if self._interrupts is None else None
+        try:
+            with interrupts or contextlib.nullcontext():
+                settled = self._wait_settled(timeout_s)
+        except (KeyboardInterrupt, SystemExit):
+            self.stop()
+            self._error_seen = True
+            raise
+        finally:
+            if self._interrupts is not None and self._settled.is_set():
+                self._interrupts.__exit__()
+        if interrupts is not None and interrupts.received:
+            self._error_seen = True
+            raise farewell(interrupts.received)
+        if not settled:
+            raise TimeoutError(f"the run has not ended after {timeout_s} s; it goes on")
+        self._raise_error()
+        return self
+
+    def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Finish the batch in hand, write the state of the job to a checkpoint and end the run.
+
+        Waits until that is done, unless it is called by the run itself (from `on_batch`), and
+        `wait` raises RunError then. `fc.thaw(path)` goes on.
+
+        Args:
+            path: of the checkpoint, a folder that is not there yet; by default the run's own one.
+
+        Returns:
+            The path.
+
+        Raises:
+            CheckpointError: if there is no path, or the job cannot be frozen.
+            RunError: if the run had ended before.
+            FlowError: what it failed with.
+        """
+        self._check_usable("freeze a run")
+        target = self._request.aim(path, self.plan)
+        if self._settled.is_set():
+            self._raise_error()
+            raise RunError("the run has ended and cannot be frozen any more", hint="run.values has its results")
+        self._ask_freeze()
+        if self._is_own_thread():
+            return target
+        self._wait_settled(None)
+        if not self._frozen:
+            self._raise_error()
+            raise RunError("the run ended before it could be frozen", hint="run.values has its results")
+        self._error_seen = True
+        return target
+
+    def stop(self) -> None:
+        """Ask the run to end; returns at once and may be called from any thread, also from `on_batch`.
+
+        What was written is dropped, nothing stays open, and `wait` then raises RunError. A run
+        that has ended, or is committing its results, is not stopped any more.
+        """
+        self._check_usable("stop a run")
+        # The run's thread sets the token and then looks at the flag, so that one of the two sees the other.
+        self._stop_asked = True
+        if self._token is not None:
+            with contextlib.suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._scope.cancel)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.stop()
+        if error is None and not self._stop_asked and not self._frozen:
+            if not self._error_seen:
+                self.wait()
+            return
+        self._wait_settled(None)
+        # Who asked for the stop need not be told of it, but anything else that went wrong is news.
+        if error is None and not self._stopped and not self._error_seen:
+            self._raise_error()
+
+    # -- results ----------------------------------------------------------------------------
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The values of the roots.
+
+        Raises:
+            RunError: if the run has not ended.
+            FlowError: what the run failed with.
+        """
+        self._check_usable("ask a run for its values")
+        if not self._settled.is_set():
+            raise RunError("the run has not ended yet", hint="call run.wait() first")
+        self._raise_error()
+        return self._values
+
+    @property
+    def value(self) -> Any:
+        """The value of the only root.
+
+        Raises:
+            RunError: if there are several roots, or the run has not ended.
+            FlowError: what the run failed with.
+        """
+        values = self.values
+        if len(values) != 1:
+            raise RunError(f"the run has {len(values)} values", expected="one", hint="use run.values")
+        return values[0]
+
+    def __str__(self) -> str:
+        return repr(self) if self._draw is None else self._draw(self)
+
+    def __repr__(self) -> str:
+        ended = "complete" if self._error is None else "failed"
+        state = ended if self._settled.is_set() else "running"
+        total = self._record.total_items
+        return f"<Run {state}: {self._record.items} of {'?' if total is None else total} items>"
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        """The run's thread."""
+        try:
+            trio.run(self._drive)
+        except FlowError as error:
+            self._error = error
+        except Exception as error:  # noqa: BLE001 - told to whoever waits
+            failure = RunError(f"the runtime failed: {type(error).__name__}: {error}", hint="please report this")
+            failure.__cause__ = error
+            self._error = failure
+        except BaseException as error:  # noqa: BLE001 - as above
+            self._error = error
+        self._record.end(complete=self._error is None)
+        if self._display is not None:
+            self._display.stop()
+        if self._error is None:
+            throttled = self._conduct.throttle_s > 0
+            self._chosen.finish(lambda: self._stop_asked, self._record, throttled=throttled)
+        try:
+            self._observers.close()
+        except Exception as error:  # noqa: BLE001 - a warning that was made an error, told to whoever waits
+            self._error = self._error or error
+        self._trace = None if self._error is None else self._error.__traceback__
+        self._settled.set()
+
+    async def _drive(self) -> None:
+        after_batch = None if self._on_batch is None else partial(self._on_batch, self)
+        # Made here, as it refers to the run: what the run refers to must not, or results outlive their last user.
+        # Pauses would be taken for what a batch costs.
+        live = None if self._conduct.throttle_s else self._chosen.live
+        conduct = replace(self._conduct, after_batch=after_batch, on_stuck_thread=self._give_up_waiting, live=live)
+        driver = Driver(self._chosen.plan, self._record, conduct, self._request)
+        _working_for.set(weakref.ref(self))
+        self._token = trio.lowlevel.current_trio_token()
+        values: tuple[Any, ...] | None = None
+        try:
+            with self._scope:
+                if self._stop_asked:
+                    self._scope.cancel()
+                values = await driver.run()
+            if values is None:
+                self._stopped = True
+                raise RunError("the run was stopped", hint=driver.after_stop)
+        except FrozenError:
+            self._frozen = True
+            path = self._request.path
+            raise RunError(f"the run was frozen into {path}", hint=f"fc.thaw({path!r}).resolve() goes on") from None
+        except BaseException as error:
+            for note in driver.notes:
+                error.add_note(note)
+            raise
+        self._values = values
+
+    def _ask_freeze(self) -> None:
+        self._request.freeze = True
+
+    def _finish_frozen(self, signum: int) -> None:
+        """After a signal: wait until the job is frozen, then leave."""
+        # Asked again and again, since the main thread may hold the lock of the event when the signal comes.
+        while not self._settled.is_set():
+            time.sleep(_POLL_S)
+        self._error_seen = True
+        if self._error is not None and not self._frozen:
+            self._raise_error()
+        leaving = farewell(signum)
+        if self._frozen:
+            path = self._request.path
+            leaving.add_note(f"the job was frozen into {path}: run it again, or fc.thaw({path!r}).resolve() goes on")
+        raise leaving
+
+    def _is_own_thread(self) -> bool:
+        return (working_for := _working_for.get()) is not None and working_for() is self
+
+    def _give_up_waiting(self, error: RunError) -> None:
+        """Let those that wait have the error of a stall although a thread still holds up the end."""
+        self._stuck = True
+        self._error = error
+        with contextlib.suppress(Warning):
+            self._observers.close()
+        self._settled.set()
+
+    def _wait_settled(self, timeout_s: float | None) -> bool:
+        left = threading.TIMEOUT_MAX if timeout_s is None else timeout_s
+        while not self._settled.wait(min(left, _LONGEST_WAIT_S)):
+            left -= _LONGEST_WAIT_S
+            if left <= 0:
+                return False
+        if not self._stuck:
+            self._thread.join()
+        return True
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            self._error_seen = True
+            # Without the frames of those who were told before.
+            raise self._error.with_traceback(self._trace)
+
+    def _check_usable(self, doing: str) -> None:
+        if os.getpid() != self._pid and not self._settled.is_set():
+            raise RunError(
+                "the run was started in the process that this one was forked from",
+                expected=f"process {self._pid}",
+                got=f"process {os.getpid()}, which cannot {doing} there",
+                hint='use it there, or start processes with multiprocessing.get_context("spawn")',
+            )
+
+
+def _about(plan: Plan, chosen: Chosen, record: RunRecord) -> dict[str, Any]:
+    """No method, since observers that know the run would keep it alive."""
+    return about(plan, record.metrics({}), chosen.strategy, chosen.tuning)

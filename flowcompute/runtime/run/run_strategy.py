@@ -1,0 +1,72 @@
+"""The strategy of a run, and who looks for a better one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from flowcompute.metrics import NodeMetrics
+from flowcompute.runtime.channels import RunRecord, pace_of
+from flowcompute.runtime.run.live_trials import LiveTrials
+from flowcompute.schedule import note_pace
+from flowcompute.schedule.explain import Plan, complete_strategy
+from flowcompute.strategy import Strategy, Tuning
+
+
+class RunTuner(Protocol):
+    """Looks for a better strategy while a run works; `plan` is what is run meanwhile, `live` tries knobs of the run."""
+
+    plan: Plan
+    live: LiveTrials
+
+    def finish(
+        self, cancelled: Callable[[], bool], rows: Mapping[str, NodeMetrics], drift: float | None
+    ) -> tuple[Strategy, Tuning]:
+        """After the end of a complete run: the strategy for the next one, and how it was found.
+
+        Args:
+            cancelled: whether to stop.
+            rows: what the stages of the run did.
+            drift: how many times as long records took as with what is kept when that was new, where they did.
+        """
+
+
+class Chosen:
+    """The strategy of one run.
+
+    Attributes:
+        plan: what is to be run: the plan, or what a tuner has made of it.
+        live: who tries knobs of the run meanwhile, if anybody.
+        strategy: all knobs; after `finish` those that were kept.
+        tuning: how they were found.
+    """
+
+    def __init__(self, plan: Plan, tuner: RunTuner | None) -> None:
+        self.plan = plan if tuner is None else tuner.plan
+        self.live = None if tuner is None else tuner.live
+        self.strategy, self.tuning = complete_strategy(plan), plan.tuning
+        self._tuner = tuner
+
+    def finish(self, cancelled: Callable[[], bool], record: RunRecord, *, throttled: bool = False) -> None:
+        """Look at the pace of a complete run, and let the tuner try what is left.
+
+        The results are there, and nothing that goes wrong now takes them away.
+
+        Args:
+            cancelled: whether to stop.
+            record: of the run.
+            throttled: whether it paused between batches, so that its pace is not the job's own.
+        """
+        try:
+            drift = None if throttled else note_pace(self.plan, pace_of(record))
+            if drift is not None:
+                note = (
+                    f"a record took {drift:.2f} times as long as when this strategy was new; tune=True searches again"
+                )
+                self.tuning = replace(self.tuning, notes=(*self.tuning.notes, note))
+            if self._tuner is not None:
+                self.strategy, self.tuning = self._tuner.finish(cancelled, record.metrics({}), drift)
+        except Exception as error:  # noqa: BLE001 - told in `tuning`
+            note = f"tuning failed: {type(error).__name__}: {error}"
+            self.tuning = replace(self.tuning, notes=(*self.tuning.notes, note))

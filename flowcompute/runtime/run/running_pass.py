@@ -1,0 +1,305 @@
+"""One pass while it runs: what it has opened, and how its stages are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import trio
+
+from flowcompute.elements import AsyncReader, Reader, State, Writer
+from flowcompute.elements.policies import DeadLetters, ErrorPolicy
+from flowcompute.errors import CheckpointError, RunError
+from flowcompute.runtime.channels import Channel, PassRecord, Pool, RunRecord, Workers, attributed, first_failure
+from flowcompute.runtime.checkpoints import Keeper, Resume, check_alike
+from flowcompute.runtime.events import ComputeRecord, StageRecord, watch
+from flowcompute.runtime.events import State as Doing
+from flowcompute.runtime.run.live_trials import LiveTrials
+from flowcompute.runtime.stages import ComputeTask, Cuts, Output, OverlappedTask, SinkTask, SourceTask
+from flowcompute.schedule import Clock, SinkStage, policies, records_wanted, with_defaults
+from flowcompute.schedule.explain import Plan
+from flowcompute.spec import Spec
+
+OpenWriters = list[tuple[SinkStage, Writer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How to run, beside what the plan says.
+
+    Attributes:
+        throttle_s: seconds to pause after each batch.
+        after_batch: called in a worker thread after each batch; what it raises fails the run.
+        stall_timeout_s: seconds without any movement that fail the run; None for never.
+        on_stuck_thread: told of a stall that cannot end the run yet; see `watchdog`.
+        live: who tries knobs of the run meanwhile, if anybody.
+    """
+
+    throttle_s: float = 0.0
+    after_batch: Callable[[], object] | None = None
+    stall_timeout_s: float | None = 120.0
+    on_stuck_thread: Callable[[RunError], None] = lambda _: None
+    live: LiveTrials | None = None
+
+
+class RunningPass:
+    """Opens, runs and closes one pass of a plan.
+
+    Args:
+        plan: the plan.
+        index: which of its passes.
+        conduct: how to run it.
+        record: the run's live record.
+        workers: threads.
+        writers: destinations are added here as they are opened; they are the caller's to
+            commit or abort, since that is decided for all passes together.
+        resident: whole values of earlier passes, and for later ones.
+        letters: dead-letter files; also the caller's to commit or discard.
+        keeper: takes checkpoints.
+        resume: where the pass goes on; None for from the beginning.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        index: int,
+        *,
+        conduct: Conduct,
+        record: RunRecord,
+        workers: Workers,
+        writers: OpenWriters,
+        resident: dict[int, np.ndarray],
+        letters: Mapping[ErrorPolicy, DeadLetters],
+        keeper: Keeper,
+        resume: Resume | None = None,
+    ) -> None:
+        self._keeper = keeper
+        self._resume = resume
+        self._starts = {} if resume is None else resume.starts
+        self._plan = plan
+        self._index = index
+        self._pass = plan.passes[index]
+        self._conduct = conduct
+        self._ledger = record.ledger
+        self._run_tallies = record.tallies
+        self._letters = letters
+        self._workers = workers
+        self._writers = writers
+        self._first_writer = len(writers)
+        self._readers: list[Reader] = []
+        self._channels: list[Channel] = []
+        self._pools: list[Pool] = []
+        self._executor = plan.backend.executor(plan, index, resident)
+        steps = [step.name for step in self._pass.steps]
+        self._record = PassRecord(
+            [StageRecord(stage.name) for stage in self._pass.sources],
+            ComputeRecord(steps[0] if len(steps) == 1 else "compute"),
+            [StageRecord(stage.name) for stage in self._pass.sinks],
+            (StageRecord("upload"), StageRecord("download")) if self._executor.in_flight > 1 else None,
+        )
+        record.begin_pass(self._record, self._executor)
+
+    async def open(self) -> None:
+        """Open sources, destinations and the executor, in this order: what fails soonest comes first."""
+        knobs = with_defaults(self._plan.strategy, self._plan.backend.traits)
+        mapped = knobs.input == "mapped"
+        for source in self._pass.sources:
+            start = self._start_of(source.value)
+            with attributed(source.name, source.element.site):
+                reader = await self._workers.call(partial(source.element.open, position=start, mapped=mapped))
+            reader.element = source.name
+            reader.threads = knobs.reader_threads or 1
+            self._readers.append(reader)
+        for sink in self._pass.sinks:
+            with attributed(sink.name, sink.element.site):
+                self._writers.append((sink, await self._workers.call(self._open_sink, sink)))
+        began_s = trio.current_time()
+        with attributed(self._record.compute.label):
+            await self._workers.call(self._executor.open)
+            self._record.compute.mark("building kernels", began_s)
+            if self._resume is not None:
+                await self._workers.call(self._restore, self._resume.executor)
+        for tally in (*(reader.tally for reader in self._readers), *self._executor.tallies):
+            if tally is not None:
+                tally.element = policies(self._plan.graph)[tally.policy]
+                tally.letters = self._letters.get(tally.policy)
+                self._run_tallies.append(tally)
+
+    def _start_of(self, value: int) -> int:
+        """The first record to read of a source.
+
+        Raises:
+            CheckpointError: if this plan cannot go on there.
+        """
+        clock = self._pass.clock_of(value)
+        start = self._starts.get(clock.id, 0)
+        if start % clock.granule and start != clock.length:
+            raise CheckpointError(
+                "was frozen inside a block of records that a kernel reduces as a whole",
+                expected=f"a multiple of {clock.granule} records",
+                got=f"{start} records",
+                hint='thaw it with device="numpy", where it was frozen; jobs with checkpoint= go on everywhere',
+            )
+        return start
+
+    def _restore(self, state: State) -> None:
+        with self._keeper.sound_state():
+            check_alike(self._executor.snapshot(), state)
+            self._executor.restore(state)
+
+    def _open_sink(self, sink: SinkStage) -> Writer:
+        place = self._keeper.place(len(self._writers))
+        if self._resume is not None:
+            with self._keeper.sound_state():
+                return sink.element.reopen(sink.spec, place, self._resume.sinks[len(self._writers)])
+        return sink.element.open(sink.spec) if self._keeper.token is None else sink.element.open_at(sink.spec, place)
+
+    async def run(self) -> None:
+        """Let all batches through, write what is known only at the end, and look at the sources again."""
+        await self._flow()
+        compute = self._record.compute
+        compute.enter(Doing.BUSY, "finishing")
+        with attributed(compute.label):
+            values = await self._workers.call(self._executor.finish)
+        compute.observe(self._executor)
+        compute.enter(Doing.DONE)
+        for (sink, writer), record in zip(self._writers[self._first_writer :], self._record.sinks, strict=True):
+            if sink.spec.is_stream:
+                continue
+            record.enter(Doing.BUSY, "writing")
+            with attributed(sink.name, sink.element.site):
+                array = values[sink.value]
+                await self._workers.call(writer.write, array, 0)
+            record.passed(1, array.nbytes, 0)
+            record.enter(Doing.DONE)
+        for source, reader in zip(self._pass.sources, self._readers, strict=True):
+            with attributed(source.name, source.element.site):
+                await self._workers.call(reader.check)
+
+    async def close(self) -> list[BaseException]:
+        """Close readers and executor, each exactly once, and return what failed. Not to be cancelled."""
+        failures: list[BaseException] = []
+        for source, reader in zip(self._pass.sources, self._readers, strict=False):
+            try:
+                with attributed(source.name, source.element.site):
+                    if isinstance(reader, AsyncReader):
+                        reader.close()
+                    else:
+                        await self._workers.call(reader.close)
+            except Exception as error:  # noqa: BLE001 - all are closed, then the failures are told
+                failures.append(error)
+        try:
+            with attributed(self._record.compute.label):
+                await self._workers.call(self._executor.close)
+        except Exception as error:  # noqa: BLE001 - as above
+            failures.append(error)
+        return failures
+
+    async def _flow(self) -> None:
+        """All stages at once, until the streams end."""
+        sources, sinks, compute = self._join()
+        failure: BaseException | None = None
+        try:
+            async with trio.open_nursery() as watched:
+                watched.start_soon(self._keeper.serve)
+                if self._conduct.stall_timeout_s is not None:
+                    watched.start_soon(
+                        watch, self._record.stages, self._conduct.stall_timeout_s, self._conduct.on_stuck_thread
+                    )
+                async with trio.open_nursery() as stages:
+                    for run in (*(task.run for task in sources), compute.run, *(task.run for task in sinks)):
+                        stages.start_soon(run)
+                await self._keeper.settle()
+                watched.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            failure = first_failure(group)
+        finally:
+            for channel in self._channels:
+                channel.close()
+            for pool in self._pools:
+                pool.close()
+        if failure is not None:
+            raise failure
+
+    def _join(self) -> tuple[list[SourceTask], list[SinkTask], ComputeTask]:
+        """Make the stages with the channels and buffers between them."""
+        record, live = self._record, self._conduct.live
+        cuts = {
+            clock.id: Cuts(self._items_cut(clock), self._starts.get(clock.id, 0))
+            for clock in self._pass.clocks
+            if clock.is_root
+        }
+        if live is not None:
+            live.begin(self._index, tuple(cuts.values()), self._readers)
+        sources: list[SourceTask] = []
+        channels: dict[int, Channel] = {}
+        for source, reader, stage in zip(self._pass.sources, self._readers, record.sources, strict=True):
+            clock = self._pass.clock_of(source.value)
+            joined = -(-clock.batch_items // cuts[clock.id].most_items)
+            channel = channels[source.value] = self._channel(stage, record.taker, joined)
+            wanted = records_wanted(self._plan, self._index, clock)
+            pool = self._pool(source.spec, clock.batch_items, source.spec.length)
+            record.edges.append((channel, pool))
+            sources.append(
+                SourceTask(
+                    source,
+                    reader,
+                    stage,
+                    channel,
+                    pool,
+                    workers=self._workers,
+                    cuts=cuts[clock.id],
+                    wanted=wanted,
+                    start=self._start_of(source.value),
+                )
+            )
+        by_value: dict[int, list[SinkTask]] = {}
+        mine = self._writers[self._first_writer :]
+        for position, ((sink, writer), stage) in enumerate(zip(mine, record.sinks, strict=True), self._first_writer):
+            if sink.spec.is_stream:
+                channel = self._channel(record.giver, stage)
+                task = SinkTask(
+                    sink, writer, stage, channel, workers=self._workers, ledger=self._ledger, position=position
+                )
+                by_value.setdefault(sink.value, []).append(task)
+        compute = (ComputeTask if record.transfers is None else OverlappedTask)(
+            self._executor,
+            record,
+            self._pass.clocks,
+            channels,
+            [self._output(value, tasks) for value, tasks in by_value.items()],
+            self._workers,
+            throttle_s=self._conduct.throttle_s,
+            after_batch=self._conduct.after_batch,
+            starts=self._starts,
+            keeper=self._keeper,
+            cuts=cuts,
+            passed=None if live is None else live.passed,
+        )
+        return sources, [task for tasks in by_value.values() for task in tasks], compute
+
+    def _output(self, value: int, tasks: list[SinkTask]) -> Output:
+        clock = self._pass.clock_of(value)
+        spec = tasks[0].stage.spec
+        pool = self._pool(spec, clock.batch_items, clock.length if clock.is_root else None)
+        self._record.edges += [(task.channel, pool) for task in tasks]
+        return Output(value, clock, pool, tasks)
+
+    def _items_cut(self, clock: Clock) -> int:
+        """Records that are read at a time: several batches of a known stream, which nobody has to wait for."""
+        each = self._conduct.after_batch is not None or self._conduct.throttle_s > 0
+        return clock.cut_items if clock.cut_items and (each or clock.length is None) else clock.batch_items
+
+    def _channel(self, producer: StageRecord, consumer: StageRecord, joined: int = 1) -> Channel:
+        # One batch of the depth is in the consumer's hands; the others may lie in between.
+        channel = Channel(producer, consumer, (self._plan.depth - 1) * joined)
+        self._channels.append(channel)
+        return channel
+
+    def _pool(self, spec: Spec, items: int, length: int | None) -> Pool:
+        items = items if length is None else min(items, length)
+        pool = Pool(self._ledger, self._plan.depth, items, spec.shape, spec.dtype, self._executor.room)
+        self._pools.append(pool)
+        return pool

@@ -1,0 +1,112 @@
+"""What is seen of a run while it works and afterwards."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+
+from flowcompute.metrics import Checkpoints, Metrics, Progress, Skipped
+from flowcompute.observe import Observers
+from flowcompute.runtime.channels import RunRecord
+from flowcompute.runtime.run.run_strategy import Chosen
+from flowcompute.schedule import policies
+from flowcompute.schedule.explain import Plan, limits_of, rooflines
+from flowcompute.strategy import Strategy, Tuning
+
+
+class Watched(ABC):
+    """The numbers of a run; all may be asked for from any thread, at any time."""
+
+    plan: Plan
+    _chosen: Chosen
+    _record: RunRecord
+    _aliases: Mapping[str, str]
+    _observers: Observers
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is."""
+        return self._watched().progress
+
+    @property
+    def metrics(self) -> Metrics:
+        """What each stage has done so far; also answers by the names of elements inside a stage."""
+        return self._watched().metrics(self._aliases)
+
+    @property
+    def skipped(self) -> dict[str, Skipped]:
+        """The records dropped so far by each element with `on_error=`: how many, and the first 100 by name.
+
+        Where less than a whole stream is wanted (`y[:10]`), how far it was read, and so what
+        was dropped on the way, depends on the batch size.
+        """
+        dropped = self._watched().skipped()
+        return {name: dropped.get(policy, Skipped()) for policy, name in policies(self.plan.graph).items()}
+
+    @property
+    def strategy(self) -> Strategy:
+        """Every knob of the run, comparable; once a tuned run has ended, those of the strategy that was kept."""
+        self._check_usable("ask a run for its strategy")
+        return self._chosen.strategy
+
+    @property
+    def tuning(self) -> Tuning:
+        """What was tried to find the strategy, what came of it, and how near regions came to what the device can do."""
+        self._check_usable("ask a run for its trials")
+        done = rooflines(self.plan, self._record.metrics({}), limits_of(self.plan))
+        return replace(self._chosen.tuning, rooflines=done)
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """How many checkpoints it has taken, and what they have cost."""
+        return self._watched().kept
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What it does otherwise than planned, in words: smaller batches where its device has no room for them."""
+        return self._watched().notes
+
+    @property
+    def bottleneck(self) -> str | None:
+        """Name of the stage that the others waited for most; None before the first batch."""
+        return self._watched().bottleneck
+
+    @property
+    def metrics_port(self) -> int | None:
+        """Where `metrics_port=` serves Prometheus; None where nothing does, and after the end of the run."""
+        self._check_usable("watch a run")
+        return self._observers.port
+
+    @property
+    def launches(self) -> int:
+        """Kernels launched so far."""
+        return self._watched().launches
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes that the sources gave so far."""
+        return self._watched().bytes_read
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes that the destinations took so far."""
+        return self._watched().bytes_written
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start, or from start to end."""
+        return self._watched().seconds
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that the run's own batch buffers, and results that grow, took at a time."""
+        return self._watched().ledger.peak_bytes
+
+    @abstractmethod
+    def _check_usable(self, doing: str) -> None:
+        """Raise RunError where the run cannot be asked, as in a forked process."""
+
+    def _watched(self) -> RunRecord:
+        self._check_usable("watch a run")
+        return self._record

@@ -1,0 +1,296 @@
+"""The stage that computes, between the sources and the destinations of a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import trio
+
+from flowcompute.batch import Batch
+from flowcompute.engine import DRAIN
+from flowcompute.errors import RunError
+from flowcompute.runtime.channels import Barrier, Channel, Lease, Parcel, PassRecord, Workers, attributed
+from flowcompute.runtime.checkpoints import Keeper
+from flowcompute.runtime.events import State
+from flowcompute.runtime.stages.batch_boundaries import Cuts
+from flowcompute.runtime.stages.turn import Emission, Output, Turn
+from flowcompute.runtime.stages.writing import SinkTask
+from flowcompute.schedule import Clock, Executor
+
+
+class ComputeTask:
+    """Computes the batches of a pass in record order.
+
+    A destination with memory of its own that nobody shares is written in place: the
+    executor fills that memory, in the same thread call, and no buffer or task lies between.
+    Batches of a source that destinations take as they are go on to them, also without a buffer.
+    Both hold for root clocks only, whose batches are as long as what was read.
+
+    Args:
+        executor: opened.
+        record: of the pass.
+        clocks: of the pass.
+        channels: from the sources, by value.
+        outputs: what is to be computed.
+        workers: a thread to compute in.
+        throttle_s: seconds to pause after each batch.
+        after_batch: called in the thread after each batch.
+        starts: by root clock the first record, where not all begin with their streams.
+        keeper: says when a barrier is due, and takes it.
+        cuts: where the batches of each root clock end.
+        passed: told the record at which each batch of a root clock ended, and when it was done.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        record: PassRecord,
+        clocks: Sequence[Clock],
+        channels: Mapping[int, Channel],
+        outputs: Sequence[Output],
+        workers: Workers,
+        *,
+        throttle_s: float,
+        after_batch: Callable[[], object] | None,
+        starts: Mapping[int, int] | None = None,
+        keeper: Keeper | None = None,
+        cuts: Mapping[int, Cuts],
+        passed: Callable[[int, float], object] | None = None,
+    ) -> None:
+        self._executor = executor
+        self._record = record.compute
+        self._clocks = clocks
+        self._sources = channels
+        self._outputs = outputs
+        self._placed: dict[int, SinkTask] = {}
+        self._forwarded: set[int] = set()
+        self._choose: set[int] = {clock.id for clock in clocks if clock.is_root}
+        self._starts = {**dict.fromkeys(self._choose, 0), **(starts or {})}
+        self._keeper = keeper
+        self._cuts = cuts
+        self._passed = passed
+        self._reached = reached_clocks(clocks)
+        self._workers = workers
+        self._throttle_s = throttle_s
+        self._after_batch = after_batch
+        self._channels = [sink.channel for output in outputs for sink in output.sinks]
+
+    async def run(self) -> None:
+        """Compute until the sources end, then tell the destinations."""
+        await self._run_batches()
+        for channel in self._sources.values():
+            channel.abandon()
+        for channel in self._channels:
+            channel.finish()
+        self._record.enter(State.DONE)
+
+    async def _run_batches(self) -> None:
+        seq = 0
+        while (wanted := self._executor.wants()) is not None:
+            if self._keeper is not None and self._keeper.is_due():
+                await self._cut(self._keeper)
+            if wanted == DRAIN:
+                await self._pass_on(await self._drained())
+                continue
+            parcels: list[Parcel] = []
+            try:
+                batch = await self._receive(wanted, seq, parcels)
+                if batch is None:
+                    await self._pass_on(await self._ended(wanted))
+                    continue
+                await self._pass_on(await self._compute(batch, [parcels]))
+                self._starts[wanted] = batch.stop
+                self._done(batch)
+            finally:
+                for parcel in parcels:
+                    parcel.release()
+            await self._pause()
+            seq += 1
+
+    def _done(self, batch: Batch) -> None:
+        """A batch of a root clock has been computed."""
+        self._cuts[batch.clock].passed(batch.stop)
+        if self._passed is not None:
+            self._passed(batch.stop, trio.current_time())
+
+    async def _drained(self) -> Emission:
+        """Let derived clocks compute with what waits."""
+        derived = {clock.id for clock in self._clocks if not clock.is_root}
+        return await self._make(Turn(derived, self._executor.drain))
+
+    async def _ended(self, root: int) -> Emission:
+        """Tell the executor that a root clock has no more records."""
+        return await self._make(Turn(self._reached[root] - {root}, partial(self._executor.end, root)))
+
+    async def _pass_on(self, emission: Emission) -> None:
+        try:
+            await emission.send()
+        finally:
+            emission.release()
+
+    async def _pause(self) -> None:
+        if self._throttle_s:
+            self._record.enter(State.PAUSED)
+            await trio.sleep(self._throttle_s)
+
+    async def _cut(self, keeper: Keeper) -> None:
+        """Send a barrier to the destinations: everything before it counts, and nothing behind it."""
+        self._record.enter(State.BUSY, "copying its state for a checkpoint")
+        sinks = [sink for output in self._outputs for sink in output.sinks]
+        placed = {sink.position: sink for sink in self._placed.values()}
+        with attributed(self._record.label):
+            state = await self._workers.call(self._executor.snapshot)
+        known = {position: sink.snapshot() for position, sink in placed.items()}
+        barrier = await keeper.begin(self._starts, state, [sink.position for sink in sinks], known)
+        for sink in sinks:
+            if sink.position not in placed:
+                await sink.channel.send(barrier)
+        await keeper.sent()
+
+    async def _receive(self, root: int, seq: int, parcels: list[Parcel]) -> Batch | None:
+        """The next batch of a root clock, None at its end; what it lies in is added to `parcels`."""
+        clock, start = self._clocks[root], self._starts[root]
+        if not clock.sources:
+            stop = min(self._cuts[root].stop(start), clock.length or 0)
+            return Batch(seq, start, stop, {}, root) if stop > start else None
+        ends: list[int] = []
+        for stage in clock.sources:
+            parcel = await self._sources[stage.value].receive()
+            assert not isinstance(parcel, Barrier), "barriers begin at the compute stage"
+            if parcel is not None:
+                parcels.append(parcel)
+            ends.append(start if parcel is None else parcel.stop)
+        if min(ends) != max(ends):
+            raise self._unequal(clock, start, ends)
+        if ends[0] == start:
+            return None
+        arrays = {stage.value: parcel.array for stage, parcel in zip(clock.sources, parcels, strict=True)}
+        return Batch(seq, start, ends[0], arrays, root)
+
+    async def _compute(self, batch: Batch, parcels: Sequence[Sequence[Parcel]], *, settled: bool = True) -> Emission:
+        """Compute a batch of a root clock; the parcels of its sources, one after the other, stay the caller's."""
+        clock = self._clocks[batch.clock]
+        if clock.id in self._choose:
+            await self._choose_places(clock, batch)
+        turn = Turn(self._reached[clock.id], partial(self._executor.process, batch), batch)
+        emission = await self._make(turn, settled=settled)
+        if self._forwarded:
+            sources = [stage.value for stage in clock.sources]
+            for output in self._outputs:
+                if output.value in self._forwarded and output.clock is clock:
+                    position = sources.index(output.value)
+                    for each in parcels:
+                        emission.parcels += [(sink.channel, each[position].share()) for sink in output.sinks]
+        return emission
+
+    async def _make(self, turn: Turn, *, settled: bool = True) -> Emission:
+        """Compute in a thread; `settled`: and tell destinations of their own memory."""
+        try:
+            await self._lend(turn)
+            self._record.enter(State.BUSY, "computing", turn.records)
+            await self._workers.call(self._work, turn, settled)
+            return turn.collect()
+        finally:
+            turn.release()
+
+    async def _lend(self, turn: Turn) -> None:
+        """Take the memory that a turn may fill."""
+        batch = turn.batch
+        for output in self._outputs:
+            if output.clock.id not in turn.clocks or output.value in self._placed or output.value in self._forwarded:
+                continue
+            lease = await self._credit(output)
+            turn.leases.append((output, lease))
+            own = batch is not None and output.clock.id == batch.clock
+            turn.outputs[output.value] = lease.array[: batch.items] if own and batch is not None else lease.array
+        turn.placed = self._reserved(batch)
+
+    def _reserved(self, batch: Batch | None) -> Mapping[int, SinkTask]:
+        """Destinations whose own memory a batch fills, by value; what makes them grow is counted."""
+        if batch is None:
+            return {}
+        values = self._clocks[batch.clock].values
+        placed = {value: sink for value, sink in self._placed.items() if value in values}
+        for sink in placed.values():
+            sink.reserve(batch.items)
+        return placed
+
+    async def _choose_places(self, clock: Clock, batch: Batch) -> None:
+        """Find out how each output gets its memory; once, since a destination's records must come in order."""
+        self._choose.discard(clock.id)
+        self._record.enter(State.BUSY, "placing", (batch.start, batch.stop))
+        sources = [stage.value for stage in clock.sources]
+        for output in self._outputs:
+            if output.clock is not clock:
+                continue
+            sink = output.sinks[0]
+            alone = len(output.sinks) == 1
+            if alone and await self._workers.call(sink.place, batch.start, batch.stop) is not None:
+                self._placed[output.value] = sink
+            elif output.value in sources:
+                self._forwarded.add(output.value)
+
+    async def _credit(self, output: Output) -> Lease:
+        lease = output.pool.acquire_nowait()
+        if lease is None:
+            self._record.enter(State.CREDIT, ", ".join(sink.stage.name for sink in output.sinks))
+            lease = await output.pool.acquire()
+        return lease
+
+    def _work(self, turn: Turn, settled: bool) -> None:
+        """Everything that is done for a batch in the thread."""
+        self._take(turn, settled)
+        self._record.observe(self._executor)
+        if turn.batch is not None and self._after_batch is not None:
+            self._record.detail = "running on_batch after"
+            with attributed("on_batch", None, turn.records):
+                self._after_batch()
+
+    def _take(self, turn: Turn, settled: bool) -> None:
+        """Compute a batch."""
+        batch, records, outputs, emission = turn.batch, turn.records, turn.outputs, turn.emission
+        for value, sink in turn.placed.items():
+            assert records is not None
+            array = sink.place(*records)
+            assert array is not None, "a destination that gives memory of its own gives it always"
+            outputs[value] = array
+            emission.placed.append((sink, array, records[0]))
+        with attributed(self._record.label, None, records):
+            turn.made = turn.compute(outputs)
+        if settled:
+            emission.settle()
+        if batch is not None:
+            self._record.passed(
+                batch.items,
+                sum(array.nbytes for array in batch.arrays.values()),
+                sum(outputs[i][: stop - start].nbytes for i, (start, stop) in turn.made.items() if i in outputs),
+            )
+
+    def _unequal(self, clock: Clock, start: int, ends: list[int]) -> RunError:
+        """The error for sources that do not end together."""
+        short, long = ends.index(min(ends)), ends.index(max(ends))
+        ended, other = clock.sources[short], clock.sources[long]
+        known = other.spec.length
+        # A batch that is not full is the last one, so that its end is the end of the stream.
+        open_end = known is None and ends[long] == self._cuts[clock.id].stop(start)
+        more = f"{'at least ' if open_end else ''}{ends[long] if known is None else known}"
+        return RunError(
+            f"the streams {ended.name!r} and {other.name!r} have different lengths",
+            element=ended.name,
+            site=ended.element.site,
+            records=(ends[short], ends[long]),
+            expected=f"as many records from {ended.name!r} as from {other.name!r}: {more}",
+            got=f"{ends[short]}",
+            hint="make the streams equally long before they meet",
+        )
+
+
+def reached_clocks(clocks: Sequence[Clock]) -> dict[int, set[int]]:
+    """By root clock: the clocks that its batches can make advance, itself included."""
+    reached = {clock.id: {clock.id} for clock in clocks if clock.is_root}
+    for found in reached.values():
+        for clock in clocks:
+            if any(origin in found for entry in clock.entries for origin, _ in entry.inputs):
+                found.add(clock.id)
+    return reached

@@ -1,0 +1,104 @@
+"""The stage that writes a stream destination."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import numpy as np
+
+from flowcompute.elements import State, Writer
+from flowcompute.errors import RunError
+from flowcompute.runtime.channels import Barrier, Channel, Ledger, Workers, attributed
+from flowcompute.runtime.events import StageRecord
+from flowcompute.runtime.events import State as Doing
+from flowcompute.schedule import SinkStage
+
+
+class SinkTask:
+    """Writes one stream destination, batch by batch.
+
+    Args:
+        stage: what the plan says of it.
+        writer: the opened destination.
+        record: its live record.
+        channel: from the compute stage.
+        workers: threads to write in.
+        ledger: counts results that grow in memory.
+        position: among all destinations of the run.
+    """
+
+    def __init__(
+        self,
+        stage: SinkStage,
+        writer: Writer,
+        record: StageRecord,
+        channel: Channel,
+        *,
+        workers: Workers,
+        ledger: Ledger,
+        position: int = 0,
+    ) -> None:
+        self.stage = stage
+        self.record = record
+        self.channel = channel
+        self._writer = writer
+        self._workers = workers
+        self._ledger = ledger
+        self.position = position
+        self._grows = stage.element.in_memory and stage.spec.length is None
+
+    async def run(self) -> None:
+        """Write to the end of the stream."""
+        while (parcel := await self.channel.receive()) is not None:
+            if isinstance(parcel, Barrier):
+                parcel.reach(self.position, self.snapshot())
+                continue
+            try:
+                self.record.enter(Doing.BUSY, "writing", (parcel.start, parcel.stop))
+                self.reserve(len(parcel.array))
+                with self._attributed(parcel.start, parcel.stop):
+                    if self._writer.immediate:
+                        self._writer.write(parcel.array, parcel.start)
+                    else:
+                        await self._workers.call(self._writer.write, parcel.array, parcel.start)
+                self.record.passed(parcel.stop - parcel.start, parcel.array.nbytes, 0)
+            finally:
+                parcel.release()
+        self.record.enter(Doing.DONE)
+
+    def snapshot(self) -> State:
+        """What has been written."""
+        with attributed(self.stage.name, self.stage.element.site):
+            return self._writer.snapshot()
+
+    def reserve(self, items: int) -> None:
+        """Count the memory of a result that grows.
+
+        Raises:
+            RunError: if it outgrows the budget.
+        """
+        if self._grows:
+            with self._attributed(self.record.items, self.record.items + items):
+                self._ledger.keep(items * self.stage.spec.item_bytes)
+
+    def place(self, start: int, stop: int) -> np.ndarray | None:
+        """The destination's own memory for these records, if it has some; may block.
+
+        Raises:
+            RunError: if it is not as large as the records.
+        """
+        with self._attributed(start, stop):
+            array = self._writer.buffer(start, stop)
+            if array is not None and len(array) != stop - start:
+                raise RunError("more records came than were declared", got=f"{stop} or more")
+            return array
+
+    def written_in_place(self, array: np.ndarray, start: int) -> None:
+        """Tell the destination that its own memory was filled; may block."""
+        stop = start + len(array)
+        with self._attributed(start, stop):
+            self._writer.write(array, start)
+        self.record.passed(stop - start, array.nbytes, 0)
+
+    def _attributed(self, start: int, stop: int) -> AbstractContextManager[None]:
+        return attributed(self.stage.name, self.stage.element.site, (start, stop))

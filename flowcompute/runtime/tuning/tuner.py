@@ -1,0 +1,269 @@
+"""Tuning: knobs of kernels and of the run while a job runs, and after its end, within a stated budget.
+
+No trial can change an answer. A kernel's candidate is launched over the results of the batch in
+hand, and stores the same bytes; a run's candidate cuts the stream elsewhere, which no answer depends
+on, or is a rehearsal, which drops its results.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from flowcompute.errors import FlowError
+from flowcompute.metrics import NodeMetrics
+from flowcompute.runtime.run import LiveTrials
+from flowcompute.runtime.tuning.kernel_trials import KERNELS_SHARE, KernelTrials, TunedBackend, differing, said
+from flowcompute.runtime.tuning.rehearsal import Rehearsals, why_not_rehearsed
+from flowcompute.runtime.tuning.trial_budget import Budget, Clock, Tune
+from flowcompute.schedule import default_batch_bytes, job_key, keep, make_plan
+from flowcompute.schedule.explain import Plan, batch_sizes, complete_strategy, limits_of, rooflines
+from flowcompute.sources import StoredSource
+from flowcompute.strategy import (
+    Candidate,
+    Climb,
+    KernelKnobs,
+    Limits,
+    Search,
+    Space,
+    Stored,
+    Strategy,
+    Trial,
+    Tuning,
+    load_limits,
+    save_limits,
+)
+
+LEAST_TRIALS = 3
+"""Candidates that are measured with `tune=True`: after the end of a job that was too short for so many."""
+
+LEAST_S = 3.0
+"""Seconds in which what these promise may then be confirmed, and no others."""
+
+_BATCHES = (1 / 16, 1 / 4, 1 / 2, 2, 4)
+"""Batches that are tried, in default ones."""
+
+
+class Tuner:
+    """Tunes one run.
+
+    Args:
+        plan: what is run.
+        tune: as asked for, not False.
+        clock: gives seconds.
+    """
+
+    def __init__(self, plan: Plan, tune: Tune, clock: Clock = time.perf_counter) -> None:
+        self._key = job_key(plan.asked, plan.config, plan.backend.traits)
+        self._plan = plan
+        self._tune = tune
+        self._clock = clock
+        self._seed = int(self._key.what[:12], 16)
+        self._budget = Budget(tune, clock)
+        kept = plan.tuning.origin == "stored"
+        self._default = _planned(plan, plan.pinned) if kept else plan
+        self.trials = KernelTrials(plan, self._budget, self._seed, self._default if kept else None)
+        self.live = LiveTrials(plan, self._budget, self._seed, self._batches)
+        self._notes: list[str] = []
+        self._turn = False
+        self._owes = False
+        self.plan = replace(plan, backend=TunedBackend(plan.backend, self.trials))
+        """The plan to be run: it tries kernels on the way."""
+
+    def finish(
+        self,
+        cancelled: Callable[[], bool],
+        rows: Mapping[str, NodeMetrics] | None = None,
+        drift: float | None = None,
+    ) -> tuple[Strategy, Tuning]:
+        """Try what is left to be tried after the end of the job, and keep what is best.
+
+        Args:
+            cancelled: whether to stop.
+            rows: what the stages of the run did, if it ran.
+            drift: as for `RunTuner.finish`.
+
+        Returns:
+            The strategy for the next run, complete, and how it was found.
+        """
+        self._budget.end()
+        self._owes = self._tune is True and self._measured < LEAST_TRIALS
+        why_not = why_not_rehearsed(self._plan)
+        run = self._run_search(thorough=drift is not None or self._tune is not True)
+        rehearsed: Mapping[str, NodeMetrics] = {}
+        if why_not is not None:
+            self._notes.append(f"nothing was tried after the end: {why_not}")
+        else:
+            rehearsals = Rehearsals(self._plan, cancelled)
+            if self._tune is not True:
+                self._rehearse_kernels(rehearsals)
+            self._try_run(run, rehearsals, cancelled)
+            rehearsed = rehearsals.rows
+        found = self._strategy(run)
+        tuning = replace(self._tuning(run), rooflines=rooflines(self._plan, rows or rehearsed, self._limits(cancelled)))
+        return found, self._keep(found, tuning, cancelled)
+
+    def _limits(self, cancelled: Callable[[], bool]) -> tuple[Limits | None, ...]:
+        """What each device can do at most; measured where that was never done, and there is time and room for it."""
+        for seat in self._plan.backend.seats:
+            if load_limits(seat.traits.kind) is not None or self._tune is True or cancelled():
+                continue
+            limits = seat.measure(self._plan.config.memory_bytes)
+            if limits is not None:
+                save_limits(seat.traits.kind, limits)
+        return limits_of(self._plan)
+
+    # -- knobs of kernels ---------------------------------------------------------------------------------
+
+    def _rehearse_kernels(self, rehearsals: Rehearsals) -> None:
+        """Let the kernels work on the job's first batches once more, with half of the seconds left."""
+        plan = rehearsals.planned(self._plan.strategy)
+        self.trials.per_launch_s = math.inf
+        tuned = replace(plan, backend=TunedBackend(plan.backend, self.trials))
+        try:
+            rehearsals.run(tuned, lambda *_: self.trials.is_done or not self._budget.is_open(KERNELS_SHARE))
+        except FlowError as error:
+            self._notes.append(f"a rehearsal failed: {error.message}")
+
+    # -- knobs of the run ---------------------------------------------------------------------------------
+
+    @property
+    def _batches(self) -> tuple[int, ...]:
+        bytes_ = default_batch_bytes(self._plan.backend.traits, self._plan.passes)
+        return tuple(int(bytes_ * factor) for factor in _BATCHES)
+
+    def _other_batches(self) -> tuple[int, ...]:
+        """Those of `_batches` that cut the job otherwise than what is in use, and than each other."""
+        in_use = self._in_use.batch_bytes
+        assert in_use is not None
+        by_cuts = {self._cuts(bytes_): bytes_ for bytes_ in reversed(self._batches)}
+        by_cuts.pop(self._cuts(in_use), None)
+        return tuple(reversed(by_cuts.values()))
+
+    def _cuts(self, batch_bytes: int) -> tuple[int, ...]:
+        """Records in a batch of each pass; as many as there are where all of them are in one."""
+        sizes = zip(batch_sizes(self._plan, batch_bytes), self._plan.passes, strict=True)
+        return tuple(size if one.length is None else min(size, one.length) for size, one in sizes)
+
+    def _run_search(self, *, thorough: bool) -> Search:
+        plan = self._plan
+        values: dict[str, tuple[int | str, ...]] = {
+            "batch_bytes": self._other_batches(),
+            "depth": (1, 2, 3, 4),
+            "input": ("mapped", "read"),
+            "reader_threads": (1, 2, 4),
+        }
+        sources = [source.element for one in plan.passes for source in one.sources]
+        if not any(isinstance(source, StoredSource) for source in sources):
+            # Neither has anything to say then.
+            del values["input"], values["reader_threads"]
+        in_use, by_default = self._in_use, complete_strategy(self._default)
+        space: Space = {name: tried for name, tried in values.items() if getattr(plan.pinned, name) is None}
+        default = {name: getattr(in_use, name) for name in space}
+        first = [differing(default, {name: getattr(by_default, name) for name in space})]
+        if thorough:
+            return Climb(space, default, self._seed, first=first)
+        return Climb(space, default, self._seed, first=first, pool=LEAST_TRIALS, dry=1)
+
+    @property
+    def _in_use(self) -> Strategy:
+        """All knobs, as the job has gone on with them."""
+        knobs: dict[str, Any] = dict(self.live.best)
+        return replace(complete_strategy(self._plan), **knobs)
+
+    def _try_run(self, search: Search, rehearsals: Rehearsals, cancelled: Callable[[], bool]) -> None:
+        default = self._with_kernels(self._in_use)
+        while not cancelled() and (candidate := search.ask()) is not None:
+            if not self._budget.is_open() and not self._is_owed(search, new=candidate not in search.ratios):
+                break
+            try:
+                search.tell(candidate, self._budget.measure(partial(self._pair, rehearsals, default, candidate)))
+            except FlowError as error:
+                search.fail(candidate)
+                self._notes.append(f"run {said(candidate)}: {error.message}")
+
+    def _is_owed(self, search: Search, *, new: bool) -> bool:
+        """Whether the least that was promised is still to be done, beyond the budget."""
+        if not self._owes:
+            return False
+        measured = self._measured + _measured(search)
+        return measured < LEAST_TRIALS if new else self._budget.spent_s < LEAST_S
+
+    @property
+    def _measured(self) -> int:
+        """Candidates that were measured while the job ran."""
+        return sum(map(_measured, (*self.live.searches, *self.trials.searches.values())))
+
+    def _pair(self, rehearsals: Rehearsals, default: Strategy, candidate: Candidate) -> float:
+        knobs: dict[str, Any] = dict(candidate)
+        other = replace(default, **knobs)
+        self._turn = not self._turn
+        pair = (other, default) if self._turn else (default, other)
+        first, second = map(rehearsals.seconds, pair)
+        seconds, default_s = (first, second) if self._turn else (second, first)
+        return max(seconds, 1e-12) / max(default_s, 1e-12)
+
+    # -- what comes of it ---------------------------------------------------------------------------------
+
+    def _with_kernels(self, strategy: Strategy) -> Strategy:
+        """The strategy with the best knobs of kernels so far."""
+        kernels = strategy.by_kernel()
+        for name, search in self.trials.searches.items():
+            kernels[name] = KernelKnobs.from_plain(dict(search.best)).over(kernels[name])
+        return replace(strategy, kernels=kernels)
+
+    def _strategy(self, run: Search) -> Strategy:
+        knobs: dict[str, Any] = dict(run.best)
+        chosen = replace(self._with_kernels(self._in_use), **knobs)
+        # As the next run will have it: a knob may have become another one's business.
+        return complete_strategy(_planned(self._plan, chosen))
+
+    def _tuning(self, run: Search) -> Tuning:
+        live = [("run", search) for search in self.live.searches]
+        tried = [trial for pair in (*live, ("run", run), *self.trials.searches.items()) for trial in _trials(*pair)]
+        gain = max([trial.gain for trial in tried if trial.outcome == "kept"], default=0.0)
+        # What is kept of an earlier run still saves what it did.
+        gain = 1 - (1 - gain) * (1 - self._plan.tuning.gain)
+        notes = (*self._plan.tuning.notes, *self.live.notes, *self.trials.problems, *self._notes)
+        return Tuning("tuned", len(tried), self._budget.spent_s, gain, tuple(tried), notes)
+
+    def _keep(self, found: Strategy, tuning: Tuning, cancelled: Callable[[], bool]) -> Tuning:
+        if cancelled():
+            return replace(tuning, notes=(*tuning.notes, "not kept: the run was stopped"))
+        if self._plan.pinned != Strategy():
+            return replace(tuning, notes=(*tuning.notes, "not kept for later runs: some knobs were pinned"))
+        about = ", ".join(self._plan.graph.nodes[root].name for root in self._plan.graph.roots)
+        stored = Stored(self._key, about, found, tuning, int(time.time()))
+        keep(self._plan, found, stored, self._default)
+        return tuning
+
+
+def _planned(plan: Plan, strategy: Strategy) -> Plan:
+    """The same job with other knobs."""
+    return make_plan(plan.graph, plan.config, strategy, plan.backend, asked=plan.asked, shaping=plan.shaping)
+
+
+def _measured(search: Search) -> int:
+    return sum(1 for pairs in search.ratios.values() if pairs)
+
+
+def _trials(where: str, search: Search) -> list[Trial]:
+    trials = []
+    for candidate in (one for one in search.ratios if one not in search.same):
+        judged = search.judge(candidate)
+        noise = judged.noise if np.isfinite(judged.noise) else None
+        trial = Trial(where, said(candidate), judged.gain, noise, judged.pairs, "not better")
+        if candidate in search.failed:
+            trial = replace(trial, outcome="failed")
+        elif candidate == search.best:
+            trial = replace(trial, outcome="kept")
+        elif judged.gain > 0:
+            trial = replace(trial, outcome="not confirmed" if judged.pairs < 3 else "within the noise")
+        trials.append(trial)
+    return trials

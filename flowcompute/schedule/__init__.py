@@ -1,0 +1,45 @@
+"""From a graph to a plan: steps, bytes, placement. Touches no device and no data."""
+
+from flowcompute.schedule.backend import Backend, Executor, KernelTuner, close_all
+from flowcompute.schedule.demand import records_wanted
+from flowcompute.schedule.error_policies import files_of, find_dead_letters, letter_paths, policies
+from flowcompute.schedule.launch_log import LaunchLog
+from flowcompute.schedule.plan import Clock, ExecutionPlan, Pass, SinkStage, SourceStage
+from flowcompute.schedule.planner import make_plan
+from flowcompute.schedule.run_knobs import COPYING_THREADS, default_batch_bytes, with_defaults
+from flowcompute.schedule.shaping import Shaping
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step, scan_in
+from flowcompute.schedule.stored_strategies import chosen_plan, job_key, keep, note_pace
+from flowcompute.schedule.work_estimate import bytes_of_record
+
+__all__ = [
+    "COPYING_THREADS",
+    "Backend",
+    "Clock",
+    "ExecutionPlan",
+    "Executor",
+    "KernelTuner",
+    "LaunchLog",
+    "NodeStep",
+    "Pass",
+    "RegionStep",
+    "Shaping",
+    "SinkStage",
+    "SourceStage",
+    "Step",
+    "bytes_of_record",
+    "chosen_plan",
+    "close_all",
+    "default_batch_bytes",
+    "files_of",
+    "find_dead_letters",
+    "job_key",
+    "keep",
+    "letter_paths",
+    "make_plan",
+    "note_pace",
+    "policies",
+    "records_wanted",
+    "scan_in",
+    "with_defaults",
+]

@@ -1,0 +1,223 @@
+"""What the planner knows of a backend, and what the runtime asks of one. Implemented by `gpu/` and `reference/`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from flowcompute.elements.policies import Tally
+from flowcompute.ir import Traits
+from flowcompute.strategy import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flowcompute.batch import Batch
+    from flowcompute.ir import Kernel
+    from flowcompute.schedule.launch_log import LaunchLog
+    from flowcompute.schedule.plan import ExecutionPlan
+    from flowcompute.schedule.steps import RegionStep
+
+
+class KernelTuner(Protocol):
+    """Looks for better knobs while kernels work; asked in the executor's thread after each launch for a batch."""
+
+    def launched(self, step: RegionStep, launch: Callable[[Kernel], float]) -> Kernel | None:
+        """A kernel has been launched, and its arguments are still there.
+
+        Args:
+            step: whose kernel it was.
+            launch: launches another kernel of the step over the same results, which stores the same
+                bytes; gives its seconds, without compiling. Raises KernelError where it cannot.
+
+        Returns:
+            The kernel to go on with, None for the one in use.
+        """
+
+
+class Executor(ABC):
+    """Runs the compute part of one pass: what lies between its sources and its destinations.
+
+    Methods may block and are called from worker threads, one at a time, in this order:
+    `open`; then, as `wants` says, `process` for each batch of a root clock in record order,
+    `end` once for each root clock, and `drain`; `finish`; `close` (always).
+
+    Where `in_flight` is more than one, there is one root clock and its batches may overlap: `upload` for
+    each batch in record order before its `process`, `download` after it, each of the three in a
+    thread of its own. `download` of a batch comes before `upload` of the one `in_flight` later. State
+    changes in `process` only.
+    """
+
+    lanes: int = 1
+    """Calls of `upload` that may be under way at a time, and as many of `download`."""
+
+    in_flight: int = 1
+    """Batches that may be between the beginning of `upload` and the end of `download`; without both where it is 1."""
+
+    launches: int = 0
+    """Kernels launched so far (calls of NumPy regions on the reference backend)."""
+
+    tuner: KernelTuner | None = None
+    """Who looks for better knobs, if anybody."""
+
+    log: LaunchLog | None = None
+    """Where launches are counted by step, if anybody wants to know."""
+
+    tallies: Sequence[Tally] = ()
+    """What was dropped, for each element of the pass that may drop records; `reset` leaves them as they are."""
+
+    notes: tuple[str, ...] = ()
+    """What it has done otherwise than planned, in words."""
+
+    @abstractmethod
+    def open(self) -> None:
+        """Compile, allocate, upload and compute resident values that do not depend on the streams of the pass.
+
+        Raises:
+            KernelError: if a kernel does not compile.
+        """
+
+    def room(self, size_bytes: int) -> np.ndarray | None:
+        """Host memory for batches that is moved fastest, as bytes, until `close`; None where any is as good.
+
+        Raises:
+            RunError: if there is no more of it.
+        """
+        del size_bytes
+        return None
+
+    def upload(self, batch: Batch) -> int:
+        """Bring what a batch reads to where it is computed; gives the bytes."""
+        raise NotImplementedError
+
+    def download(self, batch: Batch) -> int:
+        """Bring what `process` has left to bring into its outputs; gives the bytes."""
+        raise NotImplementedError
+
+    def uploads_at_once(self, batch: Batch) -> bool:  # noqa: ARG002 - for those that can
+        """Whether `upload` of a batch only asks for it, which takes less than handing it to a thread."""
+        return False
+
+    def downloads_at_once(self, batch: Batch) -> bool:  # noqa: ARG002 - as above
+        """Whether `download` of a batch that was processed has nothing to wait for."""
+        return False
+
+    @abstractmethod
+    def wants(self) -> int | None:
+        """The root clock whose next batch (or end) is to be given, `DRAIN`, or None when all is computed."""
+
+    @abstractmethod
+    def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:
+        """Compute one batch of a root clock, and what it lets other clocks compute.
+
+        Args:
+            batch: the sources' arrays by value id.
+            outputs: where to write the stream values that destinations take: value id ->
+                C-contiguous array; of `batch.items` records for the batch's own clock, of the
+                clock's `batch_items` for others.
+
+        Returns:
+            By value id the records that were computed, from and to; they fill the beginning of the output.
+
+        Raises:
+            RunError: naming element and records, if a host function or a kernel fails; a
+                DeviceError where the device itself did, which loses what it held.
+        """
+
+    @abstractmethod
+    def end(self, clock: int, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:
+        """A root clock has no more batches; as `process`."""
+
+    @abstractmethod
+    def drain(self, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:
+        """Compute with what waits; as `process`."""
+
+    @abstractmethod
+    def finish(self) -> dict[int, np.ndarray]:
+        """End the pass: the resident values that destinations take, by value id."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Forget all records: as after `open`."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """State of the folds as plain data and arrays, as of the last processed batch."""
+
+    @abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot; called after `open`."""
+
+    @abstractmethod
+    def step_seconds(self) -> dict[str, tuple[int, float]]:
+        """By step name: batches done and seconds busy, for metrics."""
+
+    def step_traffic(self) -> Mapping[str, tuple[int, int, int]]:
+        """By step name: records, bytes of streams read and bytes of streams made, as far as known for each step."""
+        return {}
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release every buffer; harmless when called twice."""
+
+
+def close_all(executors: Iterable[Executor]) -> None:
+    """Close executors, also where one of them fails; then the first failure is told."""
+    failures: list[Exception] = []
+    for one in executors:
+        try:
+            one.close()
+        except Exception as failure:  # noqa: BLE001 - all are closed, then the first failure is told
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
+class Backend(ABC):
+    """A way to compute: the NumPy reference, an OpenCL device, or several of these.
+
+    Attributes:
+        traits: what can be said of it.
+        main: the seat whose memory plans are made for.
+        pins: by name, as `on()` was given it, the seat that is meant.
+    """
+
+    traits: Traits
+    main: int = 0
+    pins: Mapping[str, int] = MappingProxyType({})
+
+    @property
+    def seats(self) -> Sequence[Backend]:
+        """What computes the regions of a plan, each the one that its step names."""
+        return (self,)
+
+    @abstractmethod
+    def source_text(self, kernel: Any) -> str:
+        """The text of a lowered kernel for this device; touches no device."""
+
+    def prepare(self, plan: ExecutionPlan) -> None:  # noqa: B027 - most have nothing to compile
+        """Compile everything that the passes of a plan need, so that their executors open at once.
+
+        Raises:
+            KernelError: if a kernel does not compile.
+        """
+
+    def measure(self, room_bytes: int) -> Limits | None:  # noqa: ARG002 - most have no limits to measure
+        """What the device can do at most, measured now; None where there is no device, or no room on the host.
+
+        Raises:
+            KernelError: if the device does not do what it is asked for.
+        """
+        return None
+
+    @abstractmethod
+    def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
+        """An executor for one pass of the plan; nothing is touched before its `open`.
+
+        Args:
+            resident: whole values by id, of earlier passes and for later ones.
+        """

@@ -1,0 +1,25 @@
+"""Plans in words and pictures, with the knobs and the rooflines of each kernel."""
+
+from flowcompute.schedule.explain.applied_knobs import (
+    batch_sizes,
+    complete_strategy,
+    is_read_in_parts,
+    not_applied,
+    variant,
+)
+from flowcompute.schedule.explain.explain_plan import describe_run, plan_svg
+from flowcompute.schedule.explain.plan_view import Plan
+from flowcompute.schedule.explain.roofline_table import limits_of, rooflines
+
+__all__ = [
+    "Plan",
+    "batch_sizes",
+    "complete_strategy",
+    "describe_run",
+    "is_read_in_parts",
+    "limits_of",
+    "not_applied",
+    "plan_svg",
+    "rooflines",
+    "variant",
+]

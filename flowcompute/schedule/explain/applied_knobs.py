@@ -1,0 +1,88 @@
+"""What became of the knobs: those of a plan, complete, and those that it has no use for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from flowcompute.elements import Source
+from flowcompute.fuse import Reason
+from flowcompute.ir import Kernel, Traits
+from flowcompute.lower import KernelStyle, lower
+from flowcompute.schedule.memory import plan_memory
+from flowcompute.schedule.run_knobs import default_batch_bytes, joined_batches, with_defaults
+from flowcompute.schedule.steps import RegionStep
+from flowcompute.sources import StoredSource
+from flowcompute.strategy import KERNEL_KNOBS, KernelKnobs, Strategy
+
+if TYPE_CHECKING:
+    from flowcompute.schedule.plan import ExecutionPlan
+
+
+def not_applied(
+    strategy: Strategy, kernels: Sequence[Kernel], sources: Sequence[Source], traits: Traits
+) -> Iterator[Reason]:
+    """A reason for each knob that is set and that no kernel has, or cannot do, or no source."""
+    mapped = with_defaults(strategy, traits).input == "mapped"
+    if (strategy.reader_threads or 1) > 1 and not any(is_read_in_parts(source, mapped) for source in sources):
+        yield Reason("knob", "reader_threads", "accepted, not applied: no file is read into buffers in its own order")
+    if (strategy.joined_batches or 1) > 1 and traits.host_memory:
+        yield Reason("knob", "joined_batches", "accepted, not applied: no device is across a bus")
+    names = {kernel.name for kernel in kernels}
+    for knob in KERNEL_KNOBS:
+        wanted = getattr(strategy, knob)
+        having = [kernel for kernel in kernels if getattr(kernel.knobs, knob) is not None]
+        if wanted is not None and all(getattr(kernel.knobs, knob) != wanted for kernel in having):
+            yield Reason("knob", knob, f"accepted, not applied: {_why(knob, wanted, having, traits)}")
+    for name, own in strategy.by_kernel().items():
+        if name not in names:
+            yield Reason("knob", name, "accepted, not applied: the plan has no kernel of this name")
+        for kernel in (kernel for kernel in kernels if kernel.name == name):
+            for knob, wanted in own.plain().items():
+                if getattr(kernel.knobs, knob) != wanted:
+                    why = _why(knob, wanted, [kernel] if getattr(kernel.knobs, knob) else [], traits)
+                    yield Reason("knob", f"{knob} of {name}", f"accepted, not applied: {why}")
+
+
+def is_read_in_parts(source: Source, mapped: bool) -> bool:
+    """Whether several threads can read a batch of a source together: of one file, in its own order."""
+    if not isinstance(source, StoredSource) or source.layout.is_columns:
+        return False
+    return source.must_read(mapped=mapped) is not None
+
+
+def _why(knob: str, wanted: int, having: Sequence[Kernel], traits: Traits) -> str:
+    if not having:
+        return f"no kernel here has it on {traits.name}"
+    found = sorted({f"{getattr(kernel.knobs, knob)} in {kernel.name} ({kernel.family})" for kernel in having})
+    return f"{wanted} is none of its values on {traits.name}; it is {', '.join(found)}"
+
+
+def complete_strategy(plan: ExecutionPlan) -> Strategy:
+    """All knobs that a plan has, as they are: a plan made with it is the same plan."""
+    settled = with_defaults(plan.strategy, plan.backend.traits)
+    return Strategy(
+        batch_bytes=settled.batch_bytes or default_batch_bytes(plan.backend.traits, plan.passes),
+        depth=plan.depth,
+        joined_batches=joined_batches(plan.strategy, plan.backend.traits, by_hand=plan.config.by_hand),
+        reader_threads=settled.reader_threads,
+        input=settled.input,
+        kernels={kernel.name: kernel.knobs for one in plan.passes for kernel in one.kernels},
+    )
+
+
+def batch_sizes(plan: ExecutionPlan, batch_bytes: int) -> list[int]:
+    """Records in a batch of each pass of a plan if it were made with other batches."""
+    joined = complete_strategy(plan).joined_batches
+    strategy = replace(plan.strategy, batch_bytes=batch_bytes, joined_batches=joined)
+    made = plan_memory(plan.graph, plan.passes, plan.folds, plan.host_folds, plan.config, strategy, plan.backend, [])
+    return [one.batch_items for one in made[1]]
+
+
+def variant(plan: ExecutionPlan, step: RegionStep, knobs: KernelKnobs) -> Kernel:
+    """The kernel of a step with other knobs; those that are unset stay as they are."""
+    assert step.kernel is not None
+    style = KernelStyle(plan.backend.seats[step.seat].traits, knobs.over(step.kernel.knobs), plan.config.precision)
+    kernel = lower(plan.graph, step.region, style, plan.folds, step.kernel.name)
+    return replace(kernel, contract=step.kernel.contract)

@@ -1,0 +1,144 @@
+"""Plans and runs in words and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flowcompute.elements import Compute, Destination
+from flowcompute.fuse import Region
+from flowcompute.graph import draw_dot, draw_svg, draw_tree
+from flowcompute.metrics import Checkpoints, Progress
+from flowcompute.schedule.steps import NodeStep, RegionStep
+from flowcompute.spec import format_shape
+
+if TYPE_CHECKING:
+    from flowcompute.rewrite import Entry
+    from flowcompute.schedule.plan import ExecutionPlan, Pass, SinkStage
+
+
+def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
+    """Nodes by the kernel that computes them."""
+    steps = [step for step in plan.steps if isinstance(step, RegionStep)]
+    return {f"{step.kernel.name if step.kernel else 'numpy'}: {step.name}": step.region.nodes for step in steps}
+
+
+def describe_plan(plan: ExecutionPlan) -> str:
+    """The plan as a page of text."""
+    lines = [f"plan on {plan.backend.traits.name} ({plan.backend.traits.reason})"]
+    for number, one in enumerate(plan.passes):
+        length = "unknown" if one.length is None else str(one.length)
+        lines.append(f"pass {number + 1} of {len(plan.passes)}: {length} records")
+        lines += [f"  read   {source.name}: {source.spec}" for source in one.sources]
+        lines += [f"  before {_step(plan, step)}" for step in one.before]
+        for clock in one.clocks:
+            lines += [f"  enter  {_entry(plan, entry)}" for entry in clock.entries]
+            lines += [f"  batch  {_step(plan, step)}" for step in clock.steps]
+        lines += [f"  after  {_step(plan, step)}" for step in one.after]
+        lines += [f"  write  {sink.name}: {sink.spec}{_promise(plan, sink)}" for sink in one.sinks]
+    batches = " and ".join(f"{one.batch_items}" for one in plan.passes)
+    lines.append(f"batch of {batches} records, depth {plan.depth}, strategy: {plan.strategy}")
+    memory = plan.memory
+    lines.append(f"memory {_bytes(memory.host_bytes)} of {_bytes(memory.budget_bytes)} on the host")
+    lines += [f"  {_bytes(size):>10}  {what}" for what, size in memory.items]
+    if memory.device_bytes:
+        lines.append(f"       and {_bytes(memory.device_bytes)} on the device")
+        lines += [f"  {_bytes(size):>10}  {what}" for what, size in memory.device_items]
+    lines += [f"{reason}" for reason in plan.reasons]
+    return "\n".join(lines)
+
+
+def _promise(plan: ExecutionPlan, sink: SinkStage) -> str:
+    """How often a record comes, where a job can be killed and resumed; what no root gives is nobody's but the run's."""
+    said = plan.config.resumable and sink.root != sink.NO_ROOT
+    return f", {sink.element.promise}" if said else ""
+
+
+def _entry(plan: ExecutionPlan, entry: Entry) -> str:
+    nodes = plan.graph.nodes
+    names = ", ".join(nodes[i].name for _, i in entry.inputs)
+    return f"{names} as it is" if entry.node is None else f"{entry.node.name} of {names}"
+
+
+def _step(plan: ExecutionPlan, step: RegionStep | NodeStep) -> str:
+    nodes = plan.graph.nodes
+    if isinstance(step, NodeStep):
+        return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}"
+    names = " ".join(nodes[i].name for i in step.region.nodes)
+    panels = "" if step.region.panels is None else f" in {step.region.panels.count} panels"
+    kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work}{panels})"
+    seats = plan.backend.seats
+    where = f" on {seats[step.seat].traits.name}" if len(seats) > 1 else ""
+    return f"{kind}{where}: {names}"
+
+
+def _bytes(size: int) -> str:
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError
+
+
+def describe_run(
+    plan: ExecutionPlan, progress: Progress, metrics: Mapping[str, Any], kept: Checkpoints, said: Sequence[str] = ()
+) -> str:
+    """The graph after (or during) a run: what each element has done."""
+    ended = "resolved" if progress.items == progress.total_items else "stopped"
+    state = ended if progress.done else "running"
+    notes: dict[int, str] = {}
+    for node in plan.graph.nodes:
+        if not isinstance(node.element, Compute | Destination) and not node.spec.is_stream:
+            continue
+        row = metrics.get(node.name)
+        if row is None or not node.spec.is_stream:
+            notes[node.id] = state if isinstance(node.element, Compute | Destination) else ""
+        else:
+            notes[node.id] = f"{state}, {row.items} items in {row.batches} batches, busy {row.busy_s:.3f} s"
+    dropped = f", {progress.skipped} skipped" if progress.skipped else ""
+    total = f"{progress.items} items in {progress.seconds:.3f} s{dropped}"
+    saved = f"\n{kept}" if kept.count else ""
+    unplanned = "".join(f"\n{line}" for line in said)
+    return f"{total}{saved}{unplanned}\n{draw_tree(plan.graph, notes=notes)}"
+
+
+def plan_dot(plan: ExecutionPlan) -> str:
+    """The plan's graph in Graphviz's language, kernels framed."""
+    return draw_dot(plan.graph, kernel_groups(plan))
+
+
+def plan_svg(plan: ExecutionPlan, shares: Mapping[str, float] | None = None) -> str:
+    """The plan's graph as SVG: what a kernel computes in a frame of its own, with the reasons for its cuts.
+
+    Args:
+        plan: the plan.
+        shares: stage name -> its share of the work, 0 to 1, which is shown then.
+    """
+    said: dict[str, list[str]] = {}
+    for reason in plan.reasons:
+        if reason.kind == "cut":
+            said.setdefault(reason.element, []).append(str(reason))
+    runs = [run for number, one in enumerate(plan.passes, 1) for run in _runs(one, f"pass {number}")]
+    coloured = dict(shares or {})
+    notes: dict[str, list[str]] = {}
+    for name, (when, region) in zip(kernel_groups(plan), runs, strict=True):
+        cuts = [text for i in region.nodes for text in said.get(plan.graph.nodes[i].name, ())]
+        notes[name] = [f"{when}: {_walk(region)}", *cuts]
+        if shares is not None and region.name in shares:
+            notes[name].insert(0, f"{region.name}: {shares[region.name]:.0%} of the work")
+            coloured[name] = shares[region.name]
+    return draw_svg(plan.graph, kernel_groups(plan), notes, None if shares is None else coloured)
+
+
+def _runs(one: Pass, name: str) -> list[tuple[str, Region]]:
+    """When each region of a pass runs, in the order of `Plan.steps`."""
+    parts = ((f"before {name}", one.before), (f"{name}, each batch", one.steps), (f"after {name}", one.after))
+    return [(when, step.region) for when, steps in parts for step in steps if isinstance(step, RegionStep)]
+
+
+def _walk(region: Region) -> str:
+    """What a kernel walks over."""
+    axes = " and ".join(str(axis) for axis in sorted(region.reduced))
+    reduced = f", reduced along axis {axes}" if axes else ""
+    return f"{'items' if region.stream else 'values'} {format_shape(region.domain)}{reduced}"

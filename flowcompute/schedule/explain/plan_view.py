@@ -1,0 +1,54 @@
+"""What `element.plan()` gives: the plan, and what can be said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowcompute.ir import Kernel
+from flowcompute.schedule.explain.explain_plan import describe_plan, plan_dot, plan_svg
+from flowcompute.schedule.explain.explain_strategy import explain_strategy
+from flowcompute.schedule.plan import ExecutionPlan
+from flowcompute.schedule.steps import RegionStep
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """A kernel of a plan: `ir` is its loop nest, `source` its OpenCL C."""
+
+    name: str
+    ir: Kernel
+    source: str
+
+    def __str__(self) -> str:
+        return self.source
+
+
+@dataclass(frozen=True)
+class Plan(ExecutionPlan):
+    """What `element.plan()` gives: what a run follows, in words and pictures too."""
+
+    @property
+    def kernels(self) -> tuple[KernelPlan, ...]:
+        """The kernels, with their text; none on the reference backend."""
+        lowered = [step.kernel for step in self.steps if isinstance(step, RegionStep) and step.kernel is not None]
+        return tuple(KernelPlan(kernel.name, kernel, self.backend.source_text(kernel)) for kernel in lowered)
+
+    @property
+    def text(self) -> str:
+        """The plan as a page of text."""
+        return describe_plan(self)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def explain(self) -> str:
+        """The knobs of the run and of each kernel: what was chosen, what else there is, and why."""
+        return explain_strategy(self)
+
+    def dot(self) -> str:
+        """The graph in Graphviz's language, each kernel framed."""
+        return plan_dot(self)
+
+    def svg(self) -> str:
+        """The graph as SVG, each kernel in a frame with the reasons for its cuts."""
+        return plan_svg(self)

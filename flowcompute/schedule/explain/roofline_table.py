@@ -1,0 +1,42 @@
+"""How near each region of a run came to what its device can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from flowcompute.metrics import NodeMetrics
+from flowcompute.schedule.steps import RegionStep
+from flowcompute.schedule.work_estimate import work_of
+from flowcompute.strategy import Limits, Roofline, load_limits
+
+if TYPE_CHECKING:
+    from flowcompute.schedule.plan import ExecutionPlan
+
+
+def limits_of(plan: ExecutionPlan) -> tuple[Limits | None, ...]:
+    """What was measured on each of a plan's devices."""
+    return tuple(load_limits(seat.traits.kind) for seat in plan.backend.seats)
+
+
+def rooflines(
+    plan: ExecutionPlan, rows: Mapping[str, NodeMetrics], limits: Sequence[Limits | None]
+) -> tuple[Roofline, ...]:
+    """A roofline for each region that has worked on batches, in the order of the plan.
+
+    Args:
+        plan: what ran.
+        rows: what its stages did, by name.
+        limits: of each of its devices; see `limits_of`.
+    """
+    found = {}
+    for step in (step for one in plan.passes for step in one.steps if isinstance(step, RegionStep)):
+        row, work = rows.get(step.name), work_of(plan.graph, step)
+        if row is None or not row.items or not (work.bytes or work.operations):
+            continue
+        # Where nobody measures on the device, what the host saw of it has to do.
+        seconds = row.device_s or row.busy_s
+        bytes_ = float(row.bytes_in + row.bytes_out)
+        done = Roofline(step.name, bytes_, work.operations * row.items, work.unit, seconds)
+        found[step.name] = done.under(limits[step.seat])
+    return tuple(found.values())

@@ -1,0 +1,81 @@
+"""Bytes that the state of a fold over the stream takes at most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flowcompute.ir import SKETCH_RECORDS, SLICE_NUMBERS, FoldSpec, HostFold, product_block, tree_levels
+
+
+def fold_state_bytes(fold: FoldSpec | HostFold, length: int | None) -> int:
+    """Count the bytes that the state of a fold takes at most over a stream of `length` records (None: unknown)."""
+    if isinstance(fold, HostFold):
+        return HOST_FOLD_BYTES[fold.op](fold, length)
+    width = sum(max(8, dtype.itemsize) for dtype in fold.parts())
+    # Beside the tree's nodes: a partial result, and two blocks that a batch cuts through.
+    kept = fold.numbers * width * (tree_levels(length, fold.block) + 4)
+    return kept + (fold.block * width if fold.numbers == 1 else 0)
+
+
+def _counts(fold: HostFold, length: int | None) -> int:
+    """Count the result, its copy for a slice, and what a slice takes."""
+    del length
+    return 2 * fold.result.item_bytes + 40 * SLICE_NUMBERS
+
+
+def _covariance(fold: HostFold, length: int | None) -> int:
+    """Count the nodes of the tree, what merging takes, and the records of an unfinished block, also in float64."""
+    block = product_block(2 * fold.numbers)
+    node = (fold.numbers + fold.numbers**2) * 8
+    return node * (tree_levels(length, block) + 5) + block * (2 * fold.operands[0].item_bytes + 16 * fold.numbers)
+
+
+def _end(fold: HostFold, length: int | None) -> int:
+    """Count one record, and the one that replaces it."""
+    del length
+    return 2 * fold.operands[0].item_bytes
+
+
+def _products(fold: HostFold, length: int | None) -> int:
+    """Count the nodes of the tree, what merging takes, and the records of an unfinished block."""
+    left, right = fold.operands[0].item_numbers, fold.operands[-1].item_numbers
+    block = product_block(left + right)
+    kept = 2 * block * sum(operand.item_bytes for operand in fold.operands)
+    return left * right * 8 * (tree_levels(length, block) + 5) + kept
+
+
+def _segments(fold: HostFold, length: int | None) -> int:
+    """Count the rows, their counts, the result made of them, and what a slice takes."""
+    del length
+    return fold.result.item_numbers * 24 + fold.result.shape[0] * 8 + 40 * (SLICE_NUMBERS + fold.numbers)
+
+
+def _sketch(fold: HostFold, length: int | None) -> int:
+    """Count the nodes, an unfinished block, what a merge takes, and all of them in order for the result."""
+    del fold
+    return SKETCH_RECORDS * 8 * (5 * tree_levels(length, SKETCH_RECORDS) + 40)
+
+
+def _top_k(fold: HostFold, length: int | None) -> int:
+    """Count what is kept, and what choosing from it and a slice takes."""
+    del length
+    return 64 * (fold.result.shape[0] + SLICE_NUMBERS)
+
+
+HOST_FOLD_BYTES: dict[str, Callable[[HostFold, int | None], int]] = {
+    "bincount": _counts,
+    "corrcoef": _covariance,
+    "cov": _covariance,
+    "first": _end,
+    "histogram": _counts,
+    "last": _end,
+    "matmul": _products,
+    "quantile": _sketch,
+    "segment_max": _segments,
+    "segment_mean": _segments,
+    "segment_min": _segments,
+    "segment_sum": _segments,
+    "top_k_indices": _top_k,
+    "top_k_values": _top_k,
+}
+"""By name of a fold on the host: the bytes of its state for a stream of a length that may be unknown."""

@@ -1,0 +1,427 @@
+"""Bytes known before anything runs: batch size and depth are chosen to fit the budget, or the plan is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from flowcompute.elements import Constant
+from flowcompute.errors import PlanError
+from flowcompute.fuse import Reason
+from flowcompute.graph import Graph
+from flowcompute.ir import FoldSpec, HostFold, Traits
+from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.memory.batch_buffers import Edge
+from flowcompute.schedule.memory.device_needs import Beside, devices_beside
+from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
+from flowcompute.schedule.memory.host_buffers import host_edges
+from flowcompute.schedule.memory.in_flight import batches_of_each, pinned
+from flowcompute.schedule.memory.input_bytes import most_records
+from flowcompute.schedule.memory.transfer_plan import Crossing, device_edges
+from flowcompute.schedule.memory.worker_needs import isolated_seats, shared
+from flowcompute.schedule.placement import (
+    HEADROOM,
+    LAUNCH_COST_BYTES,
+    VECTOR_NUMBERS,
+    Residency,
+    Residents,
+    alignment,
+    batches_ahead,
+    device_budget,
+    why_dependent,
+)
+from flowcompute.schedule.plan import MemoryPlan, Pass
+from flowcompute.schedule.run_knobs import COPYING_THREADS, default_batch_bytes, joined_batches, with_defaults
+from flowcompute.schedule.steps import RegionStep
+from flowcompute.spec import format_shape
+from flowcompute.strategy import Config, Strategy
+
+IN_PLACE_BATCHES = 4
+"""How many times the default batch may go by at a time where sources are read in place."""
+
+REFERENCE_ITEMS = 1 << 20
+"""Records of a root clock at which the rates of the other clocks are taken."""
+
+
+class BatchTooLargeError(PlanError):
+    """Not even the smallest batch fits the budget."""
+
+
+PIECE_BYTES = 4 << 20
+"""What a thread copies to or from pinned memory at a time. Smaller pieces cost more, larger ones overlap less."""
+
+STAGING_BLOCKS = 4
+"""Blocks of pinned memory each way: threads copy some of them, the device reads or writes another."""
+
+MOST_STAGING_BYTES = 2 * STAGING_BLOCKS * PIECE_BYTES * -(-COPYING_THREADS // 2)
+"""Pinned memory of one run, at most: all threads have a piece in two blocks."""
+
+_STAGING_SHARE = 8
+
+
+def staging_bytes(budget_bytes: int) -> int:
+    """Pinned memory of a discrete device within a host budget, none where there is little; blocks are whole pieces."""
+    least = 2 * STAGING_BLOCKS * PIECE_BYTES
+    return min(MOST_STAGING_BYTES, budget_bytes // _STAGING_SHARE) // least * least
+
+
+def staging_shares(backend: Backend) -> int:
+    """Among how many the pinned memory for transfers is divided: each device across a bus, and who leads several."""
+    counts = (seat.traits.devices for seat in backend.seats if not seat.traits.host_memory)
+    return sum(count if count == 1 else count + 1 for count in counts)
+
+
+def plan_memory(
+    graph: Graph,
+    passes: tuple[Pass, ...],
+    folds: dict[int, FoldSpec],
+    host_folds: dict[int, HostFold],
+    config: Config,
+    strategy: Strategy,
+    backend: Backend,
+    reasons: list[Reason],
+) -> tuple[MemoryPlan, tuple[Pass, ...], int]:
+    """Choose records per batch and batches in flight.
+
+    Returns:
+        The bytes, the passes with the batch sizes of their clocks, and the depth.
+
+    Raises:
+        PlanError: if results kept in memory, resident values or the smallest batch do not fit.
+    """
+    traits = backend.traits
+    fixed = [line for one in passes for line in _results(one, config)] + _residents(
+        graph, passes, {**folds, **host_folds}, config
+    )
+    if (shares := staging_shares(backend)) > 0:
+        fixed.append(("pinned memory for transfers", shares * pinned(staging_bytes(config.memory_bytes // shares))))
+    for number, each in isolated_seats(config, backend):
+        # On a host device nothing passes through.
+        room = each.memory_bytes if each.host_memory else _device_room(config, each)
+        parts = (Residents(graph, one.on_seat(number)).within(room) for one in passes)
+        fixed += [(shared(name), size) for name, size in max(parts, key=lambda one: one.size_bytes).lines]
+    fixed_bytes = sum(size for _, size in fixed)
+    if fixed_bytes > config.memory_bytes:
+        what, size = max(fixed, key=lambda line: line[1])
+        raise PlanError(
+            f"the memory budget of {config.memory_bytes} bytes is too small for what stays resident",
+            element=what,
+            expected=f"at least {fixed_bytes} bytes",
+            got=f"memory={config.memory_bytes}; {what} alone takes {size} bytes",
+            hint="raise memory=",
+        )
+    reasons += _read_into_buffers(passes, strategy, traits)
+    default_bytes = default_batch_bytes(traits, passes)
+    sizers = [_PassSizer(graph, one, folds, config, strategy, backend, default_bytes) for one in passes]
+    room = config.memory_bytes - fixed_bytes
+    wished = depth = with_defaults(strategy, traits).depth or 1
+    if strategy.depth is None:
+        wished = depth = depth + max(map(batches_ahead, passes))
+    if strategy.depth is None:
+        while depth > 1 and any(sizer.least(depth) > room for sizer in sizers):
+            depth -= 1
+        if depth < wished:
+            why = f"{depth}: {wished} batches on each edge do not fit the memory budget"
+            reasons.append(Reason("knob", "depth", why))
+    sized = [one.choose(depth, room, fixed_bytes) for one in sizers]
+    largest = max(sized, key=lambda one: one.size_bytes)
+    items = (*fixed, *largest.lines)
+    host_bytes = sum(size for _, size in items)
+    device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
+    reasons += [reason for one in sized for reason in _passing_through(graph, one)]
+    reasons += _joined(sized)
+    memory = MemoryPlan(config.memory_bytes, host_bytes, items, device)
+    return memory, tuple(one.planned for one in sized), depth
+
+
+@dataclass(frozen=True)
+class _SizedPass:
+    planned: Pass
+    lines: tuple[tuple[str, int], ...]
+    device_lines: tuple[tuple[str, int], ...] = ()
+    crossing: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(size for _, size in self.lines)
+
+
+class _PassSizer:
+    """Finds the largest batches of a pass that fit."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        one_pass: Pass,
+        folds: dict[int, FoldSpec],
+        config: Config,
+        strategy: Strategy,
+        backend: Backend,
+        default_bytes: int,
+    ) -> None:
+        self.graph = graph
+        self.one = one_pass
+        self.default_bytes = default_bytes
+        self.backend = backend
+        self.mine = one_pass.on_seat(backend.main)
+        self.folds = folds
+        self.config = config
+        self.traits = backend.traits
+        self.mapped = with_defaults(strategy, backend.traits).input == "mapped"
+        self.batch_bytes = strategy.batch_bytes or default_bytes
+        self.joined = joined_batches(strategy, backend.traits, by_hand=config.by_hand)
+
+    def edges(self, depth: int) -> list[Edge]:
+        """Everything that grows with the batch."""
+        planned = (self.graph, self.one, self.folds, self.config, self.backend)
+        found = host_edges(*planned, mapped=self.mapped, depth=depth)
+        if self.config.resumable:
+            # A checkpoint copies what waits.
+            waiting = [one for one in found if one.what.endswith("(waiting)")]
+            found += [replace(one, what=f"{one.what}, copied", count=1) for one in waiting]
+        for seat, _ in isolated_seats(self.config, self.backend):
+            crossing = Crossing.of(self.one, by_hand=self.config.by_hand, seat=seat)
+            seen = device_edges(self.graph, self.one.on_seat(seat), self.folds, crossing, depth=1)
+            found += [replace(one, what=shared(one.what)) for one in seen]
+        return found
+
+    def rooms(self, items: int) -> list[int]:
+        """Batch sizes of all clocks when roots take so many records at a time."""
+        rooms: list[int] = []
+        for clock in self.one.clocks:
+            if clock.is_root:
+                most = items if clock.length is None else min(items, max(1, clock.length))
+                rooms.append(max(clock.granule, -(-most // clock.granule) * clock.granule))
+                continue
+            most = max(most_records(entry, [rooms[origin] for origin, _ in entry.inputs]) for entry in clock.entries)
+            rooms.append(-(-max(most, 1) // clock.granule) * clock.granule)
+        return rooms
+
+    def lines(self, edges: list[Edge], items: int) -> tuple[tuple[str, int], ...]:
+        """What the edges take with these batches."""
+        rooms = self.rooms(items)
+        return tuple(edge.line(rooms) for edge in edges)
+
+    def least(self, depth: int) -> int:
+        """Bytes of the smallest batches."""
+        return sum(size for _, size in self.lines(self.edges(depth), 1))
+
+    def choose(self, depth: int, room: int, fixed_bytes: int) -> _SizedPass:
+        """The largest batches that the knobs and the memory allow.
+
+        Raises:
+            PlanError: if the smallest do not fit.
+        """
+        edges = self.edges(depth)
+        least = self.lines(edges, 1)
+        least_bytes = sum(size for _, size in least)
+        if least_bytes > room:
+            worst = max(least, key=lambda line: line[1])
+            records = ", ".join(f"{clock.granule}" for clock in self.one.clocks if clock.is_root)
+            raise BatchTooLargeError(
+                f"the memory budget of {self.config.memory_bytes} bytes is too small for one batch",
+                element=worst[0].rsplit(" x ", 1)[0],
+                expected=f"memory of at least {fixed_bytes + least_bytes} bytes ({records} records a batch)",
+                got=f"memory={self.config.memory_bytes}",
+                hint="raise memory=",
+            )
+        grows = any(one.element.in_memory and one.spec.is_stream and one.spec.length is None for one in self.one.sinks)
+        if grows and 2 * least_bytes <= room:
+            # Results of unknown length get the other half.
+            room //= 2
+        on_device = self._device_edges(depth)
+        self._check_device(on_device)
+        beside = devices_beside(self.graph, self.one, self.folds, self.config, self.backend, depth)
+        for device in beside:
+            device.check(self.rooms(1))
+        low, high = 1, max(1, self._wanted(edges, self.joined * self.batch_bytes))
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = sum(size for _, size in self.lines(edges, middle)) <= room
+            fits = fits and all(device.fits(self.rooms(middle)) for device in beside)
+            if fits and self._fits_device(on_device, middle):
+                low = middle
+            else:
+                high = middle - 1
+        return self._sized(edges, on_device, self._fewest_uploads(on_device, low), beside)
+
+    def _sized(self, edges: list[Edge], on_device: list[Edge], items: int, beside: Sequence[Beside]) -> _SizedPass:
+        granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
+        shared = self.traits.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None
+        if shared or self.one.ahead:
+            # Where no more than a granule fits, one device does it all, or one batch is computed at a time.
+            aligned = alignment(self.one, None if shared else self.one.ahead)
+            granule = aligned if aligned <= items else granule
+        items = max(granule, items // granule * granule)
+        cut = max(granule, min(items, self._wanted(edges, self.batch_bytes)) // granule * granule)
+        rooms, cuts = self.rooms(items), self.rooms(cut)
+        clocks = tuple(
+            replace(one, batch_items=room, cut_items=few if one.is_root and few < room else None)
+            for one, room, few in zip(self.one.clocks, rooms, cuts, strict=True)
+        )
+        streams = tuple(edge.line(rooms) for edge in on_device)
+        sized = replace(self.one, clocks=clocks)
+        if self.traits.host_memory:
+            return _SizedPass(sized, self.lines(edges, items))
+        kept = self._residency(on_device, items)
+        sized = replace(sized, passing=kept.passing, panels=kept.panels, ring=kept.ring)
+        others = ((f"{what} on {one.name}", size) for one in beside for what, size in one.lines(rooms))
+        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams, *others), kept.crossing)
+
+    # -- on a discrete device -------------------------------------------------------------------
+
+    def _device_edges(self, depth: int) -> list[Edge]:
+        """What grows with the batch there."""
+        if self.traits.host_memory:
+            return []
+        crossing = Crossing.of(self.one, by_hand=self.config.by_hand, seat=self.backend.main)
+        return device_edges(self.graph, self.mine, self.folds, crossing, batches_of_each(depth, self.traits))
+
+    def _fits_device(self, on_device: list[Edge], items: int) -> bool:
+        """Whether batches of so many records fit, with every operand that can passing through."""
+        if self.traits.host_memory:
+            return True
+        streams = sum(size for _, size in self.lines(on_device, items))
+        return streams + self._residents.least.size_bytes <= _device_room(self.config, self.traits)
+
+    def _fewest_uploads(self, on_device: list[Edge], most: int) -> int:
+        """Records a batch, at most so many, for which operands that pass through cross the bus least for each record.
+
+        Smaller batches leave room for more operands to stay, but those that do not cross more often.
+        """
+        best, least = most, math.inf
+        while most >= 1 and not self.traits.host_memory:
+            kept = self._residency(on_device, most)
+            if (cost := (kept.cost_bytes + LAUNCH_COST_BYTES) / most) < least:
+                best, least = most, cost
+            if not kept.passing:
+                break
+            most = most * 3 // 4
+        return best
+
+    def _residency(self, on_device: list[Edge], items: int) -> Residency:
+        """What stays on the device beside batches of so many records."""
+        streams = sum(size for _, size in self.lines(on_device, items))
+        return self._residents.within(_device_room(self.config, self.traits) - streams)
+
+    @cached_property
+    def _residents(self) -> Residents:
+        return Residents(self.graph, self.mine)
+
+    def _check_device(self, on_device: list[Edge]) -> None:
+        """Refuse what does not fit the device in any way.
+
+        Raises:
+            PlanError: naming what takes most.
+        """
+        if self._fits_device(on_device, 1):
+            return
+        lines = (*self._residents.least.lines, *self.lines(on_device, 1))
+        needed, (what, size) = sum(size for _, size in lines), max(lines, key=lambda line: line[1])
+        whole = self._residents.largest_whole
+        cannot = f"; {whole} is read as a whole: panels are of factors of products, not of what a kernel makes first"
+        raise PlanError(
+            "the device's memory is too small for the smallest batch and what one kernel reads beside it",
+            element=what,
+            expected=f"at least {int(needed / HEADROOM) + 1} bytes",
+            got=f"{device_budget(self.traits.memory_bytes, self.config.device_memory_bytes)} bytes; "
+            f"{what} alone takes {size}",
+            hint=f"raise device_memory=, or choose another device with device={cannot if whole else ''}",
+        )
+
+    def _wanted(self, edges: list[Edge], bytes_: int) -> int:
+        """Records of a batch of so many bytes."""
+        rates = [most / REFERENCE_ITEMS for most in self.rooms(REFERENCE_ITEMS)]
+        widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
+        wanted = int(bytes_ // widest)
+        # What is read in place takes no buffers, so more of it may go by at a time, unless batches are to be small
+        # or cross a bus, where what follows them goes on meanwhile.
+        seen = max(sum(source.spec.item_bytes for source in self.one.sources), 1)
+        many = bytes_ >= self.default_bytes and self.traits.host_memory
+        in_place = min(IN_PLACE_BATCHES * bytes_, self.config.memory_bytes // 2) if many else bytes_
+        return min(wanted, in_place // seen)
+
+
+def _device_room(config: Config, traits: Traits) -> int:
+    """Bytes of a discrete device that a plan may give away."""
+    return int(device_budget(traits.memory_bytes, config.device_memory_bytes) * HEADROOM)
+
+
+def _passing_through(graph: Graph, sized: _SizedPass) -> Iterator[Reason]:
+    """What crosses the bus with every batch, and how much of it."""
+    one, batches = sized.planned, "each batch"
+    if one.length is not None:
+        count = -(-one.length // one.batch_items)
+        batches = f"each of {count} batches" if count > 1 else "the batch"
+    for value in sorted(one.passing):
+        panels, how = one.panels.get(value), ""
+        if panels is not None:
+            beside = f" beside {panels.kept} that stay" if panels.kept else ""
+            how = f", in {panels.count - panels.kept} panels of {panels.size} {panels.what}{beside}"
+        why = f"{sized.crossing[value]} bytes are uploaded anew for {batches}{how}: not all operands fit the device"
+        yield Reason("device", graph.nodes[value].name, why)
+
+
+def _joined(sized: Sequence[_SizedPass]) -> Iterator[Reason]:
+    """Where several batches are computed as one."""
+    for number, one in enumerate(sized, 1):
+        for clock in one.planned.clocks:
+            if clock.cut_items is not None:
+                why = f"batches of {clock.cut_items} records are computed as one of up to {clock.batch_items}"
+                yield Reason("knob", "joined_batches", f"pass {number}: {why} where they are there")
+
+
+def _read_into_buffers(passes: tuple[Pass, ...], strategy: Strategy, traits: Traits) -> Iterator[Reason]:
+    """Which sources are, and why."""
+    mapped = with_defaults(strategy, traits).input == "mapped"
+    for source in {source.value: source for one in passes for source in one.sources}.values():
+        why = source.element.must_read()
+        if why is None and source.element.must_read(mapped=mapped) is not None:
+            why = "the strategy" if strategy.input else "a device of its own memory is fastest from pinned memory"
+        if why is not None:
+            yield Reason("input", source.name, f"read into buffers: {why}")
+
+
+def _results(one_pass: Pass, config: Config) -> list[tuple[str, int]]:
+    """Results that stay in memory.
+
+    Raises:
+        PlanError: if one alone is larger than the budget.
+    """
+    lines = []
+    for sink in one_pass.sinks:
+        if not sink.element.in_memory or sink.element.lent or (sink.spec.is_stream and sink.spec.length is None):
+            continue
+        size = sink.spec.item_bytes * (sink.spec.length if sink.spec.length is not None else 1)
+        lines.append((sink.name, size))
+        if size > config.memory_bytes:
+            raise PlanError(
+                f"its result takes {size} bytes, more than the memory budget of {config.memory_bytes}",
+                element=sink.name,
+                site=sink.element.site,
+                got=f"{sink.spec.dtype.name}{format_shape(sink.spec.full_shape)}",
+                hint="write it to a file: x >> fc.save(path); or raise memory=",
+            )
+    return lines
+
+
+def _residents(
+    graph: Graph, passes: tuple[Pass, ...], folds: Mapping[int, FoldSpec | HostFold], config: Config
+) -> list[tuple[str, int]]:
+    lines = []
+    for node in graph.nodes:
+        spec = node.spec
+        if isinstance(node.element, Constant) and spec.item_numbers > 1:
+            lines.append((node.name, spec.item_bytes + VECTOR_NUMBERS * spec.dtype.itemsize))
+    for step in (step for one in passes for step in (*one.before, *one.after)):
+        values = step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
+        lines += [(graph.nodes[i].name, graph.nodes[i].spec.item_bytes) for i in values]
+    for fold, what in folds.items():
+        lengths = [graph.nodes[i].spec.length for i in graph.nodes[fold].inputs if graph.nodes[i].spec.is_stream]
+        state_bytes = fold_state_bytes(what, next(iter(lengths), None))
+        lines.append((f"{graph.nodes[fold].name} (fold)", state_bytes))
+        if config.resumable:
+            lines.append((f"{graph.nodes[fold].name} (copy for a checkpoint)", state_bytes))
+    return lines

@@ -1,0 +1,35 @@
+"""What running kernels in a worker process means for a plan: what is in memory twice, and what stays outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flowcompute.elements import HostFunction
+from flowcompute.elements.streams import KernelScan, ScanFunction
+from flowcompute.fuse import Reason
+from flowcompute.graph import Graph
+from flowcompute.ir import Traits
+from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.plan import Pass
+from flowcompute.schedule.steps import NodeStep
+from flowcompute.strategy import Config
+
+
+def isolated_seats(config: Config, backend: Backend) -> list[tuple[int, Traits]]:
+    """The seats whose kernels run in a worker process, each in its own. NumPy has no kernels."""
+    seats = enumerate(seat.traits for seat in backend.seats) if config.isolate else ()
+    return [(number, traits) for number, traits in seats if traits.code_shape != "numpy"]
+
+
+def shared(what: str) -> str:
+    """What the memory plan calls a value's copy that the worker sees."""
+    return f"{what} (shared with the worker)"
+
+
+def not_isolated(graph: Graph, passes: Sequence[Pass]) -> list[Reason]:
+    """A reason for each of the user's functions that is called in this process all the same."""
+    text = "its function is called in this process: only kernels are isolated"
+    called = [node for node in graph.nodes if isinstance(node.element, HostFunction | ScanFunction)]
+    alone = [step.node for one in passes for step in one.steps if isinstance(step, NodeStep)]
+    called += [node for node in alone if isinstance(node.element, KernelScan)]
+    return [Reason("isolate", node.name, text) for node in called]

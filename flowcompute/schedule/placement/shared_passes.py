@@ -1,0 +1,61 @@
+"""Whether several devices can share the batches of a pass, and where the batches must be cut for it."""
+
+from __future__ import annotations
+
+import math
+
+from flowcompute.elements import Kind
+from flowcompute.schedule.plan import Pass
+from flowcompute.schedule.steps import RegionStep, Step
+
+
+def why_alone(one_pass: Pass, *, by_hand: bool) -> str | None:
+    """Why one device computes all batches of a pass; None where several can share them.
+
+    Folds do not stand in the way: what kernels make of their blocks is added up in record order.
+    """
+    why, blocks, items = why_dependent(one_pass, by_hand=by_hand), alignment(one_pass), one_pass.batch_items
+    whole = one_pass.length is not None and items >= one_pass.length
+    if why is None and items % blocks and not whole:
+        return f"batches of {items} records would have to be cut at multiples of {blocks}, where its folds' blocks end"
+    return why
+
+
+def why_dependent(one_pass: Pass, *, by_hand: bool) -> str | None:
+    """Why batches of a pass depend on those before them; None where they know nothing of each other."""
+    roots = [clock for clock in one_pass.clocks if clock.is_root]
+    if by_hand:
+        return "flows are fed by hand"
+    if len(roots) != 1:
+        return "what has been computed decides which source is read next" if roots else "nothing is read"
+    return next(filter(None, map(why_in_order, roots[0].steps)), None)
+
+
+def why_in_order(step: Step) -> str | None:
+    """Why a step has to go through the records in order; None where it touches no state."""
+    if isinstance(step, RegionStep):
+        carries = step.region.anchor is not None and step.kernel is not None and step.kernel.work in ("scan", "walk")
+    elif step.node.kind in (Kind.VIEW, Kind.ALONG, Kind.FOLD):
+        return None
+    elif step.node.kind is not Kind.SCAN:
+        return f"{step.name} calls a function of yours, in the order of the records"
+    else:
+        carries = True
+    return f"{step.name} carries a value from batch to batch" if carries else None
+
+
+def alignment(one_pass: Pass, steps: int | None = None) -> int:
+    """Records that batches of the root clock are cut at multiples of, so that no fold has an open block between two.
+
+    Args:
+        one_pass: which pass.
+        steps: of how many steps of that clock, from the first on; by default of all.
+    """
+    found = 1
+    for clock in one_pass.clocks:
+        if clock.is_root:
+            mine = (step for step in clock.steps[:steps] if isinstance(step, RegionStep))
+            kernels = [step.kernel for step in mine if step.kernel is not None]
+            blocks = [kernel.block for kernel in kernels if kernel.work in ("records", "columns")]
+            found = math.lcm(found, clock.granule, *blocks)
+    return found

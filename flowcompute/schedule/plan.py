@@ -1,0 +1,223 @@
+"""The immutable result of planning: what will run, in which order, in how many bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from flowcompute.elements import Destination, Source
+from flowcompute.fuse import Panels, Reason
+from flowcompute.graph import Graph
+from flowcompute.ir import FoldSpec, HostFold, Kernel
+from flowcompute.rewrite import Entry
+from flowcompute.schedule.shaping import Shaping
+from flowcompute.schedule.steps import RegionStep, Step
+from flowcompute.spec import Spec
+from flowcompute.strategy import Config, Strategy, Tuning
+
+if TYPE_CHECKING:
+    from flowcompute.schedule.backend import Backend
+
+
+@dataclass(frozen=True)
+class SourceStage:
+    """One stream source of a pass. `value` is the id of the value it gives."""
+
+    value: int
+    name: str
+    element: Source
+    spec: Spec
+
+
+@dataclass(frozen=True)
+class SinkStage:
+    """One destination of a pass.
+
+    Attributes:
+        value: id of the value written: a stream (batch by batch) or resident (once, at the end).
+        root: position of the root whose value this destination gives; `NO_ROOT` where it gives none.
+    """
+
+    NO_ROOT: ClassVar[int] = -1
+
+    value: int
+    name: str
+    element: Destination
+    spec: Spec
+    root: int
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Streams of a pass that advance together, record by record.
+
+    Attributes:
+        id: position among the clocks of the pass; values go from lower to higher ids.
+        sources: read by this clock; a clock with sources has no entries.
+        entries: values that come from other clocks.
+        steps: what runs for each batch, in order.
+        length: records, when known before running.
+        granule: records that every batch but the last is a multiple of.
+        batch_items: the most records in a batch.
+        cut_items: records that sources wait for, where such batches are computed as one if they are there, up to
+            `batch_items`; None where sources wait for as many.
+        values: ids of the streams made in it, and of its sources.
+    """
+
+    id: int
+    sources: tuple[SourceStage, ...]
+    entries: tuple[Entry, ...]
+    steps: tuple[Step, ...]
+    length: int | None
+    granule: int = 1
+    batch_items: int = 1
+    cut_items: int | None = None
+
+    values: frozenset[int] = frozenset()
+
+    @property
+    def is_root(self) -> bool:
+        """Whether its batches come from sources (or from nothing but its length)."""
+        return not self.entries
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One reading of the sources.
+
+    Attributes:
+        clocks: in an order in which values go from earlier to later ones.
+        before: steps on resident values that run once, before the first batch.
+        after: steps on resident values that run once the folds are done.
+        sinks: destinations: the streams of this pass, and resident values known at its end.
+        passing: resident operands that are uploaded anew for each kernel, since not all fit the device.
+        panels: of those of them that come part by part, by value.
+        ring: buffers on the device that these go through.
+        ahead: steps of the root clock, from the first on, that are computed ahead; see `legs.py`.
+    """
+
+    clocks: tuple[Clock, ...]
+    before: tuple[Step, ...]
+    after: tuple[Step, ...]
+    sinks: tuple[SinkStage, ...]
+    passing: frozenset[int] = frozenset()
+    panels: Mapping[int, Panels] = field(default_factory=dict)
+    ring: int = 0
+    ahead: int = 0
+
+    @property
+    def sources(self) -> tuple[SourceStage, ...]:
+        """All sources that are read."""
+        return tuple(source for clock in self.clocks for source in clock.sources)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps on batches."""
+        return tuple(step for clock in self.clocks for step in clock.steps)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """All kernels, in the order of their names."""
+        steps = (*self.before, *self.steps, *self.after)
+        kernels = [step.kernel for step in steps if isinstance(step, RegionStep) and step.kernel is not None]
+        return tuple(sorted(kernels, key=lambda kernel: int(kernel.name[1:])))
+
+    @property
+    def length(self) -> int | None:
+        """Records that are read, when known before running."""
+        lengths = [clock.length for clock in self.clocks if clock.is_root]
+        return None if None in lengths else sum(length for length in lengths if length is not None)
+
+    @property
+    def batch_items(self) -> int:
+        """The most records in a batch that is read."""
+        return max([clock.batch_items for clock in self.clocks if clock.is_root], default=1)
+
+    def on_seat(self, seat: int) -> Pass:
+        """The pass with only the regions that a seat computes; single nodes are the host's."""
+
+        def here(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+            return tuple(step for step in steps if not isinstance(step, RegionStep) or step.seat == seat)
+
+        clocks = tuple(replace(clock, steps=here(clock.steps)) for clock in self.clocks)
+        return replace(self, clocks=clocks, before=here(self.before), after=here(self.after))
+
+    def clock_of(self, value: int) -> Clock:
+        """The clock in which a value is made or read."""
+        return next(clock for clock in self.clocks if value in clock.values)
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Bytes known before running.
+
+    Attributes:
+        budget_bytes: the user's (or default) host budget.
+        host_bytes: what will be allocated on the host, at most.
+        items: (what, bytes) lines that add up to `host_bytes`.
+        device_items: the same of a discrete device, none on host devices.
+    """
+
+    budget_bytes: int
+    host_bytes: int
+    items: tuple[tuple[str, int], ...]
+    device_items: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def device_bytes(self) -> int:
+        """What will be allocated on a discrete device, as far as it is asked for."""
+        return sum(size for _, size in self.device_items)
+
+
+@dataclass(frozen=True)
+class ExecutionPlan:
+    """What a run follows.
+
+    Attributes:
+        folds: what each fold computes whose blocks a kernel may reduce, by its node's id.
+        host_folds: the same of folds that take records on the host.
+        depth: batches in flight between two stages.
+        asked: the graph as it was composed, before any rewriting.
+        shaping: the decisions that a frozen state depends on.
+        pinned: the knobs that the user has set, of those of `strategy`.
+        tuning: how the others were found.
+    """
+
+    graph: Graph
+    passes: tuple[Pass, ...]
+    folds: dict[int, FoldSpec]
+    host_folds: dict[int, HostFold]
+    backend: Backend
+    config: Config
+    strategy: Strategy
+    memory: MemoryPlan
+    depth: int
+    reasons: tuple[Reason, ...]
+    asked: Graph
+    shaping: Shaping
+    pinned: Strategy = field(default_factory=Strategy)
+    tuning: Tuning = field(default_factory=Tuning)
+
+    @property
+    def batch_items(self) -> int:
+        """Records in a batch of the first pass (the last one is shorter)."""
+        return self.passes[0].batch_items
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps of all passes, in the order in which they run."""
+        return tuple(step for one in self.passes for step in (*one.before, *one.steps, *one.after))
+
+    def device_of(self, element: str | None) -> str:
+        """The name of the device that computes an element; that of all of them where no kernel does."""
+        regions = [step for step in self.steps if isinstance(step, RegionStep)]
+        mine = (one for one in regions if element in (one.name, *(self.graph.nodes[i].name for i in one.region.nodes)))
+        step = next(mine, None)
+        return (self.backend if step is None else self.backend.seats[step.seat]).traits.name
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """The name of the region for each element inside of one."""
+        regions = [(step.name, step.region) for step in self.steps if isinstance(step, RegionStep)]
+        return {self.graph.nodes[i].name: name for name, region in regions for i in region.nodes}

@@ -1,0 +1,286 @@
+"""From a graph to a plan: passes, steps, kernels, bytes. Reads headers only and touches no device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from flowcompute.elements import Constant, Destination, Kind, Source
+from flowcompute.errors import PlanError
+from flowcompute.files import Scratch, shown
+from flowcompute.fuse import Reason
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import CANONICAL_FOLDS, FoldSpec, HostFold, host_fold
+from flowcompute.rewrite import ClockNodes, Reading, find_clocks, find_readings, levels_of
+from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.error_policies import check_dead_letters
+from flowcompute.schedule.explain import Plan, not_applied
+from flowcompute.schedule.memory import not_isolated, plan_memory
+from flowcompute.schedule.placement import not_ahead, only_seat, place_nodes, steps_ahead, why_alone
+from flowcompute.schedule.plan import Clock, Pass, SinkStage, SourceStage
+from flowcompute.schedule.shaping import Shaping
+from flowcompute.schedule.step_maker import RESIDENT, StepMaker
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step
+from flowcompute.sinks import MemorySink, NumbersSink, SpoolSink, StoredSink
+from flowcompute.sources import MemorySource, SpoolSource
+from flowcompute.strategy import Config, Strategy
+
+
+def make_plan(
+    graph: Graph,
+    config: Config,
+    strategy: Strategy,
+    backend: Backend,
+    *,
+    asked: Graph | None = None,
+    shaping: Shaping | None = None,
+) -> Plan:
+    """Plan a graph whose roots are destinations.
+
+    Args:
+        graph: in the form in which it is to be run.
+        config, strategy, backend: what is fixed, what may be tuned, and on what.
+        asked: as it was composed, where that is another form.
+        shaping: the decisions that have led from one to the other.
+
+    Raises:
+        PlanError: naming the element, if the job cannot be run as asked.
+    """
+    levels = levels_of(graph)
+    every = [node for node in graph.nodes if node.kind is Kind.FOLD]
+    folds = {node.id: _fold_spec(graph, node) for node in every if _is_canonical(node)}
+    host_folds = {node.id: _host_fold(graph, node) for node in every if not _is_canonical(node)}
+    seats, placed = place_nodes(graph, backend)
+    if len(backend.seats) > 1 and (alone := only_seat(graph, seats)) is not None:
+        backend, seats = backend.seats[alone], (0,) * len(seats)
+    _check_cuts(graph)
+    check_dead_letters(graph)
+    _check_targets(graph)
+    _check_outs(graph)
+    readings = find_readings(graph, levels)
+    reasons: list[Reason] = []
+    maker = StepMaker(graph, folds, backend, config, strategy, reasons, seats)
+    scratches = _scratches(graph, readings)
+    passes = tuple(_pass(maker, levels, readings, scratches, index) for index in range(len(readings)))
+    reasons += [Reason("device", seat.traits.name, seat.traits.reason) for seat in backend.seats]
+    reasons += _not_on_host(placed, graph, passes)
+    kernels = [kernel for one in passes for kernel in one.kernels]
+    sources = [source.element for one in passes for source in one.sources]
+    reasons += not_applied(strategy, kernels, sources, backend.traits)
+    reasons += not_isolated(graph, passes) if config.isolate else []
+    if config.device_memory_bytes is not None and all(seat.traits.host_memory for seat in backend.seats):
+        reasons.append(Reason("device", "device_memory", "accepted, not applied: all is computed in the host's memory"))
+    passes = tuple(replace(one, ahead=steps_ahead(one, config, backend)) for one in passes)
+    memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons)
+    passes = tuple(maker.in_panels(one) for one in passes)
+    reasons += _computed_alone(passes, config, backend)
+    reasons += not_ahead(passes, backend)
+    return Plan(
+        graph=graph,
+        passes=passes,
+        folds=folds,
+        host_folds=host_folds,
+        backend=backend,
+        config=config,
+        strategy=strategy,
+        memory=memory,
+        depth=depth,
+        reasons=tuple(reasons),
+        asked=asked or graph,
+        shaping=shaping or Shaping(backend.traits.float64, fused=backend.traits.code_shape != "numpy"),
+    )
+
+
+def _not_on_host(placed: Sequence[Reason], graph: Graph, passes: tuple[Pass, ...]) -> Iterator[Reason]:
+    """Where operations are computed, but for those that no device computes: why not is another reason."""
+    steps = (step for one in passes for step in (*one.before, *one.steps, *one.after))
+    on_host = {step.name for step in steps if isinstance(step, NodeStep)}
+    pinned = {node.name for node in graph.nodes if node.pin is not None}
+    for reason in placed:
+        if reason.element not in on_host:
+            yield reason
+        elif reason.element in pinned:
+            yield Reason("device", reason.element, "on the host, wherever it is pinned")
+
+
+def _computed_alone(passes: tuple[Pass, ...], config: Config, backend: Backend) -> Iterator[Reason]:
+    """Which passes the first of several devices computes alone."""
+    for number, one in enumerate(passes if backend.traits.devices > 1 else (), 1):
+        why = why_alone(one, by_hand=config.by_hand)
+        if why is not None:
+            yield Reason("device", f"pass {number}", f"computed on the first device alone: {why}")
+
+
+def _is_canonical(node: Node) -> bool:
+    return node.op is not None and node.op.name in CANONICAL_FOLDS
+
+
+def _host_fold(graph: Graph, node: Node) -> HostFold:
+    assert node.op is not None
+    return host_fold(node.op.name, [graph.nodes[i].spec for i in node.inputs], node.attrs, node.spec)
+
+
+def _fold_spec(graph: Graph, node: Node) -> FoldSpec:
+    assert node.op is not None
+    operands = [graph.nodes[i].spec for i in node.inputs]
+    item = node.spec.shape[1:] if node.attrs["keepdims"] else node.spec.shape
+    return FoldSpec(
+        node.op.name,
+        operands[0].dtype,
+        item,
+        node.spec.dtype,
+        node.spec.shape,
+        node.attrs.get("inner", 1),
+        node.attrs.get("correction", 0.0),
+        inputs=len(operands),
+        selected=node.attrs.get("selected", False),
+    )
+
+
+def _check_cuts(graph: Graph) -> None:
+    for node in graph.nodes:
+        if node.op is not None and node.op.name == "cut" and node.attrs["tail"] == "emit":
+            raise PlanError(
+                "may end with a shorter run, which only a reduction of the runs themselves can take",
+                element=node.name,
+                site=node.element.site,
+                expected="fc.cut(...).sum(axis=1), or another reduction along axis 1",
+                hint='use tail="pad" or "drop"',
+            )
+
+
+def _check_targets(graph: Graph) -> None:
+    """Refuse two results in one file, of which one would be lost."""
+    targets: dict[str, Node] = {}
+    for node in graph.nodes:
+        sink = node.element.inner if isinstance(node.element, NumbersSink) else node.element
+        if isinstance(sink, StoredSink):
+            first = targets.setdefault(os.path.realpath(sink.target), node)
+            if first is not node:
+                raise PlanError(
+                    f"is written to the same file as {first.name}",
+                    element=node.name,
+                    site=sink.site,
+                    expected="a file of its own for each result",
+                    got=shown(sink.path),
+                )
+
+
+def _check_outs(graph: Graph) -> None:
+    """Refuse a result in memory that the job reads from, or that another result has."""
+    taken = [(node, node.element.array) for node in graph.nodes if isinstance(node.element, MemorySource)]
+    taken += [(node, node.element.value) for node in graph.nodes if isinstance(node.element, Constant)]
+    for node in graph.nodes:
+        sink = node.element
+        if isinstance(sink, MemorySink) and sink.out is not None:
+            for other, array in taken:
+                if np.may_share_memory(sink.out, array):
+                    raise PlanError(
+                        f"out= lies in memory of {other.name}",
+                        element=node.name,
+                        site=sink.site,
+                        expected="memory that the job has no other use for",
+                        hint="give it an array of its own: out=np.empty_like(...)",
+                    )
+            taken.append((node, sink.out))
+
+
+def _scratches(graph: Graph, readings: list[Reading]) -> dict[int, Scratch]:
+    """A temporary file for each spool that is kept."""
+    spools = [graph.nodes[i] for reading in readings for i in reading.keeps]
+    return {node.id: Scratch(node.attrs["folder"], node.attrs["limit"]) for node in spools}
+
+
+def _pass(
+    maker: StepMaker, levels: list[int], readings: list[Reading], scratches: dict[int, Scratch], index: int
+) -> Pass:
+    graph, reading = maker.graph, readings[index]
+    last = index == len(readings) - 1
+    targets = reading.targets
+    clocks = find_clocks(graph, reading.nodes, reading.kept)
+    places = {i: clock.id for clock in clocks for i in clock.nodes}
+    residents = {node.id for node in graph.nodes if _is_computed_once(node) and levels[node.id] == index}
+    # Streams that destinations and other clocks take, and residents that anything later takes.
+    wanted = {node.inputs[0] for node in targets if isinstance(node.element, Destination)}
+    wanted |= {value for clock in clocks for entry in clock.entries.values() for _, value in entry.inputs}
+    wanted |= {i for node in graph.nodes if node.id not in residents for i in node.inputs if i in residents}
+    entered = {clock.id: _entered_as_is(clock) for clock in clocks}
+    steps = maker.steps({**places, **dict.fromkeys(residents, RESIDENT)}, wanted, entered)
+    after: list[Step] = []
+    if last:
+        ended = {node.id for node in graph.nodes if _is_computed_once(node) and levels[node.id] > index}
+        used = {i for root in graph.roots for i in graph.nodes[root].inputs}
+        after = maker.steps(dict.fromkeys(ended, RESIDENT), used).get(RESIDENT, [])
+    spools = [_spool_sink(graph.nodes[i], scratches[i]) for i in reading.keeps]
+    return Pass(
+        clocks=tuple(_clock(maker, clock, tuple(steps.get(clock.id, ())), scratches) for clock in clocks),
+        before=tuple(steps.get(RESIDENT, ())),
+        after=tuple(after),
+        sinks=(*_sinks(graph, levels, index, last=last), *spools),
+    )
+
+
+def _spool_sink(node: Node, scratch: Scratch) -> SinkStage:
+    name = f"{node.name} (kept)"
+    return SinkStage(node.id, name, SpoolSink(scratch, node.element, name), node.spec, SinkStage.NO_ROOT)
+
+
+def _is_computed_once(node: Node) -> bool:
+    return node.kind is not None and node.kind is not Kind.FOLD and not node.spec.is_stream
+
+
+def _sinks(graph: Graph, levels: list[int], index: int, *, last: bool) -> tuple[SinkStage, ...]:
+    """The destinations of the pass: its streams, and resident values that are known at its end."""
+    stages = []
+    for position, node in enumerate(graph.nodes[root] for root in graph.roots):
+        if not isinstance(node.element, Destination):
+            continue
+        value = node.inputs[0]
+        level = levels[node.id]
+        # A fold is known at the end of its own pass; what is made of it is computed before the next one.
+        ready = level if node.spec.is_stream else max(0, level - (graph.nodes[value].kind is Kind.FOLD))
+        if ready == index or (last and ready > index):
+            stages.append(SinkStage(value, node.name, node.element, graph.nodes[value].spec, position))
+    return tuple(stages)
+
+
+def _entered_as_is(clock: ClockNodes) -> frozenset[int]:
+    """Values of other clocks that a clock takes as they are."""
+    return frozenset(value for value, entry in clock.entries.items() if entry.node is None)
+
+
+def _clock(maker: StepMaker, found: ClockNodes, steps: tuple[Step, ...], scratches: dict[int, Scratch]) -> Clock:
+    graph = maker.graph
+    # What enters as it is belongs to the clock that it comes from.
+    made = found.entries.keys() - _entered_as_is(found)
+    values = frozenset((*found.nodes, *found.sources, *made))
+    here = values.union(found.entries)
+    lengths = {graph.nodes[i].spec.length for i in here if graph.nodes[i].spec.is_stream} - {None}
+    blocks = [
+        step.kernel.block
+        for step in steps
+        if isinstance(step, RegionStep) and step.kernel is not None and step.kernel.work == "records"
+    ]
+    if maker.config.resumable:
+        # As a kernel would take them: another backend may go on after any batch.
+        folds = [maker.folds[i] for i in values if i in maker.folds]
+        blocks += [fold.block for fold in folds if fold.numbers == 1]
+    return Clock(
+        id=found.id,
+        sources=tuple(_source(graph.nodes[i], scratches) for i in found.sources),
+        entries=tuple(found.entries.values()),
+        steps=steps,
+        length=next(iter(lengths), None),
+        # Folds of numbers take whole canonical blocks.
+        granule=max(blocks, default=1),
+        values=values,
+    )
+
+
+def _source(node: Node, scratches: dict[int, Scratch]) -> SourceStage:
+    if isinstance(node.element, Source):
+        return SourceStage(node.id, node.name, node.element, node.spec)
+    return SourceStage(node.id, node.name, SpoolSource(scratches[node.id], node.spec, node.name), node.spec)

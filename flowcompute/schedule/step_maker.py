@@ -1,0 +1,197 @@
+"""Steps of a pass: regions with their kernels and single nodes, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from flowcompute.elements import Kind
+from flowcompute.fuse import Cone, Panels, Reason, Region, Stencil, build_regions, find_cones, find_stencils
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import FoldSpec, Kernel
+from flowcompute.lower import KernelStyle, lower
+from flowcompute.lower.flat import is_together, why_copied
+from flowcompute.lower.matmul import cut_factor
+from flowcompute.lower.scan import why_on_host
+from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.plan import Pass
+from flowcompute.schedule.steps import NodeStep, RegionStep, Step
+from flowcompute.strategy import Config, Strategy
+
+FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD, Kind.CONTRACT)
+ALONE = (Kind.HOST, Kind.ALONG, Kind.VIEW)
+"""Kinds of nodes that are steps of their own."""
+
+RESIDENT = -1
+"""In place of a clock: computed once."""
+
+
+class StepMaker:
+    """Makes steps of nodes, those of each seat by themselves; numbers kernels through all passes."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        folds: dict[int, FoldSpec],
+        backend: Backend,
+        config: Config,
+        strategy: Strategy,
+        reasons: list[Reason],
+        seats: Sequence[int],
+    ) -> None:
+        self.graph = graph
+        self.folds = folds
+        self.backend = backend
+        self.seats = seats
+        self.config = config
+        self.strategy = strategy
+        self.reasons = reasons
+        self._kernels = 0
+        self._users = graph.users()
+        self._together: set[int] = set()
+        self._traits = backend.traits
+
+    def steps(
+        self, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]] | None = None
+    ) -> dict[int, list[Step]]:
+        """Steps by place (a clock, or `RESIDENT`), each after those that make what it reads.
+
+        Args:
+            places: of the nodes to compute.
+            wanted: values that something else takes.
+            entered: by clock, the values that come from other clocks as they are.
+        """
+        made: dict[int, list[Step]] = {}
+        for seat in sorted({self.seats[i] for i in places}):
+            mine = {i: place for i, place in places.items() if self.seats[i] == seat}
+            # What others compute with is stored.
+            taken = {i for user in places.keys() - mine.keys() for i in self.graph.nodes[user].inputs}
+            for place, steps in self._steps_on(seat, mine, wanted | taken, entered or {}).items():
+                made.setdefault(place, []).extend(steps)
+        return {place: _ordered(steps) for place, steps in made.items()}
+
+    def _steps_on(
+        self, seat: int, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]]
+    ) -> dict[int, list[Step]]:
+        """The steps of the nodes of one seat."""
+        self._traits = self.backend.seats[seat].traits
+        stencils = find_stencils(self.graph, self._users, places, wanted)
+        cones, stored = self._cones(places, stencils)
+        computed = {i for cone in cones for i in cone.nodes}
+        if any(computed.intersection(stencil.users) for stencil in stencils):
+            # What a product computes as it loads it reads its operands from memory.
+            stencils = [stencil for stencil in stencils if not computed.intersection(stencil.users)]
+            cones, stored = self._cones(places, stencils)
+        loaded = {i for cone in cones for i in cone.nodes}.union(*(stencil.inside for stencil in stencils))
+        nodes = [self.graph.nodes[i] for i in sorted(places) if i not in loaded]
+        alone = [node for node in nodes if node.kind in (*ALONE, Kind.SCAN) and not self._is_fused(node)]
+        wanted = wanted.union(*(node.inputs for node in alone)) - loaded
+        levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
+        fused = [node.id for node in nodes if self._is_fused(node)]
+        regions, host_folds, reasons = build_regions(
+            self.graph, levels, fused, wanted, cones, stencils, numbers_on_host=self.config.by_hand
+        )
+        self.reasons += [reason for reason in (*stored, *reasons) if reason not in self.reasons]
+        made: dict[int, list[Step]] = {}
+        for region in regions:
+            here = entered.get(region.level, frozenset())
+            made.setdefault(region.level, []).append(self._region_step(replace(region, entered=here), seat))
+        for node in [*(self.graph.nodes[i] for i in host_folds), *alone]:
+            made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
+        return made
+
+    def _cones(self, places: Mapping[int, int], stencils: Sequence[Stencil]) -> tuple[list[Cone], list[Reason]]:
+        """What is computed where it is loaded, of the pass or beside the borders of stencils."""
+        borders = {i for stencil in stencils for i in stencil.inside}
+        nodes = (self.graph.nodes[i] for i in places if i not in borders)
+        self._together = {node.id for node in nodes if self._is_put_together_by_kernel(node, places)}
+        return find_cones(self.graph, places, self.seats, self._together)
+
+    def _is_fused(self, node: Node) -> bool:
+        """Whether a node is computed in a region; a scan where a kernel may carry it."""
+        if node.id in self._together:
+            return True
+        if node.kind is not Kind.SCAN:
+            return node.kind in FUSED
+        reason = why_on_host(node, self._traits, by_hand=self.config.by_hand)
+        if reason is not None:
+            made = Reason("cut", node.name, reason)
+            self.reasons += [made] if made not in self.reasons else []
+        return reason is None
+
+    def _is_put_together_by_kernel(self, node: Node, places: Mapping[int, int]) -> bool:
+        if not is_together(node):
+            return False
+        reason = why_copied(self.graph, self._users, node, places)
+        if reason is not None:
+            made = Reason("cut", node.name, reason)
+            self.reasons += [made] if made not in self.reasons else []
+        return reason is None
+
+    def _region_step(self, region: Region, seat: int) -> RegionStep:
+        kernel = None
+        if self._traits.code_shape != "numpy" and not _launches_nothing(self.graph, region):
+            kernel = self._kernel(region, f"k{self._kernels}", seat)
+            self._kernels += 1
+        return RegionStep(region.name, region, kernel, seat)
+
+    def _kernel(self, region: Region, name: str, seat: int) -> Kernel:
+        style = KernelStyle(self.backend.seats[seat].traits, self.strategy.of_kernel(name), self.config.precision)
+        kernel = lower(self.graph, region, style, self.folds, name)
+        return replace(kernel, contract=self.config.precision == "fast")
+
+    def in_panels(self, one_pass: Pass) -> Pass:
+        """A pass, with kernels that take panels of those operands that come so."""
+        if not one_pass.panels:
+            return one_pass
+        clocks = (
+            replace(clock, steps=tuple(self._in_panels(step, one_pass.panels) for step in clock.steps))
+            for clock in one_pass.clocks
+        )
+        return replace(one_pass, clocks=tuple(clocks))
+
+    def _in_panels(self, step: Step, panels: Mapping[int, Panels]) -> Step:
+        if isinstance(step, NodeStep) or step.kernel is None or step.seat != self.backend.main:
+            return step
+        cut = cut_factor(self.graph, step.region)
+        if cut is None or cut[0] not in panels:
+            return step
+        region = replace(step.region, panels=panels[cut[0]])
+        return replace(step, region=region, kernel=self._kernel(region, step.kernel.name, step.seat))
+
+
+def _launches_nothing(graph: Graph, region: Region) -> bool:
+    """Whether everything a region makes is empty whatever the batch."""
+    made = [graph.nodes[i].spec.item_numbers for i in (*region.outputs, *region.folds)]
+    return not any(made)
+
+
+def inputs_of(step: Step) -> tuple[int, ...]:
+    """Values a step reads."""
+    return step.region.inputs if isinstance(step, RegionStep) else step.node.inputs
+
+
+def outputs_of(step: Step) -> tuple[int, ...]:
+    """Values a step makes (folds only at the end of the pass)."""
+    return (*step.region.outputs, *step.region.folds) if isinstance(step, RegionStep) else (step.node.id,)
+
+
+def _ordered(steps: list[Step]) -> list[Step]:
+    """Steps so that each comes after those that make what it reads; otherwise as the graph runs."""
+    maker = {value: position for position, step in enumerate(steps) for value in outputs_of(step)}
+    first = [min(outputs_of(step)) for step in steps]
+    done: set[int] = set()
+    order: list[Step] = []
+    for root in sorted(range(len(steps)), key=lambda position: first[position]):
+        stack = [root]
+        while stack:
+            position = stack[-1]
+            needs = {maker[v] for v in inputs_of(steps[position]) if v in maker} - done - {position}
+            if position in done:
+                stack.pop()
+            elif needs:
+                stack.extend(sorted(needs))
+            else:
+                done.add(stack.pop())
+                order.append(steps[position])
+    return order

@@ -1,0 +1,123 @@
+"""What a region has to do for a record, at least: bytes through memory and arithmetic, counted on the graph.
+
+Counts do not depend on how a kernel is written: what it computes or loads more than once counts once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from flowcompute.elements import CAST, Kind
+from flowcompute.elements.math import exp
+from flowcompute.elements.nn import ATTENTION, SELECTIVE_SCAN
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import register_dtype
+from flowcompute.schedule.steps import RegionStep, Step
+from flowcompute.spec import FLOAT64, is_float
+from flowcompute.strategy import Unit
+
+_OF_A_NUMBER: Mapping[str, int] = {
+    "vecdot": 2,
+    "mean": 1,
+    # The difference from the block's first record, its sum, and the sum of its squares.
+    "var": 4,
+    "argmin": 2,
+    "argmax": 2,
+    "ema": 3,
+    "linear_recurrence": 2,
+}
+"""Operations for each number of the longest operand of a reduction or scan; 1 where it is not named."""
+
+_SOFTMAX = 4
+"""Beside its exponential, what a score takes: scale, largest, difference, sum."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a region does for a record.
+
+    Attributes:
+        bytes_in, bytes_out: of streams, from memory and to it.
+        operations: of arithmetic.
+        unit: what computes most of them.
+    """
+
+    bytes_in: int
+    bytes_out: int
+    operations: float
+    unit: Unit
+
+    @property
+    def bytes(self) -> int:
+        """Both ways."""
+        return self.bytes_in + self.bytes_out
+
+
+def work_of(graph: Graph, step: RegionStep) -> Work:
+    """The work of a region for a record."""
+    by_unit: dict[Unit, float] = {}
+    for node in (graph.nodes[i] for i in step.region.nodes):
+        unit = _unit(graph, node, step)
+        by_unit[unit] = by_unit.get(unit, 0.0) + operations_of(graph, node)
+    most: Unit = max(by_unit, key=lambda unit: by_unit[unit], default="float32")
+    return Work(*bytes_of_record(graph, step), sum(by_unit.values()), most)
+
+
+def operations_of(graph: Graph, node: Node) -> float:
+    """Operations of a node for a record (for all of it, where it is resident)."""
+    inputs = [graph.nodes[i].spec for i in node.inputs]
+    numbers = node.spec.item_numbers
+    if node.op is None or node.op is CAST or node.kind is Kind.VIEW:
+        return 0.0
+    if node.op is ATTENTION:
+        return _of_attention(node, inputs[0].shape[-1], inputs[1].shape[-2])
+    if node.op is SELECTIVE_SCAN:
+        # exp(delta a) h + (delta u) b, and what it adds to the result, for each state.
+        return float(numbers * (1 + inputs[2].shape[-1] * (6 + exp.op.cost)))
+    if node.kind is Kind.CONTRACT:
+        return 2.0 * numbers * (inputs[0].shape[-1] if inputs[0].shape else 1)
+    if node.kind in (Kind.REDUCE, Kind.FOLD, Kind.SCAN):
+        return float(_OF_A_NUMBER.get(node.op.name, 1) * max(spec.item_numbers for spec in inputs))
+    return float(node.op.cost * numbers)
+
+
+def _of_attention(node: Node, size: int, keys: int) -> float:
+    *heads, queries, values = node.spec.shape
+    last = np.arange(queries) + (keys - queries)
+    seen = np.full(queries, keys)
+    if node.attrs["causal"]:
+        first = 0 if node.attrs["window"] is None else np.clip(last + 1 - node.attrs["window"], 0, keys)
+        seen = np.clip(last + 1, 0, keys) - first
+    pairs = math.prod(heads) * int(seen.sum())
+    return float(pairs * (2 * size + 2 * values + exp.op.cost + _SOFTMAX))
+
+
+def _unit(graph: Graph, node: Node, step: RegionStep) -> Unit:
+    if step.kernel is not None and step.kernel.tensor and node.kind is Kind.CONTRACT:
+        return "tensor"
+    dtypes = [register_dtype(graph.nodes[i].spec.dtype) for i in node.inputs] or [register_dtype(node.spec.dtype)]
+    floats = [dtype for dtype in dtypes if is_float(dtype)]
+    if not floats:
+        return "integer"
+    return "float64" if FLOAT64 in floats else "float32"
+
+
+def bytes_of_record(graph: Graph, step: Step) -> tuple[int, int]:
+    """Bytes of streams that a step reads and makes for a record; resident operands and folds are not counted."""
+    inputs = step.region.inputs if isinstance(step, RegionStep) else step.node.inputs
+    outputs = step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
+    made = sum(graph.nodes[i].spec.item_bytes for i in outputs if graph.nodes[i].spec.is_stream)
+    read: dict[int, int] = {}
+    for node in (graph.nodes[i] for i in inputs if graph.nodes[i].spec.is_stream):
+        size, base = node.spec.item_bytes, node
+        while base.kind in (Kind.VIEW, Kind.WINDOW):
+            # Windows overlap: each brings the records of one step.
+            size = size * base.attrs["step"] // base.attrs["size"] if base.kind is Kind.WINDOW else size
+            base = graph.nodes[base.inputs[0]]
+        read[base.id] = read.get(base.id, 0) + size
+    # Views of one value lie in the same memory.
+    return sum(min(size, graph.nodes[i].spec.item_bytes) for i, size in read.items()), made

@@ -1,0 +1,54 @@
+"""Results that nobody wants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowcompute.elements import Destination, Writer
+from flowcompute.sinks.unbound import UNBOUND
+from flowcompute.spec import Spec
+
+
+def discard(*, name: str | None = None) -> DiscardSink:
+    """Compute and drop the result, to time a job or for the effects of its host functions.
+
+    Args:
+        name: what plans and errors call it.
+    """
+    return DiscardSink(name=name)
+
+
+class DiscardSink(Destination):
+    """Drops what it is given; see `discard`."""
+
+    takes_numbers = True
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(UNBOUND, name=name)
+
+    def open(self, spec: Spec) -> DiscardWriter:  # noqa: ARG002
+        """Start dropping."""
+        return DiscardWriter()
+
+    @property
+    def label(self) -> str:
+        """The function that made it."""
+        return "discard"
+
+
+class DiscardWriter(Writer):
+    """Writes nothing; its value is None."""
+
+    immediate = True
+
+    def write(self, array: np.ndarray, start: int) -> None:
+        """Drop the records."""
+
+    def write_numbers(self, array: np.ndarray, start: int) -> None:
+        """Drop the numbers."""
+
+    def commit(self) -> None:
+        """Nothing to do."""
+
+    def abort(self) -> None:
+        """Nothing to do."""

@@ -1,0 +1,302 @@
+"""What the sinks of one file have in common: complete under its name, or not there at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from flowcompute.elements import Destination, Place, State, Writer, user_site
+from flowcompute.errors import CheckpointError, DestinationError, SpecError
+from flowcompute.files import (
+    FILES,
+    Draft,
+    Files,
+    Sealed,
+    Unfinished,
+    explain,
+    in_the_way,
+    path_text,
+    roll_forward,
+    shown,
+)
+from flowcompute.sinks.unbound import UNBOUND
+from flowcompute.spec import Spec
+
+
+class StoredSink(Destination):
+    """The result in a file.
+
+    Attributes:
+        path: the file as it was named; also the value of the root.
+        target: its absolute path, settled when composed.
+        files: the file layer.
+        durable: whether committing waits until the disk has it.
+    """
+
+    takes_numbers = True
+
+    path: str
+    target: str
+    files: Files
+    durable: bool
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, name: str | None = None, files: Files = FILES, durable: bool = True
+    ) -> None:
+        text = file_path(path, name)
+        super().__init__(UNBOUND, name=name)
+        self.freeze_fields(path=text, target=os.path.abspath(text), files=files, durable=durable)
+
+    @property
+    def label(self) -> str:
+        """The function that made it."""
+        return "save"
+
+    @abstractmethod
+    def header(self, spec: Spec, length: int | None) -> bytes:
+        """The bytes before the data, as many for any length; `length` is None for a resident value."""
+
+    def open(self, spec: Spec) -> StoredWriter:
+        """Create the temporary file beside the target.
+
+        Raises:
+            DestinationError: if the folder is missing or cannot be written to, or if the
+                target is something else than a regular file.
+        """
+        return StoredWriter(self, spec)
+
+    def open_at(self, spec: Spec, place: Place) -> StoredWriter:
+        """As `open`, under a temporary name that tells the job."""
+        return StoredWriter(self, spec, token=place.token)
+
+    def reopen(self, spec: Spec, place: Place, state: State) -> StoredWriter:  # noqa: ARG002
+        """Go on with the temporary file.
+
+        Raises:
+            CheckpointError: if it is not there any more, or shorter than it was.
+        """
+        return StoredWriter(self, spec, state=state)
+
+    def recover(self, spec: Spec, place: Place, state: State) -> str:  # noqa: ARG002
+        """Give the complete file its name if it has not got it yet; returns the path as it was named.
+
+        Raises:
+            CheckpointError: if the file is missing, or is not the one that the job has written.
+        """
+        sealed = Sealed(int(state["size"]), int(state["mtime_ns"]))
+        try:
+            found = roll_forward(self.files, self.target, state["draft"], sealed, durable=self.durable)
+        except OSError as error:
+            found, (text, _) = None, explain(error)
+        else:
+            text = "no file" if found is None else f"{found.size} bytes, last changed at {found.mtime_ns} ns"
+        if found != sealed:
+            raise CheckpointError(
+                f"{shown(self.target)} is not what the finished job has written",
+                element=self.name or self.label,
+                site=self.site,
+                expected=f"{sealed.size} bytes, last changed at {sealed.mtime_ns} ns",
+                got=text,
+                hint="put the file back, or remove the checkpoint to compute it anew",
+            )
+        return self.path
+
+
+class StoredWriter(Writer):
+    """Writes a file under a temporary name beside its target, and renames it when it is complete.
+
+    Attributes:
+        element: name of the element in the plan, for errors.
+    """
+
+    def __init__(self, sink: StoredSink, spec: Spec, *, token: str | None = None, state: State | None = None) -> None:
+        self.element = sink.name or sink.label
+        self._path = sink.path
+        self._target = sink.target
+        self._site = sink.site
+        self._spec = spec
+        self._header: Callable[[Spec, int | None], bytes] = sink.header
+        self._offset = len(sink.header(spec, None if spec.stream is None else spec.length or 0))
+        self._written = 0
+        self._bytes = 0
+        self._is_sealed = False
+        self._draft: Draft | None = None
+        self._refuse_special(sink.files)
+        if state is not None:
+            self._go_on(sink, state)
+            return
+        folder = os.path.dirname(self._target)
+        with self._errors(f"create a file in the folder {shown(folder)} for"):
+            self._draft = Draft(sink.files, self._target, durable=sink.durable, token=token)
+
+    def _go_on(self, sink: StoredSink, state: State) -> None:
+        self._written, self._bytes = int(state["written"]), int(state["bytes"])
+        size = self._offset + self._bytes if self._bytes else 0
+        unfinished = Unfinished(state["draft"], size)
+        try:
+            self._draft = Draft(sink.files, self._target, durable=sink.durable, unfinished=unfinished)
+        except OSError as error:
+            text, _ = explain(error)
+            raise CheckpointError(
+                f"the unfinished result {shown(unfinished.path)} cannot be continued: {text}",
+                element=self.element,
+                site=self._site,
+                expected=f"the file that the job was writing, with at least {size} bytes",
+                hint="put it back, or remove the checkpoint to begin anew",
+            ) from error
+
+    def write(self, array: np.ndarray, start: int) -> None:
+        """Write records at their place; see `Writer.write`."""
+        resident = self._spec.stream is None
+        records = None if resident else (start, start + len(array))
+        data = array.astype(self._spec.dtype, order="C", casting="equiv", copy=False).reshape(-1).view(np.uint8)
+        with self._errors("write to", records):
+            self._open_draft().write(data.data, self._offset + start * self._spec.item_bytes)
+        self._written = 1 if resident else start + len(array)
+        self._bytes = start * self._spec.item_bytes + len(data)
+
+    def write_numbers(self, array: np.ndarray, start: int) -> None:
+        """Write parts of items at their place; see `Writer.write_numbers`."""
+        spec = self._spec
+        numbers = max(1, spec.item_numbers)
+        data = array.astype(spec.dtype, order="C", casting="equiv", copy=False).view(np.uint8)
+        with self._errors("write to", (start // numbers, (start + len(array) - 1) // numbers + 1)):
+            self._open_draft().write(data.data, self._offset + start * spec.dtype.itemsize)
+        self._written = (start + len(array)) // numbers
+        self._bytes = start * spec.dtype.itemsize + len(data)
+
+    def commit(self) -> str:
+        """Write the header, make the file durable and give it its name; returns the path as it was named.
+
+        Raises:
+            DestinationError: if any of that fails. Then there is no new file under that name,
+                except where an older file was replaced and only its folder could not be synced.
+        """
+        try:
+            self._require_complete()
+            self._complete()
+        except DestinationError:
+            # What a finished job has sealed is there for whoever recovers it.
+            (self.suspend if self._is_sealed else self.abort)()
+            raise
+        self._draft = None
+        return self._path
+
+    def abort(self) -> None:
+        """Remove the temporary file.
+
+        Raises:
+            DestinationError: if it cannot be removed; it is named.
+        """
+        draft, self._draft = self._draft, None
+        if draft is not None:
+            with self._errors(f"remove the temporary file {shown(draft.path or self._target)} of"):
+                draft.discard()
+
+    def snapshot(self) -> State:
+        """How much was written, and where."""
+        return {"written": self._written, "bytes": self._bytes, "draft": self._open_draft().path}
+
+    def persist(self, state: State, place: Place) -> State:  # noqa: ARG002
+        """Make the temporary file durable; see `Writer.persist`."""
+        with self._errors("make durable"):
+            self._open_draft().sync()
+        return state
+
+    def suspend(self) -> None:
+        """Close the temporary file and leave it."""
+        draft, self._draft = self._draft, None
+        if draft is not None:
+            with self._errors("close"):
+                draft.suspend()
+
+    def seal(self, place: Place) -> State:  # noqa: ARG002
+        """Complete the temporary file, header included; see `Writer.seal`."""
+        self._require_complete()
+        with self._errors("complete"):
+            draft = self._open_draft()
+            draft.write(self._full_header(), 0)
+            sealed = draft.seal()
+        self._is_sealed = True
+        return {**self.snapshot(), **sealed._asdict()}
+
+    def _full_header(self) -> bytes:
+        # It is written last: a temporary file that a killed process leaves behind has none and looks like nothing.
+        return self._header(self._spec, None if self._spec.stream is None else self._written)
+
+    def _require_complete(self) -> None:
+        length = self._spec.length
+        if length is not None and self._written != length:
+            raise DestinationError(
+                f"{shown(self._target)} is not complete",
+                element=self.element,
+                site=self._site,
+                expected=f"{length} records",
+                got=f"{self._written}",
+            )
+
+    def _complete(self) -> None:
+        with self._errors("complete"):
+            draft = self._open_draft()
+            if not self._is_sealed:
+                draft.write(self._full_header(), 0)
+            draft.commit()
+
+    def _open_draft(self) -> Draft:
+        if self._draft is None:
+            raise DestinationError("this file is no longer being written", element=self.element, site=self._site)
+        return self._draft
+
+    def _refuse_special(self, files: Files) -> None:
+        """Refuse to replace a folder, device or pipe by a file."""
+        with self._errors("look at"):
+            other = in_the_way(files, self._target)
+        if other is not None:
+            raise DestinationError(
+                f"{shown(self._target)} is {other}",
+                element=self.element,
+                site=self._site,
+                expected="a new name, or a file to replace",
+                hint=f"fc.save({os.path.join(self._path, 'result.npy')!r})"
+                if other == "a folder"
+                else "fc.discard() drops a result",
+            )
+
+    @contextlib.contextmanager
+    def _errors(self, doing: str, records: tuple[int, int] | None = None) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            text, hint = explain(error)
+            raise DestinationError(
+                f"cannot {doing} {shown(self._target)}: {text}",
+                element=self.element,
+                site=self._site,
+                records=records,
+                hint=hint,
+            ) from error
+
+
+def file_path(path: str | os.PathLike[str], name: str | None) -> str:
+    """The path as text.
+
+    Raises:
+        SpecError: if no file can have it.
+    """
+    try:
+        text = path_text(path)
+    except ValueError:
+        text = ""
+    if os.path.basename(text):
+        return text
+    raise SpecError(
+        "this cannot be the path of a file",
+        element=name,
+        site=user_site(),
+        expected="a str or os.PathLike that ends in a file name",
+        got=repr(path),
+    )

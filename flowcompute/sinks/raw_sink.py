@@ -1,0 +1,14 @@
+"""Results in files of plain numbers without a header."""
+
+from __future__ import annotations
+
+from flowcompute.sinks.file_sink import StoredSink
+from flowcompute.spec import Spec
+
+
+class RawSink(StoredSink):
+    """The result as numbers in C order and this machine's byte order, one record after the other; made by `fc.save`."""
+
+    def header(self, spec: Spec, length: int | None) -> bytes:  # noqa: ARG002
+        """Nothing."""
+        return b""

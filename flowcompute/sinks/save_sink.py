@@ -1,0 +1,55 @@
+"""`fc.save`: results in files, by their extension or by `format=`."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from flowcompute.elements import user_site
+from flowcompute.errors import SpecError
+from flowcompute.files import FILES, FORMATS, Files, format_of, shown
+from flowcompute.sinks.file_sink import StoredSink, file_path
+from flowcompute.sinks.npy_sink import NpySink
+from flowcompute.sinks.raw_sink import RawSink
+
+
+def save(
+    path: str | os.PathLike[str],
+    *,
+    format: Literal["npy", "raw"] | None = None,
+    name: str | None = None,
+    durable: bool = True,
+    files: Files = FILES,
+) -> StoredSink:
+    """Write the result to a file; the value of the root is the path.
+
+    The file is written under a temporary name beside `path` and gets its name when it is
+    complete and durable, so that under that name there is never half a file. A file that is
+    replaced keeps its permission bits. Where `path` is a symbolic link the link itself is
+    replaced, not what it points to.
+
+    Args:
+        path: the file; its folder must exist when the job runs.
+        format: "npy" or "raw"; by default what the extension says (.npy; .raw, .bin or .dat).
+        name: what plans and errors call it.
+        durable: wait until the disk has the file before it gets its name. With False the run
+            ends sooner, and a power cut soon after may leave a file without its content.
+        files: the file layer.
+
+    Raises:
+        SpecError: if the format is not known, or this cannot be the path of a file.
+    """
+    text = file_path(path, name)
+    chosen = format_of(text) if format is None else format
+    if chosen == "npy":
+        return NpySink(path, name=name, files=files, durable=durable)
+    if chosen == "raw":
+        return RawSink(path, name=name, files=files, durable=durable)
+    raise SpecError(
+        f"the format of {shown(text)} is not known",
+        element=name,
+        site=user_site(),
+        expected=", ".join(FORMATS) if format is None else '"npy" or "raw"',
+        got=repr(os.path.splitext(text)[1] if format is None else format),
+        hint='say which: format="npy" or format="raw"',
+    )

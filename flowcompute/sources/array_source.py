@@ -1,0 +1,138 @@
+"""Streams from arrays in memory."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import numpy.typing as npt
+
+from flowcompute.elements import Element, Reader, Source, user_site
+from flowcompute.errors import SpecError
+from flowcompute.sources.file_source import check_position
+from flowcompute.spec import Spec, Stream, parse_dtype
+
+
+def source(array: npt.ArrayLike, name: str | None = None) -> MemorySource:
+    """An array in memory as a stream along its axis 0.
+
+    The array is referred to, not copied, and read when the job runs: what is written into it
+    before then is seen, and what is written while the job runs may be seen or not.
+
+    Args:
+        array: any strides, any byte order, at least one axis.
+        name: what plans and errors call it.
+
+    Raises:
+        SpecError: if it is a single number, or its dtype is not supported.
+    """
+    return MemorySource(array, name=name)
+
+
+class MemorySource(Source):
+    """An array as a stream along its axis 0; see `source`."""
+
+    array: np.ndarray
+
+    def __init__(self, array: npt.ArrayLike, *, name: str | None = None) -> None:
+        referred = _as_array(array, name)
+        try:
+            dtype = parse_dtype(referred.dtype)
+        except TypeError as error:
+            raise SpecError(str(error), element=name, site=user_site(), hint="convert the array first") from None
+        if referred.ndim == 0:
+            raise SpecError(
+                "a source is a stream along axis 0, and a single number has none",
+                element=name,
+                site=user_site(),
+                expected="an array of at least one axis",
+                got="shape ()",
+                hint="fc.constant(value)",
+            )
+        super().__init__(Spec(dtype, referred.shape[1:], Stream(referred.shape[0])), name=name)
+        self.freeze_fields(array=referred)
+
+    @property
+    def label(self) -> str:
+        """The function that made it."""
+        return "source"
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The array object, its memory and how it is laid out."""
+        array = self.array
+        return (id(array), array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str)
+
+    def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
+        """Why the records are copied into buffers; None when they are used where they lie."""
+        if not self.array.flags.c_contiguous:
+            return "the array is not C-contiguous"
+        if not self.array.dtype.isnative:
+            return f"the array is in the other byte order ({self.array.dtype.str})"
+        if not self.array.flags.aligned:
+            return "the array is not aligned"
+        return None
+
+    def flattened(self) -> Source | None:
+        """The numbers of a contiguous array."""
+        if not self.array.flags.c_contiguous:
+            return None
+        twin = copy.copy(self)
+        flat = self.array.reshape(-1)
+        twin.freeze_fields(array=flat, spec=Spec(self.spec.dtype, (), Stream(len(flat))))
+        return twin
+
+    def open(self, *, position: int = 0, mapped: bool = True) -> MemoryReader:  # noqa: ARG002
+        """Start reading at record `position`; `mapped` says nothing about memory."""
+        return MemoryReader(self, position)
+
+
+class MemoryReader(Reader):
+    """Reads an array, or gives views of it."""
+
+    immediate = True
+
+    def __init__(self, source: MemorySource, position: int) -> None:
+        self.element = source.name or source.label
+        check_position(position, len(source.array), element=self.element, site=source.site)
+        self.position = position
+        self._gives_views = source.must_read() is None
+        self._array = source.array
+
+    def read(self, out: np.ndarray) -> int:
+        """Copy the next records; see `Reader.read`."""
+        records = self._next(len(out))
+        out[: len(records)] = records
+        return len(records)
+
+    def view(self, items: int) -> np.ndarray | None:
+        """The next records where they lie; see `Reader.view`."""
+        if not self._gives_views:
+            return None
+        records = self._next(items)
+        records.flags.writeable = False
+        return records
+
+    def _next(self, items: int) -> np.ndarray:
+        records = self._array[self.position : self.position + items]
+        self.position += len(records)
+        return records
+
+    def close(self) -> None:
+        """Let go of the array."""
+        self._array = self._array[:0]
+
+
+def _as_array(array: npt.ArrayLike, name: str | None) -> np.ndarray:
+    """The array meant, by reference where it is one; never an array of objects made on the way."""
+    message = None
+    if isinstance(array, Element):
+        message = "this is an element already"
+    elif isinstance(array, np.ma.MaskedArray):
+        message = "a masked array would lose its mask: fill it first with .filled(value)"
+    else:
+        try:
+            return np.asarray(array)
+        except (TypeError, ValueError, OverflowError) as error:
+            message = f"this is no array of numbers: {error}"
+    raise SpecError(message, element=name, site=user_site(), expected="an array", got=type(array).__name__)

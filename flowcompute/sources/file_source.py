@@ -1,0 +1,324 @@
+"""What the sources of one file have in common: its fingerprint, its layout, and the reader of both."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import mmap
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar, NoReturn
+
+import numpy as np
+
+from flowcompute.elements import Reader, Source, user_site
+from flowcompute.errors import Site, SourceError, SpecError
+from flowcompute.files import Files, Fingerprint, explain, path_text, shown
+from flowcompute.sources.layout import Layout, first_bad_bool
+from flowcompute.spec import BOOL
+from flowcompute.thread_pool import Crew
+
+_SETTLED_S = 2.0  # a file changed within this time may still be growing
+_OTHERS_WRITE = 0o022
+_LEAST_PART_BYTES = 1 << 18  # handing less to another thread costs more than reading it
+
+
+class StoredSource(Source):
+    """Records in one regular file.
+
+    Attributes:
+        path: the file, as an absolute path.
+        layout: where its records lie.
+        fingerprint: the state of the file when this was composed; in any other state it is not read.
+        files: the file layer.
+    """
+
+    format: ClassVar[str]
+    """The name of the format, as `fc.open(format=...)` takes it."""
+
+    path: str
+    layout: Layout
+    fingerprint: Fingerprint
+    files: Files
+
+    def __init__(
+        self, path: str | os.PathLike[str], layout: Layout, fingerprint: Fingerprint, *, name: str | None, files: Files
+    ) -> None:
+        super().__init__(layout.spec, name=name)
+        self.freeze_fields(path=os.path.abspath(path), layout=layout, fingerprint=fingerprint, files=files)
+
+    @property
+    def label(self) -> str:
+        """The function that made it."""
+        return "open"
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The file, in the state in which it was composed."""
+        state = self.fingerprint
+        return (self.format, os.path.realpath(self.path), state.inode, state.device, state.size, state.mtime_ns)
+
+    def must_read(self, *, mapped: bool = True) -> str | None:
+        """Why the records are read into buffers and never seen in the mapped file; None when they may be mapped.
+
+        A mapped file that is cut short while it is used kills the process. Files that somebody
+        else may write to, or that were changed in the last two seconds, are therefore read.
+
+        Raises:
+            SourceError: if the file cannot be looked at.
+        """
+        if self.layout.copies_because is not None:
+            return self.layout.copies_because
+        with source_errors("look at", self.path, element=self.name or self.label, site=self.site):
+            status = self.files.stat(self.path)
+        if status.st_mode & _OTHERS_WRITE:
+            return f"others may write to {shown(self.path)}, and a mapped file that shrinks kills the process"
+        if time.time() - status.st_mtime < _SETTLED_S:
+            return f"{shown(self.path)} was changed less than {_SETTLED_S:g} s ago and may still be written"
+        return None if mapped else "files are not to be mapped"
+
+    def flattened(self) -> Source | None:
+        """The numbers of a file in C order."""
+        layout = self.layout
+        if layout.is_columns:
+            return None
+        twin = copy.copy(self)
+        flat = replace(layout, item_shape=(), length=layout.length * layout.item_numbers, fortran=False)
+        twin.freeze_fields(layout=flat, spec=flat.spec)
+        return twin
+
+    def open(self, *, position: int = 0, mapped: bool = True) -> StoredReader:
+        """Start reading at record `position`; views are given when `mapped` and `must_read` allow it.
+
+        Raises:
+            SourceError: if the file cannot be opened, or is not the one that was composed.
+        """
+        return StoredReader(self, position, mapped=mapped and self.must_read() is None)
+
+
+class StoredReader(Reader):
+    """Reads one file, or gives views of it mapped into memory."""
+
+    def __init__(self, source: StoredSource, position: int, *, mapped: bool, element: str | None = None) -> None:
+        self.element = element or source.name or source.label
+        self.position = position
+        self._source = source
+        self._files = source.files
+        self._layout = source.layout
+        self._length = source.layout.length
+        self._mapping: mmap.mmap | None = None
+        self._bytes: np.ndarray | None = None
+        self._crew = Crew("flowcompute-reader")
+        self._handle = -1
+        check_position(position, self._length, element=self.element, site=source.site)
+        with self._errors("open"):
+            self._handle = self._files.open_read(source.path)
+        try:
+            self.check()
+            if mapped:
+                self._map()
+                # A view costs one look at the file's status, but bools are looked at one by one.
+                self.immediate = self._layout.dtype != BOOL
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, out: np.ndarray) -> int:
+        """Fill `out` with the next records; see `Reader.read`."""
+        items = self.read_at(self.position, out)
+        self.position += items
+        return items
+
+    @property
+    def reads_at_a_time(self) -> int:
+        """Two where threads share a read: while the last of them end one, the first begin the next."""
+        together = self._bytes is None and self.threads > 1 and not self._layout.is_columns
+        return 2 if together else 1
+
+    def read_at(self, position: int, out: np.ndarray) -> int:
+        """Fill `out` with the records from `position`; see `Reader.read_at`."""
+        items = min(len(out), self._length - position)
+        records = (position, position + items)
+        with self._errors("read", records):
+            complete = self._read(position, out[:items])
+        # The status is taken after the data, so that a change before or while they were read is seen.
+        self.check()
+        if not complete:
+            self._fail("the file ends before its records do", records)
+        self._check_bools(position, out[:items])
+        return items
+
+    def _read(self, begin: int, out: np.ndarray) -> bool:
+        """Fill `out`, each of the threads a run of records; False when the file ends before that."""
+        layout = self._layout
+        parts = 1 if layout.is_columns else min(self.threads, len(out), max(1, out.nbytes // _LEAST_PART_BYTES))
+        if parts <= 1:
+            return layout.read(self._files, self._handle, begin, out)
+        ends = [len(out) * part // parts for part in range(parts + 1)]
+        reads = [
+            partial(layout.read, self._files, self._handle, begin + start, out[start:stop])
+            for start, stop in itertools.pairwise(ends)
+        ]
+        # All are waited for, since they write into what the caller owns.
+        return all(self._crew.begin(reads, self.reads_at_a_time * parts).wait())
+
+    def view(self, items: int) -> np.ndarray | None:
+        """The next records in the mapped file; see `Reader.view`."""
+        if self._bytes is None:
+            return None
+        self.check()
+        layout = self._layout
+        items = min(items, self._length - self.position)
+        begin = layout.offset + self.position * layout.item_bytes
+        data = self._bytes[begin : begin + items * layout.item_bytes]
+        array = data.view(layout.dtype).reshape(items, *layout.item_shape)
+        self._check_bools(self.position, array)
+        self.position += items
+        return array
+
+    def check(self) -> None:
+        """Raise SourceError if the open file differs from the one that was composed."""
+        with self._errors("look at"):
+            now = Fingerprint.of(self._files.status(self._handle))
+        if now != self._source.fingerprint:
+            fail_changed(self._source, now, element=self.element)
+
+    def close(self) -> None:
+        """Close the file. Views die with their arrays."""
+        self._bytes = None
+        mapping, self._mapping = self._mapping, None
+        if mapping is not None:
+            # While a view is held elsewhere the mapping cannot be taken away: it goes with the last of them.
+            with contextlib.suppress(BufferError):
+                mapping.close()
+        self._crew.close()
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            with self._errors("close"):
+                self._files.close(handle)
+
+    def _map(self) -> None:
+        size = self._layout.offset + self._length * self._layout.item_bytes
+        if size == 0:
+            self._bytes = np.empty(0, np.uint8)
+            self._bytes.flags.writeable = False
+            return
+        with self._errors("map"):
+            self._mapping = self._files.map_read(self._handle, size)
+        self._bytes = np.frombuffer(self._mapping, np.uint8)
+
+    def _check_bools(self, position: int, array: np.ndarray) -> None:
+        bad = first_bad_bool(array)
+        if bad is not None:
+            record = position + bad[0]
+            self._fail(
+                "the file holds a byte that is no bool",
+                (record, record + 1),
+                expected="0 or 1",
+                got=str(bad[1]),
+                hint='open it with format="raw" and dtype="uint8", and compare: x != 0',
+            )
+
+    def _errors(self, doing: str, records: tuple[int, int] | None = None) -> contextlib.AbstractContextManager[None]:
+        source = self._source
+        return source_errors(doing, source.path, element=self.element, site=source.site, records=records)
+
+    def _fail(
+        self,
+        message: str,
+        records: tuple[int, int],
+        expected: str | None = None,
+        got: str | None = None,
+        hint: str | None = None,
+    ) -> NoReturn:
+        raise SourceError(
+            f"{message}: {shown(self._source.path)}",
+            element=self.element,
+            site=self._source.site,
+            records=records,
+            expected=expected,
+            got=got,
+            hint=hint,
+        )
+
+
+def fail_changed(source: StoredSource, now: Fingerprint, element: str | None) -> NoReturn:
+    """Raise SourceError: the file is not in the state in which it was composed."""
+    then = source.fingerprint
+    fields = [field for field in Fingerprint._fields if getattr(now, field) != getattr(then, field)]
+    raise SourceError(
+        f"the file changed since it was opened for this job: {shown(source.path)}",
+        element=element,
+        site=source.site,
+        expected=_describe(then, fields),
+        got=_describe(now, fields),
+        hint="compose the job again, and let nothing write to its input while it runs",
+    )
+
+
+def _describe(fingerprint: Fingerprint, fields: list[str]) -> str:
+    units = {"size": " bytes", "mtime_ns": " ns", "inode": "", "device": ""}
+    return ", ".join(f"{field} {getattr(fingerprint, field)}{units[field]}" for field in fields)
+
+
+def check_position(position: int, length: int, *, element: str | None, site: Site | None) -> None:
+    """Raise SourceError unless reading can start at `position`."""
+    if not 0 <= position <= length:
+        raise SourceError(
+            "cannot start reading there",
+            element=element,
+            site=site,
+            expected=f"a record from 0 to {length}",
+            got=str(position),
+        )
+
+
+def absolute(path: str | os.PathLike[str], name: str | None) -> str:
+    """The absolute path meant, so that a later change of folder changes nothing.
+
+    Raises:
+        SpecError: if no file can have that path.
+    """
+    try:
+        return os.path.abspath(path_text(path))
+    except ValueError:
+        raise SpecError(
+            "this cannot be the path of a file",
+            element=name,
+            site=user_site(),
+            expected="a str or os.PathLike",
+            got=repr(path),
+        ) from None
+
+
+@contextlib.contextmanager
+def source_errors(
+    doing: str,
+    path: str,
+    *,
+    element: str | None,
+    site: Site | None,
+    records: tuple[int, int] | None = None,
+) -> Iterator[None]:
+    """Turn an OSError into a SourceError that says what was being done to which file."""
+    try:
+        yield
+    except OSError as error:
+        text, hint = explain(error)
+        message = f"cannot {doing} {shown(path)}: {text}"
+        raise SourceError(message, element=element, site=site, records=records, hint=hint) from error
+
+
+@contextlib.contextmanager
+def probe(path: str, *, element: str | None, site: Site | None, files: Files) -> Iterator[tuple[int, Fingerprint]]:
+    """Open a file to look at its header: gives descriptor and fingerprint, and closes it at the end."""
+    with source_errors("open", path, element=element, site=site):
+        handle = files.open_read(path)
+        try:
+            yield handle, Fingerprint.of(files.status(handle))
+        finally:
+            files.close(handle)

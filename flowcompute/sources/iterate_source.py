@@ -1,0 +1,296 @@
+"""Streams from Python iterables, plain and asynchronous."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flowcompute.elements import AsyncReader, ItemShape, Reader, Source, item_dtype, parse_item_shape, user_site
+from flowcompute.elements.policies import ErrorPolicy, OnError, Tally, parse_policy
+from flowcompute.errors import DestinationError, SourceError, SpecError
+from flowcompute.sources.intake import DroppingIntake, Intake
+from flowcompute.spec import Spec, Stream, parse_dtype
+
+_SKIP_BYTES = 1 << 20
+
+
+def iterate(
+    iterable: Iterable[Any] | AsyncIterable[Any],
+    *,
+    shape: ItemShape,
+    dtype: npt.DTypeLike | None = None,
+    items: bool = False,
+    on_error: OnError = "raise",
+    dead_letter: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+) -> IterateSource:
+    """What an iterable yields, as a stream of unknown length.
+
+    Args:
+        iterable: yields batches of shape `(k, *shape)`, k free and 0 allowed, or single items.
+            A generator or other iterator is read once; an object whose `iter()` begins anew
+            (a list, an instance with `__iter__`) may be read as often as needed. Arrays may
+            be used again by the iterable once it is asked for the next one.
+        shape: item shape or item type.
+        dtype: of the stream, unless the item type says it. What is yielded must cast to it
+            safely (NumPy's `same_kind`), and integers must fit; Python's own numbers are cast
+            where they fit.
+        items: whether it yields single items.
+        on_error: what happens when it yields something else than declared: "raise" fails the
+            run, "skip" drops that batch or item, counts and names it in `run.skipped`, and
+            "dead_letter" also writes it to a file. What the iterable itself raises always fails
+            the run.
+        dead_letter: path of that file, as for `fc.host`. Its `record` says which of the batches
+            or items yielded it was, from 0; what is no array of numbers is shown as by `repr`.
+        name: what plans and errors call it.
+
+    Raises:
+        SpecError: if this is no iterable, or an argument makes no sense.
+    """
+    policy = parse_policy(on_error, dead_letter, name or "iterate")
+    return IterateSource(iterable, shape=shape, dtype=dtype, items=items, policy=policy, name=name)
+
+
+class IterateSource(Source):
+    """What an iterable yields as a stream; see `iterate`."""
+
+    seekable = False
+
+    iterable: Iterable[Any] | AsyncIterable[Any]
+    items: bool
+    policy: ErrorPolicy
+    _last: list[Any]
+    """The iterator given out last, which must not come again; the one thing here that changes."""
+
+    def __init__(
+        self,
+        iterable: Iterable[Any] | AsyncIterable[Any],
+        *,
+        shape: ItemShape,
+        dtype: npt.DTypeLike | None = None,
+        items: bool = False,
+        policy: ErrorPolicy | None = None,
+        name: str | None = None,
+    ) -> None:
+        item_shape = parse_item_shape(shape, name)
+        said = item_dtype(shape, dtype, name)
+        if said is None:
+            raise SpecError(
+                "an iterable does not say the dtype of what it yields",
+                element=name,
+                site=user_site(),
+                expected="dtype=",
+                hint='fc.iterate(batches, shape=(4,), dtype="float32")',
+            )
+        try:
+            parsed = parse_dtype(said)
+        except TypeError as error:
+            raise SpecError(str(error), element=name, site=user_site()) from None
+        if not (hasattr(iterable, "__iter__") or hasattr(iterable, "__aiter__") or hasattr(iterable, "__getitem__")):
+            called = callable(iterable)
+            raise SpecError(
+                "there is nothing to iterate over",
+                element=name,
+                site=user_site(),
+                expected="an iterable, plain or asynchronous",
+                got=type(iterable).__name__,
+                hint="call the function: fc.iterate(f(), ...)" if called else None,
+            )
+        super().__init__(Spec(parsed, item_shape, Stream(None)), name=name)
+        # Asked of the type and not by calling `iter`, which may start the workers of a data loader.
+        rereadable = not (hasattr(iterable, "__next__") or hasattr(iterable, "__anext__"))
+        self.freeze_fields(
+            iterable=iterable,
+            items=bool(items),
+            policy=policy or ErrorPolicy(),
+            rereadable=rereadable,
+            _last=[None],
+        )
+
+    @property
+    def label(self) -> str:
+        """The function that made it."""
+        return "iterate"
+
+    def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
+        """Why the records are copied into buffers."""
+        return "an iterable yields arrays of any size"
+
+    def open(self, *, position: int = 0, mapped: bool = True) -> IterateReader | AsyncIterateReader:  # noqa: ARG002
+        """Start iterating. What lies before `position` is read and dropped at the first read.
+
+        Raises:
+            SourceError: if the iterator was opened before, or its `iter()` fails.
+        """
+        if position < 0:
+            raise SourceError("cannot start reading there", element=self.name, site=self.site, got=str(position))
+        asynchronous = not hasattr(self.iterable, "__iter__") and hasattr(self.iterable, "__aiter__")
+        iterator = self._begin(asynchronous)
+        reader = AsyncIterateReader if asynchronous else IterateReader
+        return reader(self, iterator, position)
+
+    def _begin(self, asynchronous: bool) -> Any:
+        try:
+            iterable: Any = self.iterable
+            iterator = aiter(iterable) if asynchronous else iter(iterable)
+        except Exception as error:
+            raise failed(self, error, 0) from error
+        if iterator is self._last[0]:
+            raise SourceError(
+                "an iterator can be read only once",
+                element=self.name or self.label,
+                site=self.site,
+                expected="an iterable that begins anew each time, like a list or an object with __iter__",
+                got=f"the same {type(iterator).__name__} again",
+                hint="give fc.iterate such an object, or save the data to a file first",
+            )
+        self._last[0] = iterator
+        return iterator
+
+
+class IterateReader(Reader):
+    """Reads a plain iterator."""
+
+    def __init__(self, source: IterateSource, iterator: Iterator[Any], position: int) -> None:
+        self.element = source.name or source.label
+        self.position = 0
+        self._source = source
+        self._iterator: Iterator[Any] | None = iterator
+        self._intake, self.tally = open_intake(source)
+        self._skip_to = position
+
+    def read(self, out: np.ndarray) -> int:
+        """Fill `out` with the next records; see `Reader.read`."""
+        while self.position < self._skip_to:
+            self._require(self._fill(skip_buffer(self._source, self._skip_to - self.position)))
+        return self._fill(out)
+
+    def _fill(self, out: np.ndarray) -> int:
+        intake = self._intake
+        full = intake.begin(out, self.position)
+        if not full and self._iterator is not None:
+            take = intake.take
+            try:
+                for value in self._iterator:
+                    if take(value):
+                        break
+                else:
+                    self._iterator = None
+            except (SourceError, DestinationError):
+                raise
+            except Exception as error:
+                raise failed(self._source, error, intake.next_record) from error
+        count = intake.end()
+        self.position += count
+        return count
+
+    def _require(self, count: int) -> None:
+        if count == 0:
+            raise too_short(self._source, self._skip_to, self.position)
+
+    def close(self) -> None:
+        """Close the generator, if it is one."""
+        iterator, self._iterator = self._iterator, None
+        close = getattr(iterator, "close", None)
+        if close is not None:
+            try:
+                close()
+            except Exception as error:
+                raise failed(self._source, error, self.position) from error
+
+
+class AsyncIterateReader(AsyncReader):
+    """Reads an asynchronous iterator, in the trio task that asks."""
+
+    def __init__(self, source: IterateSource, iterator: AsyncIterator[Any], position: int) -> None:
+        self.element = source.name or source.label
+        self.position = 0
+        self._source = source
+        self._iterator: AsyncIterator[Any] | None = iterator
+        self._intake, self.tally = open_intake(source)
+        self._skip_to = position
+
+    async def read_async(self, out: np.ndarray) -> int:
+        """Fill `out` with the next records; see `Reader.read`."""
+        while self.position < self._skip_to:
+            if await self._fill(skip_buffer(self._source, self._skip_to - self.position)) == 0:
+                raise too_short(self._source, self._skip_to, self.position)
+        return await self._fill(out)
+
+    async def _fill(self, out: np.ndarray) -> int:
+        intake = self._intake
+        full = intake.begin(out, self.position)
+        if not full and self._iterator is not None:
+            try:
+                async for value in self._iterator:
+                    if intake.take(value):
+                        break
+                else:
+                    self._iterator = None
+            except (SourceError, DestinationError):
+                raise
+            except Exception as error:
+                raise failed(self._source, error, intake.next_record) from error
+        count = intake.end()
+        self.position += count
+        return count
+
+    def close(self) -> None:
+        """Close the asynchronous generator, if it is one, as far as that needs no waiting."""
+        iterator, self._iterator = self._iterator, None
+        aclose = getattr(iterator, "aclose", None)
+        if aclose is None:
+            return
+        step = aclose()
+        try:
+            step.send(None)
+        except StopIteration:
+            return
+        except Exception as error:
+            raise failed(self._source, error, self.position) from error
+        # Its clean-up awaits, and there is no task here to wait in: the generator is ended where it stands.
+        with contextlib.suppress(RuntimeError):
+            step.close()
+
+
+def open_intake(source: IterateSource) -> tuple[Intake, Tally | None]:
+    """Packs what the iterable yields; with a tally where something else than declared is dropped."""
+    element = source.name or source.label
+    if not source.policy.drops:
+        return Intake(source.spec, items=source.items, element=element, site=source.site), None
+    tally = Tally(element, source.policy)
+    return DroppingIntake(source.spec, items=source.items, tally=tally, site=source.site), tally
+
+
+def skip_buffer(source: IterateSource, items: int) -> np.ndarray:
+    """Memory to read up to `items` records into that are not wanted."""
+    spec = source.spec
+    return np.empty((min(items, max(_SKIP_BYTES // max(spec.item_bytes, 1), 1)), *spec.shape), spec.dtype)
+
+
+def too_short(source: IterateSource, position: int, length: int) -> SourceError:
+    """The error for a stream that ended before the record to start at."""
+    return SourceError(
+        "the iterable ended before the record to start at",
+        element=source.name or source.label,
+        site=source.site,
+        expected=f"at least {position} records",
+        got=str(length),
+        hint="iterate over the same data as when the job was frozen",
+    )
+
+
+def failed(source: IterateSource, error: Exception, record: int) -> SourceError:
+    """The error for an exception raised in the user's iterable."""
+    return SourceError(
+        f"the iterable raised {type(error).__name__}: {error}",
+        element=source.name or source.label,
+        site=source.site,
+        records=(record, record + 1),
+        hint="see the exception above, which is the cause",
+    )

@@ -1,0 +1,133 @@
+"""`fc.open`: files as streams, by their extension or by `format=`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy.typing as npt
+
+from flowcompute.elements import ItemShape, user_site
+from flowcompute.errors import SourceError, SpecError
+from flowcompute.files import FILES, FORMATS, Files, format_of, is_pattern, shown
+from flowcompute.sources.file_source import StoredSource, absolute, source_errors
+from flowcompute.sources.npy_source import NpySource
+from flowcompute.sources.raw_source import RawSource
+from flowcompute.sources.several import SeveralSource
+
+Path = str | os.PathLike[str]
+
+
+def open(
+    path: Path | Iterable[Path],
+    *,
+    format: Literal["npy", "raw"] | None = None,
+    dtype: npt.DTypeLike | None = None,
+    shape: ItemShape | None = None,
+    offset: int = 0,
+    name: str | None = None,
+    files: Files = FILES,
+) -> StoredSource | SeveralSource:
+    """The records of a file, or of several files one after the other, as a stream.
+
+    Only headers are read here; what they say is checked against the size of the file.
+
+    Args:
+        path: a file; a pattern such as "day-*.npy" (`**` spans folders) for all files that match,
+            in lexical order; or a list of files in the order wanted.
+        format: "npy" or "raw"; by default what the extension says (.npy; .raw, .bin or .dat).
+        dtype: of a number. Raw files need it, with its byte order where that is not this
+            machine's (">f4"), unless the item type in `shape` says it; .npy files only to say
+            that their 2-byte values are "bfloat16".
+        shape: item shape or item type (`fc.Vector(4, "float32")`), of raw files only; `()` by default.
+        offset: bytes before the first record, of raw files only.
+        name: what plans and errors call it.
+        files: the file layer.
+
+    Raises:
+        SourceError: if a file is missing or cannot be read, or is not what it should be.
+        SpecError: if the arguments make no sense together.
+    """
+
+    def one(file: Path) -> StoredSource:
+        return _open_one(file, format=format, dtype=dtype, shape=shape, offset=offset, name=name, files=files)
+
+    if isinstance(path, (str, os.PathLike, bytes)):
+        # A file may bear the characters of a pattern in its name.
+        where = absolute(path, name)
+        if not is_pattern(where) or os.path.lexists(where):
+            return one(where)
+        paths: list[Path] = list(_matching(where, name, files))
+        got = f"no file matches {shown(where)}"
+    else:
+        paths = _listed(path, name)
+        got = "an empty list"
+    if not paths:
+        raise SourceError(
+            "there are no files to open", element=name, site=user_site(), expected="at least one file", got=got
+        )
+    parts = [one(file) for file in paths]
+    return parts[0] if len(parts) == 1 else SeveralSource(parts, name=name)
+
+
+def _open_one(
+    path: Path,
+    *,
+    format: str | None,
+    dtype: npt.DTypeLike | None,
+    shape: ItemShape | None,
+    offset: int,
+    name: str | None,
+    files: Files,
+) -> StoredSource:
+    where = absolute(path, name)
+    if format is None and os.path.isdir(where):
+        raise SourceError(
+            f"{shown(where)} is a folder",
+            element=name,
+            site=user_site(),
+            expected="a file, a pattern or a list of files",
+            hint=f"fc.open({os.path.join(os.fspath(path), '*.npy')!r})",
+        )
+    chosen = format_of(where) if format is None else format
+    if chosen == "npy":
+        if shape is not None or offset != 0:
+            raise SpecError(
+                "shape= and offset= are for raw files; a .npy file says its own",
+                element=name,
+                site=user_site(),
+                hint='leave them out, or say format="raw"',
+            )
+        return NpySource(where, dtype=dtype, name=name, files=files)
+    if chosen == "raw":
+        return RawSource(
+            where, dtype=dtype, shape=() if shape is None else shape, offset=offset, name=name, files=files
+        )
+    raise SpecError(
+        f"the format of {shown(where)} is not known",
+        element=name,
+        site=user_site(),
+        expected=", ".join(FORMATS) if format is None else '"npy" or "raw"',
+        got=repr(os.path.splitext(where)[1]) if format is None else repr(format),
+        hint='say which: format="npy" or format="raw"',
+    )
+
+
+def _matching(pattern: str, name: str | None, files: Files) -> list[str]:
+    with source_errors("look for", pattern, element=name, site=user_site()):
+        return files.matching(pattern)
+
+
+def _listed(paths: object, name: str | None) -> list[Path]:
+    if isinstance(paths, Iterable):
+        listed = list(paths)
+        if all(isinstance(path, (str, os.PathLike)) for path in listed):
+            return listed
+    raise SpecError(
+        "this is no path and no list of paths",
+        element=name,
+        site=user_site(),
+        expected="a str, an os.PathLike, or a list of them",
+        got=type(paths).__name__,
+    )

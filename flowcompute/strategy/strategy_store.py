@@ -1,0 +1,249 @@
+"""Where tuned strategies are kept between runs: one readable file for each job or kernel, device and size.
+
+Processes may read and write at any moment (`kept.py`), and of two that tuned the same thing the later
+one is believed. Nothing here ever fails a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from flowcompute.errors import PlanError
+from flowcompute.files import TEMPORARY, cache_folder, private_folder
+from flowcompute.strategy.kept_files import read_kept, write_kept
+from flowcompute.strategy.pace import Pace
+from flowcompute.strategy.strategy import Strategy
+from flowcompute.strategy.trial import Tuning
+from flowcompute.version import __version__
+
+FORMAT = 1
+LIMIT_FILES = 4096
+"""Strategies that are kept; the longest unused go first."""
+
+_LOG = logging.getLogger(__name__)
+_TOLD: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a strategy is good for.
+
+    Attributes:
+        kind: whether `what` is the structural hash of a job, or the digest of a kernel's text.
+        what: hash or digest.
+        device: platform, driver and device (`Traits.kind`).
+        size: the sizes that matter, rounded.
+        version: of flowcompute.
+    """
+
+    kind: Literal["job", "kernel"]
+    what: str
+    device: str
+    size: str
+    version: str = __version__
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file."""
+        text = "\0".join((self.kind, self.what, self.device, self.size, self.version))
+        return f"{self.kind}-{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}.json"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A kept strategy.
+
+    Attributes:
+        key: what it is good for.
+        about: what that is, in words.
+        strategy: the knobs.
+        tuning: how they were found.
+        when: seconds since 1970 at which they were found.
+        pace: how long a record took in the first run that began with them.
+        drift: how many times as long it took in a later one, where that was another time beyond noise.
+    """
+
+    key: Key
+    about: str
+    strategy: Strategy
+    tuning: Tuning = field(default_factory=Tuning)
+    when: int = 0
+    pace: Pace | None = None
+    drift: float | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data."""
+        key = self.key
+        return {
+            "format": FORMAT,
+            "kind": key.kind,
+            "what": key.what,
+            "about": self.about,
+            "device": key.device,
+            "size": key.size,
+            "version": key.version,
+            "when": self.when,
+            "strategy": self.strategy.plain(),
+            "tuning": self.tuning.plain(),
+            "pace": None if self.pace is None else dataclasses.asdict(self.pace),
+            "drift": self.drift,
+        }
+
+    @classmethod
+    def from_plain(cls, data: object) -> Stored:
+        """The strategy that `plain` gave.
+
+        Raises:
+            PlanError: if it is something else.
+        """
+        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+            got = data.get("format") if isinstance(data, Mapping) else type(data).__name__
+            raise PlanError("this is no stored strategy", element="strategies", expected=f"format {FORMAT}", got=got)
+        kind, when = data.get("kind"), data.get("when")
+        what, about, device, size, version = (_text(data, name) for name in _TEXTS)
+        if kind not in ("job", "kernel") or not isinstance(when, int):
+            raise PlanError("this is no stored strategy", element="strategies", got=f"kind {kind!r}, when {when!r}")
+        key = Key("job" if kind == "job" else "kernel", what, device, size, version)
+        strategy, tuning = Strategy.from_plain(data.get("strategy")), Tuning.from_plain(data.get("tuning"))
+        return cls(key, about, strategy, tuning, when, *_pace(data))
+
+
+_TEXTS = ("what", "about", "device", "size", "version")
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    value = data.get(name)
+    if not isinstance(value, str):
+        raise PlanError("this is no stored strategy", element="strategies", got=f"{name} {value!r}")
+    return value
+
+
+def _pace(data: Mapping[str, Any]) -> tuple[Pace | None, float | None]:
+    pace, drift = data.get("pace"), data.get("drift")
+    try:
+        known = None if pace is None else Pace(float(pace["record_s"]), float(pace["noise"]))
+        return known, None if drift is None else float(drift)
+    except (KeyError, TypeError, ValueError) as error:
+        raise PlanError("this is no stored strategy", element="strategies", got=f"pace {pace!r}"[:80]) from error
+
+
+class StrategyStore:
+    """Strategies on disk, in `strategies` of the user's cache folder; looked for when made.
+
+    Attributes:
+        folder: where the files are; None if nothing is kept.
+        reason: why nothing is kept; empty otherwise.
+    """
+
+    def __init__(self) -> None:
+        self.folder, self.reason = private_folder("strategies")
+        if self.folder is None and self.reason not in _TOLD:
+            _TOLD.add(self.reason)
+            _LOG.warning("strategies are not kept: %s", self.reason)
+
+    @classmethod
+    def existing(cls) -> StrategyStore | None:
+        """The store, if anything was ever kept; makes no folder."""
+        return cls() if os.path.isdir(os.path.join(cache_folder(), "strategies")) else None
+
+    def has_kernels(self) -> bool:
+        """Whether it holds anything about kernels."""
+        return any(os.path.basename(path).startswith("kernel-") for path in self._paths())
+
+    def load(self, key: Key) -> Stored | None:
+        """The strategy kept for a key."""
+        if self.folder is None:
+            return None
+        path = os.path.join(self.folder, key.file_name)
+        stored = self._read(path)
+        if stored is None or stored.key != key:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return stored
+
+    def save(self, stored: Stored) -> bool:
+        """Keep a strategy in place of what was kept for its key; gives whether it is kept."""
+        if self.folder is None or not write_kept(self.folder, stored.key.file_name, stored.plain()):
+            return False
+        with contextlib.suppress(OSError):
+            self._trim()
+        return True
+
+    def every(self) -> list[Stored]:
+        """All strategies, the latest first."""
+        found = [self._read(path) for path in self._paths()]
+        return sorted((one for one in found if one is not None), key=lambda one: (-one.when, one.key.file_name))
+
+    def clear(self) -> int:
+        """Forget all of them; gives how many there were.
+
+        Raises:
+            PlanError: if one cannot be removed.
+        """
+        count = 0
+        for path in self._paths(temporaries=True):
+            try:
+                os.unlink(path)
+                count += not os.path.basename(path).startswith(TEMPORARY)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise PlanError(f"{path} cannot be removed: {error.strerror}", element="strategies") from error
+        return count
+
+    def _paths(self, *, temporaries: bool = False) -> Iterator[str]:
+        if self.folder is None:
+            return
+        prefixes = ("job-", "kernel-", TEMPORARY) if temporaries else ("job-", "kernel-")
+        with os.scandir(self.folder) as entries:
+            yield from sorted(entry.path for entry in entries if entry.name.startswith(prefixes))
+
+    def _read(self, path: str) -> Stored | None:
+        data = read_kept(path)
+        try:
+            return None if data is None else Stored.from_plain(data)
+        except (ValueError, PlanError) as error:
+            _LOG.info("%s is not used: %s", path, error)
+            return None
+
+    def _trim(self) -> None:
+        paths = list(self._paths(temporaries=True))
+        if len(paths) <= LIMIT_FILES:
+            return
+        ages = []
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                ages.append((os.stat(path).st_mtime, path))
+        for _, path in sorted(ages)[: len(ages) - LIMIT_FILES]:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def export_strategies(stored: list[Stored]) -> str:
+    """Strategies as text for another machine, which has a pace of its own."""
+    plain = [dataclasses.replace(one, pace=None, drift=None).plain() for one in stored]
+    return json.dumps({"format": FORMAT, "strategies": plain}, indent=1, sort_keys=True)
+
+
+def read_exported(text: str) -> list[Stored]:
+    """The strategies that `export_strategies` wrote.
+
+    Raises:
+        PlanError: if the text is something else.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise PlanError(f"these are no exported strategies: {error}", element="strategies") from error
+    if not isinstance(data, Mapping) or not isinstance(data.get("strategies"), list):
+        raise PlanError("these are no exported strategies", element="strategies", got=text[:80])
+    return [Stored.from_plain(one) for one in data["strategies"]]
