@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 from flowcompute.elements import Pin, plain_name
 from flowcompute.elements.functions import SourceOp, UserOp
-from flowcompute.engine import PlacedBackend, SeatBackend
+from flowcompute.engine import PlacedBackend, SplitBackend
 from flowcompute.errors import PlanError
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import select_device, select_devices, shown_names
@@ -40,7 +40,7 @@ def choose_backend(device: Devices | None, graph: Graph, *, isolate: bool) -> Ba
         _check_alone(names, isolate=isolate)
         return OpenCLBackend(*select_devices(names, doubles))
     pinned = {name: _pinned(*pin) for name, pin in pins.items()}
-    seats: list[SeatBackend] = []
+    seats: list[PlacedBackend] = []
     for seat in (*map(OpenCLBackend, devices), *[NumpyBackend()] * ("numpy" in names), *pinned.values()):
         if not any(_is_same(seat, other) for other in seats):
             seats.append(seat)
@@ -49,7 +49,7 @@ def choose_backend(device: Devices | None, graph: Graph, *, isolate: bool) -> Ba
     if len(seats) == 1:
         return seats[0]
     places = {name: next(i for i, other in enumerate(seats) if _is_same(seat, other)) for name, seat in pinned.items()}
-    return PlacedBackend(seats, places)
+    return SplitBackend(seats, places)
 
 
 def _check_alone(names: Sequence[str], *, isolate: bool) -> None:
@@ -96,7 +96,7 @@ def device_names(device: Devices | None) -> tuple[str, ...]:
     return names
 
 
-def _pinned(element: str, pin: Pin) -> SeatBackend:
+def _pinned(element: str, pin: Pin) -> PlacedBackend:
     """The device that something is pinned to.
 
     Raises:
@@ -114,7 +114,7 @@ def _pinned(element: str, pin: Pin) -> SeatBackend:
         raise
 
 
-def _is_same(one: SeatBackend, other: SeatBackend) -> bool:
+def _is_same(one: PlacedBackend, other: PlacedBackend) -> bool:
     if isinstance(one, OpenCLBackend) and isinstance(other, OpenCLBackend):
         return one.device.is_same(other.device)
     return isinstance(one, NumpyBackend) and isinstance(other, NumpyBackend)

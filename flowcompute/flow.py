@@ -21,7 +21,7 @@ from flowcompute.graph import Graph, build_graph, draw_tree, structural_hash
 from flowcompute.observe import Log, Observe
 from flowcompute.rewrite import fold_selected, move_parts_to_sources, move_views, split_items
 from flowcompute.runtime.checkpoints import (
-    Cadence,
+    CheckpointPolicy,
     Every,
     Request,
     checkpoint_path,
@@ -209,7 +209,7 @@ def start(
     """
     _check_elements("start", elements)
     observe = Observe(metrics, metrics_port, trace, metrics_log)
-    request = Request(cadence=Cadence.parse(checkpoint_every), site=user_site())
+    request = Request(cadence=CheckpointPolicy.parse(checkpoint_every), site=user_site())
     shaping = None
     if checkpoint is not None:
         request.path = checkpoint_path(checkpoint)

@@ -20,7 +20,7 @@ from flowcompute.spec import BFLOAT16
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberLiteral:
     """A number that is known."""
 
     value: bool | int | float
@@ -71,7 +71,7 @@ class Choose:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ItemAt:
     """A number of an array. A negative index counts from the end, one outside is the nearest inside."""
 
     array: str
@@ -83,12 +83,12 @@ class Item:
 class Call:
     """Another function, of which one result is wanted here (all of them in `SetAll`)."""
 
-    function: Function
+    function: TypedFunction
     operands: tuple[Expr, ...]
     dtype: str
 
 
-Expr = Number | Parameter | Local | Operation | Cast | Choose | Item | Call
+Expr = NumberLiteral | Parameter | Local | Operation | Cast | Choose | ItemAt | Call
 
 
 # -- statements -------------------------------------------------------------------------------
@@ -119,8 +119,8 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
-    """Set a number of an array; see `Item` for the index."""
+class PutAt:
+    """Set a number of an array; see `ItemAt` for the index."""
 
     array: str
     index: Expr
@@ -137,7 +137,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class While:
+class WhileLoop:
     """Repeat while the condition holds; `step` also runs after `Next`."""
 
     condition: Expr
@@ -146,7 +146,7 @@ class While:
 
 
 @dataclass(frozen=True, slots=True)
-class For:
+class ForRange:
     """Repeat with `counter` at known numbers: start, start + step, ... up to but without stop."""
 
     counter: str
@@ -173,12 +173,15 @@ class Return:
     values: tuple[Expr, ...]
 
 
-Stmt = Set | SetAll | Fill | Put | Branch | While | For | Leave | Next | Return
+Stmt = Set | SetAll | Fill | PutAt | Branch | WhileLoop | ForRange | Leave | Next | Return
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A local variable; `size` is 0, or how many numbers an array holds. `counter`: of a `For`, set by nothing else."""
+    """A local variable; `size` is 0, or how many numbers an array holds.
+
+    `counter`: of a `ForRange`, set by nothing else.
+    """
 
     name: str
     dtype: str
@@ -187,7 +190,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class TypedFunction:
     """A function for arguments of known dtypes.
 
     Attributes:
@@ -213,7 +216,7 @@ class Function:
         return hashlib.blake2b(repr(self).encode(), digest_size=8).hexdigest()
 
 
-Part = Expr | Stmt | Function
+Part = Expr | Stmt | TypedFunction
 
 
 def parts(node: Part) -> Iterator[Part]:
@@ -228,19 +231,19 @@ def parts(node: Part) -> Iterator[Part]:
             todo.extend(getattr(part, one.name) for one in fields(part))
 
 
-def functions(function: Function) -> list[Function]:
+def functions(function: TypedFunction) -> list[TypedFunction]:
     """A function and those that it calls, at any depth."""
-    return [part for part in parts(function) if isinstance(part, Function)]
+    return [part for part in parts(function) if isinstance(part, TypedFunction)]
 
 
-def leaves_unroll_open(function: Function) -> bool:
+def leaves_unroll_open(function: TypedFunction) -> bool:
     """Whether it calls, or is, a function with loops over known numbers that does not say how they are written."""
     return any(one.unroll == 0 and any(variable.counter for variable in one.variables) for one in functions(function))
 
 
-def loops(function: Function) -> bool:
+def loops(function: TypedFunction) -> bool:
     """Whether numbers may take different numbers of steps, and so perhaps never end."""
-    return any(isinstance(part, While) for part in parts(function))
+    return any(isinstance(part, WhileLoop) for part in parts(function))
 
 
 def stored(name: str) -> np.dtype:
@@ -248,6 +251,6 @@ def stored(name: str) -> np.dtype:
     return BFLOAT16 if name == "bfloat16" else np.dtype(name)
 
 
-def dtypes_inside(function: Function) -> set[str]:
+def dtypes_inside(function: TypedFunction) -> set[str]:
     """Every dtype that is computed in."""
     return {part.dtype for part in parts(function) if isinstance(part, Expr)} | set(function.results)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 T = TypeVar("T")
 
 
-class Work(Generic[T]):
+class PendingCalls(Generic[T]):
     """Calls that were begun together."""
 
     def __init__(self, count: int) -> None:
@@ -42,7 +42,7 @@ class Work(Generic[T]):
         return [self._ended.get() for _ in range(count)]
 
 
-class Crew:
+class ThreadPool:
     """Threads that are made when they are needed. A queue is all between them: futures took a fifth of the time.
 
     Args:
@@ -51,15 +51,15 @@ class Crew:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._jobs: SimpleQueue[tuple[Work[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[PendingCalls[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._making = threading.Lock()
 
-    def begin(self, calls: Sequence[Callable[[], T]], threads: int) -> Work[T]:
+    def begin(self, calls: Sequence[Callable[[], T]], threads: int) -> PendingCalls[T]:
         """Let at least so many threads make these calls; any thread may ask."""
         if len(self._threads) < threads:
             self._make(threads)
-        work: Work[T] = Work(len(calls))
+        work: PendingCalls[T] = PendingCalls(len(calls))
         for call in calls:
             self._jobs.put((work, call))
         return work

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from flowcompute.thread_pool import Crew
+from flowcompute.thread_pool import ThreadPool
 
 
 def test_calls_give_values_in_any_order_and_threads_are_kept() -> None:
-    crew, together = Crew("flowcompute-test"), threading.Barrier(3)
+    crew, together = ThreadPool("flowcompute-test"), threading.Barrier(3)
     for _ in range(5):
         assert sorted(crew.begin([lambda i=i: (together.wait(10), i)[1] for i in range(3)], 3).wait()) == [0, 1, 2]
     assert sum(thread.name == "flowcompute-test" for thread in threading.enumerate()) == 3
@@ -22,7 +22,7 @@ def test_calls_give_values_in_any_order_and_threads_are_kept() -> None:
 
 
 def test_an_error_is_told_when_all_have_ended() -> None:
-    crew, ended = Crew("flowcompute-test"), []
+    crew, ended = ThreadPool("flowcompute-test"), []
 
     def fail() -> None:
         raise KeyError("first")

@@ -16,7 +16,7 @@ from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.element import Element, VerbSlot
 from flowcompute.elements.host_function import HostFunction, host
 from flowcompute.elements.items import ItemShape, Matrix, Number, Vector, item_dtype, parse_item_shape
-from flowcompute.elements.keeping import Place, Promise, SideFile, State
+from flowcompute.elements.keeping import GrowingFile, Promise, StagingArea, State
 from flowcompute.elements.op import Attrs, Kind, Op, by_ufunc
 from flowcompute.elements.operators import FUNCTIONS
 from flowcompute.elements.pin import Pin, plain_name
@@ -38,6 +38,7 @@ __all__ = [
     "Destination",
     "Element",
     "Function",
+    "GrowingFile",
     "HostFunction",
     "ItemShape",
     "Kind",
@@ -45,11 +46,10 @@ __all__ = [
     "Number",
     "Op",
     "Pin",
-    "Place",
     "Promise",
     "Reader",
-    "SideFile",
     "Source",
+    "StagingArea",
     "State",
     "Vector",
     "VerbSlot",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.element import Element
-from flowcompute.elements.keeping import Place, Promise, State
+from flowcompute.elements.keeping import Promise, StagingArea, State
 from flowcompute.errors import SpecError
 from flowcompute.spec import Spec
 
@@ -61,7 +61,7 @@ class Writer(ABC):
         """What was written so far, as plain data; called between two writes, and quick."""
         return {}
 
-    def persist(self, state: State, place: Place) -> State:  # noqa: ARG002 - nothing to do for many
+    def persist(self, state: State, place: StagingArea) -> State:  # noqa: ARG002 - nothing to do for many
         """Make durable what `snapshot` has said; called in a thread of its own, while writing goes on.
 
         Returns:
@@ -76,7 +76,7 @@ class Writer(ABC):
         """Close, and leave what was written where it is for `Destination.reopen`; instead of `abort`."""
         self.abort()
 
-    def seal(self, place: Place) -> State:
+    def seal(self, place: StagingArea) -> State:
         """Make everything durable, so that only the final name is missing; `commit` follows.
 
         Returns:
@@ -133,11 +133,11 @@ class Destination(Element):
     def open(self, spec: Spec) -> Writer:
         """Start writing a value of this spec (stream length as far as it is known by now)."""
 
-    def open_at(self, spec: Spec, place: Place) -> Writer:  # noqa: ARG002 - for those that keep something
+    def open_at(self, spec: Spec, place: StagingArea) -> Writer:  # noqa: ARG002 - for those that keep something
         """As `open`, for a job that can be resumed."""
         return self.open(spec)
 
-    def reopen(self, spec: Spec, place: Place, state: State) -> Writer:  # noqa: ARG002 - as above
+    def reopen(self, spec: Spec, place: StagingArea, state: State) -> Writer:  # noqa: ARG002 - as above
         """Go on writing where a frozen job was; what was written after `state` is dropped.
 
         Raises:
@@ -145,7 +145,7 @@ class Destination(Element):
         """
         return self.open(spec)
 
-    def recover(self, spec: Spec, place: Place, state: State) -> Any:  # noqa: ARG002 - as above
+    def recover(self, spec: Spec, place: StagingArea, state: State) -> Any:  # noqa: ARG002 - as above
         """The root's value of a finished job, of which `Writer.seal` gave the state.
 
         Raises:

@@ -13,7 +13,7 @@ Promise = Literal["exactly once", "at least once"]
 """How often a record's effect appears at a destination, however often the job was killed and resumed."""
 
 
-class SideFile(Protocol):
+class GrowingFile(Protocol):
     """A file of a checkpoint that only grows."""
 
     def write_at(self, data: memoryview | bytes, offset: int) -> None:
@@ -33,7 +33,7 @@ class SideFile(Protocol):
 
 
 @dataclass(frozen=True)
-class Place:
+class StagingArea:
     """Where one destination of a job keeps what it writes.
 
     Attributes:
@@ -43,5 +43,5 @@ class Place:
     """
 
     token: str
-    side: Callable[[], SideFile]
+    side: Callable[[], GrowingFile]
     epoch: Callable[[], int]

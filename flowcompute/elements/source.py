@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.element import Element
-from flowcompute.elements.policies import Tally
+from flowcompute.elements.policies import SkipCounter
 
 
 class Reader(ABC):
@@ -25,7 +25,7 @@ class Reader(ABC):
     """Whether `view` returns at once, so that it needs no worker thread."""
     threads: int = 1
     """How many threads may read together; set by the runtime after opening. Readers that cannot leave it be."""
-    tally: Tally | None = None
+    tally: SkipCounter | None = None
     """What was dropped, where the source may drop records."""
 
     @abstractmethod

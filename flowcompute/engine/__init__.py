@@ -1,8 +1,8 @@
 """What runs batches on any backend: clocks, input buffers, folds, scans, host functions."""
 
-from flowcompute.engine.device_part import SeatBackend, SeatExecutor
+from flowcompute.engine.device_part import PlacedBackend, PlacedExecutor
 from flowcompute.engine.numpy_ops import cast, elementwise
-from flowcompute.engine.split_executor import PlacedBackend
+from flowcompute.engine.split_executor import SplitBackend
 from flowcompute.engine.step_executor import Pushes
 from flowcompute.engine.stopping import CHECK, check_stopped
 from flowcompute.engine.stream_scheduler import DRAIN, Made
@@ -12,9 +12,10 @@ __all__ = [
     "DRAIN",
     "Made",
     "PlacedBackend",
+    "PlacedExecutor",
     "Pushes",
-    "SeatBackend",
-    "SeatExecutor",
+    "SplitBackend",
+    "SplitExecutor",
     "cast",
     "check_stopped",
     "elementwise",

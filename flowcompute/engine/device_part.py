@@ -12,15 +12,15 @@ from flowcompute.engine.step_executor import StepExecutor
 from flowcompute.schedule import Backend, ExecutionPlan
 
 
-class SeatBackend(Backend):
+class PlacedBackend(Backend):
     """A backend that can be one of the seats of a run."""
 
     @abstractmethod
-    def part(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> SeatExecutor:
+    def part(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> PlacedExecutor:
         """An executor that runs the regions of a seat for another one."""
 
 
-class SeatExecutor(StepExecutor):
+class PlacedExecutor(StepExecutor):
     """An executor that may run its regions for another one.
 
     It works on one batch at a time, between `take_up` and `let_go`; `upload`, `receive`, `hand_over` and `download`

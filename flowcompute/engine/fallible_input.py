@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from flowcompute.elements import HostFunction
-from flowcompute.elements.policies import Tally
+from flowcompute.elements.policies import SkipCounter
 from flowcompute.engine.host_call import call_host, read_only
-from flowcompute.engine.input_buffer import Inlet
+from flowcompute.engine.input_buffer import InputBuffer
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node
 from flowcompute.rewrite import Entry
@@ -43,7 +43,7 @@ class Attempt:
         element = node.element
         assert isinstance(element, HostFunction)
         self.name = node.name
-        self.tally = Tally(node.name, element.policy)
+        self.tally = SkipCounter(node.name, element.policy)
         self.batches = 0
         self.seconds = 0.0
         self._node = node
@@ -107,7 +107,7 @@ class Attempt:
         return filled
 
 
-class TryInlet(Inlet):
+class FallibleInput(InputBuffer):
     """What a host function makes of records, without those at which it fails."""
 
     def __init__(self, entry: Entry, name: str, attempt: Attempt) -> None:

@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from flowcompute.batch import Batch
-from flowcompute.engine.device_part import SeatExecutor
+from flowcompute.engine.device_part import PlacedExecutor
 from flowcompute.engine.step_executor import Pushes, StepExecutor
 from flowcompute.errors import DeviceFullError
 from flowcompute.ir import Kernel
 from flowcompute.schedule import Clock, ExecutionPlan, KernelTuner, RegionStep
-from flowcompute.schedule.memory import Between, nowhere, reused_on_host
-from flowcompute.schedule.placement import Leg, legs_of, made_ahead, seats_of
+from flowcompute.schedule.memory import HostIntermediates, nowhere, reused_on_host
+from flowcompute.schedule.placement import PipelineStage, legs_of, made_ahead, seats_of
 
 
 class Parts:
@@ -26,15 +26,15 @@ class Parts:
         moving: those across a bus.
     """
 
-    def __init__(self, parts: Sequence[SeatExecutor]) -> None:
+    def __init__(self, parts: Sequence[PlacedExecutor]) -> None:
         self._parts = tuple(parts)
         self._locks = tuple(threading.Lock() for _ in parts)
         self.moving = [part for part in parts if part.in_flight > 1]
 
-    def __getitem__(self, seat: int) -> SeatExecutor:
+    def __getitem__(self, seat: int) -> PlacedExecutor:
         return self._parts[seat]
 
-    def __iter__(self) -> Iterator[SeatExecutor]:
+    def __iter__(self) -> Iterator[PlacedExecutor]:
         return iter(self._parts)
 
     def __len__(self) -> int:
@@ -75,7 +75,7 @@ class OneAtATime:
             return self._tuner.launched(step, launch)
 
 
-class Course(StepExecutor):
+class InFlightBatch(StepExecutor):
     """The steps of a batch of the root clock: some ahead, in any order of batches, the rest in record order.
 
     It touches no state: what folds are to be given is taken from it when the batch is done.
@@ -97,7 +97,7 @@ class Course(StepExecutor):
         resident: dict[int, np.ndarray],
         parts: Parts,
         owner: StepExecutor,
-        common: Between,
+        common: HostIntermediates,
     ) -> None:
         super().__init__(plan, pass_index, resident)
         self.full: DeviceFullError | None = None
@@ -134,7 +134,7 @@ class Course(StepExecutor):
             self.full = error
             self._abandon()
 
-    def _run_leg(self, leg: Leg, batch: Batch, outputs: Mapping[int, np.ndarray]) -> None:
+    def _run_leg(self, leg: PipelineStage, batch: Batch, outputs: Mapping[int, np.ndarray]) -> None:
         if leg.seat is None:
             self._go_through(leg.steps, outputs, batch.start, batch.items)
             return

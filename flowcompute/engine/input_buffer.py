@@ -11,7 +11,7 @@ from flowcompute.rewrite import Entry
 from flowcompute.schedule.memory import span
 
 
-class Inlet:
+class InputBuffer:
     """Holds the records of one value on its way into a clock.
 
     Args:

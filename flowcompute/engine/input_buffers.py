@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from flowcompute.engine.accumulators import make_fold
-from flowcompute.engine.fallible_input import Attempt, TryInlet
-from flowcompute.engine.input_buffer import Inlet
+from flowcompute.engine.fallible_input import Attempt, FallibleInput
+from flowcompute.engine.input_buffer import InputBuffer
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import FoldSpec
@@ -22,7 +22,7 @@ from flowcompute.rewrite import Entry
 from flowcompute.schedule.memory import padding
 
 
-class SelectInlet(Inlet):
+class SelectInput(InputBuffer):
     """Records where a mask is true."""
 
     def _made(self, arrays: Sequence[np.ndarray], start: int) -> np.ndarray:
@@ -31,7 +31,7 @@ class SelectInlet(Inlet):
         return records
 
 
-class SectionInlet(Inlet):
+class SectionInput(InputBuffer):
     """Records `start`, `start + step`, ... below `stop`; it ends as soon as it has them."""
 
     def feed(self, arm: int, arrays: Sequence[np.ndarray], start: int) -> None:
@@ -49,7 +49,7 @@ class SectionInlet(Inlet):
         return arrays[0][begin:end:step]
 
 
-class FlattenInlet(Inlet):
+class FlattenInput(InputBuffer):
     """Each number of an item as a record."""
 
     def _made(self, arrays: Sequence[np.ndarray], start: int) -> np.ndarray:
@@ -58,7 +58,7 @@ class FlattenInlet(Inlet):
         return array.reshape(array.size)
 
 
-class RepeatInlet(Inlet):
+class RepeatInput(InputBuffer):
     """Each record several times."""
 
     def _made(self, arrays: Sequence[np.ndarray], start: int) -> np.ndarray:
@@ -67,7 +67,7 @@ class RepeatInlet(Inlet):
         return np.repeat(arrays[0], self._node.attrs["count"], axis=0)
 
 
-class CutInlet(Inlet):
+class CutInput(InputBuffer):
     """Runs of records as one record each."""
 
     def take(self, items: int) -> np.ndarray:
@@ -110,7 +110,7 @@ class CutInlet(Inlet):
         self._owned = min(self._owned, len(self._pieces))
 
 
-class EachInlet(Inlet):
+class EachInput(InputBuffer):
     """A fold begun anew every so many records."""
 
     def __init__(self, entry: Entry, name: str, spec: FoldSpec) -> None:
@@ -155,7 +155,7 @@ class EachInlet(Inlet):
         self._fold.restore(state["fold"])
 
 
-class WindowInlet(Inlet):
+class WindowInput(InputBuffer):
     """Neighbouring records seen together, with what is added at both ends of the stream."""
 
     def __init__(self, entry: Entry, name: str) -> None:
@@ -219,7 +219,7 @@ class WindowInlet(Inlet):
             self._pending = 0
 
 
-class ConcatInlet(Inlet):
+class ConcatInput(InputBuffer):
     """Streams one after the other."""
 
     def __init__(self, entry: Entry, name: str) -> None:
@@ -253,25 +253,25 @@ class ConcatInlet(Inlet):
         self._arm = state["arm"]
 
 
-_INLETS: dict[str, type[Inlet]] = {
-    "select": SelectInlet,
-    "section": SectionInlet,
-    "flatten": FlattenInlet,
-    "repeat": RepeatInlet,
-    "cut": CutInlet,
-    "window": WindowInlet,
-    "concat": ConcatInlet,
+_INLETS: dict[str, type[InputBuffer]] = {
+    "select": SelectInput,
+    "section": SectionInput,
+    "flatten": FlattenInput,
+    "repeat": RepeatInput,
+    "cut": CutInput,
+    "window": WindowInput,
+    "concat": ConcatInput,
 }
 
 
-def make_inlet(graph: Graph, entry: Entry, attempts: Mapping[int, Attempt]) -> Inlet:
+def make_inlet(graph: Graph, entry: Entry, attempts: Mapping[int, Attempt]) -> InputBuffer:
     """The inlet of an entry; `attempts` are those of host functions that may drop records, by node."""
     node = entry.node
     if node is not None and node.id in attempts:
-        return TryInlet(entry, node.name, attempts[node.id])
+        return FallibleInput(entry, node.name, attempts[node.id])
     if node is not None and node.op is not None and node.op.name == "each":
-        return EachInlet(entry, graph.nodes[entry.value].name, _each_spec(graph, node))
-    kind = Inlet if node is None or node.op is None else _INLETS[node.op.name]
+        return EachInput(entry, graph.nodes[entry.value].name, _each_spec(graph, node))
+    kind = InputBuffer if node is None or node.op is None else _INLETS[node.op.name]
     return kind(entry, graph.nodes[entry.value].name)
 
 

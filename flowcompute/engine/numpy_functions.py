@@ -21,7 +21,7 @@ Cast = Callable[[np.ndarray, np.dtype], np.ndarray]
 
 
 def evaluate(
-    function: ir.Function, arrays: Sequence[np.ndarray], apply: Apply, cast: Cast, live: Mask = None
+    function: ir.TypedFunction, arrays: Sequence[np.ndarray], apply: Apply, cast: Cast, live: Mask = None
 ) -> tuple[np.ndarray, ...]:
     """All results of a function, in the dtypes that they are computed in.
 
@@ -36,7 +36,7 @@ def evaluate(
 
 
 class _Evaluation:
-    def __init__(self, function: ir.Function, arrays: Sequence[np.ndarray], apply: Apply, cast: Cast) -> None:
+    def __init__(self, function: ir.TypedFunction, arrays: Sequence[np.ndarray], apply: Apply, cast: Cast) -> None:
         self.function = function
         self.arguments = arrays
         self.apply = apply
@@ -74,11 +74,11 @@ class _Evaluation:
                     self._set(name, result, mask)
             case ir.Fill(array, value):
                 self.values[array] = _merged(self.values[array], self._value(value, mask), mask)
-            case ir.Put(array, index, value):
+            case ir.PutAt(array, index, value):
                 self._put(array, index, value, mask)
             case ir.Branch(condition, body, otherwise):
                 return self._branch(self._value(condition, mask), body, otherwise, mask)
-            case ir.While() | ir.For():
+            case ir.WhileLoop() | ir.ForRange():
                 return self._loop(statement, mask)
             case ir.Leave():
                 self.left[-1] = self.left[-1] | self._all(mask)
@@ -120,13 +120,13 @@ class _Evaluation:
         after = [self._all(self._block(part, at)) if at.any() else at for part, at in ((body, yes), (otherwise, no))]
         return np.asarray(np.logical_or(*after))
 
-    def _loop(self, loop: ir.While | ir.For, mask: Mask) -> Mask:
+    def _loop(self, loop: ir.WhileLoop | ir.ForRange, mask: Mask) -> Mask:
         live, ended = self._all(mask), self._none()
         self.left.append(self._none())
-        steps = iter(range(loop.start, loop.stop, loop.step)) if isinstance(loop, ir.For) else None
+        steps = iter(range(loop.start, loop.stop, loop.step)) if isinstance(loop, ir.ForRange) else None
         while live.any():
             check_stopped()
-            if isinstance(loop, ir.While):
+            if isinstance(loop, ir.WhileLoop):
                 goes_on = self._value(loop.condition, live)
             else:
                 assert steps is not None
@@ -137,7 +137,7 @@ class _Evaluation:
             live = live & goes_on
             self.next.append(self._none())
             live = self._all(self._block(loop.body, live)) | self.next.pop()
-            if isinstance(loop, ir.While):
+            if isinstance(loop, ir.WhileLoop):
                 self._block(loop.step, live)
         return np.asarray(np.logical_or(ended, self.left.pop()))
 
@@ -146,7 +146,7 @@ class _Evaluation:
     def _value(self, expr: ir.Expr, mask: Mask) -> np.ndarray:
         dtype = np.dtype(expr.dtype)
         match expr:
-            case ir.Number(value):
+            case ir.NumberLiteral(value):
                 return np.broadcast_to(np.asarray(value, dtype), self.shape)
             case ir.Parameter(index):
                 return self.arguments[index]
@@ -160,7 +160,7 @@ class _Evaluation:
                 chosen = self._value(condition, mask)
                 come = self._all(mask)
                 return np.where(chosen, self._value(yes, come & chosen), self._value(no, come & ~chosen))
-            case ir.Item(array, index):
+            case ir.ItemAt(array, index):
                 place = self._place(index, len(self.values[array]), mask)
                 return np.asarray(np.take_along_axis(self.values[array], place[None], 0)[0])
             case ir.Call():

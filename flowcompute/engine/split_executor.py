@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from flowcompute.batch import Batch
-from flowcompute.engine.device_part import SeatBackend, SeatExecutor
-from flowcompute.engine.in_flight_batch import Course, OneAtATime, Parts
+from flowcompute.engine.device_part import PlacedBackend, PlacedExecutor
+from flowcompute.engine.in_flight_batch import InFlightBatch, OneAtATime, Parts
 from flowcompute.engine.scans import Carry
 from flowcompute.engine.step_executor import StepExecutor
 from flowcompute.engine.stream_scheduler import Made
-from flowcompute.ir import Traits
+from flowcompute.ir import DeviceCapabilities
 from flowcompute.schedule import Backend, Clock, ExecutionPlan, Executor, RegionStep, Step, close_all
 from flowcompute.schedule.placement import alignment, seats_of
 
 
-class PlacedBackend(Backend):
+class SplitBackend(Backend):
     """Several devices that each compute a part of the graph.
 
     Args:
@@ -27,14 +27,14 @@ class PlacedBackend(Backend):
         pins: by name, as `on()` was given it, the seat that is meant.
     """
 
-    def __init__(self, seats: Sequence[SeatBackend], pins: Mapping[str, int]) -> None:
+    def __init__(self, seats: Sequence[PlacedBackend], pins: Mapping[str, int]) -> None:
         self._seats = tuple(seats)
         self.pins = dict(pins)
         self.main = next((i for i, seat in enumerate(seats) if not seat.traits.host_memory), 0)
         self.traits = _joined([seat.traits for seat in seats], self.main)
 
     @property
-    def seats(self) -> Sequence[SeatBackend]:
+    def seats(self) -> Sequence[PlacedBackend]:
         """Where regions are computed."""
         return self._seats
 
@@ -50,10 +50,10 @@ class PlacedBackend(Backend):
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass, with a part for each seat."""
         parts = [seat.part(plan, pass_index, resident, number) for number, seat in enumerate(self._seats)]
-        return PlacedExecutor(plan, pass_index, resident, parts)
+        return SplitExecutor(plan, pass_index, resident, parts)
 
 
-def _joined(seats: Sequence[Traits], main: int) -> Traits:
+def _joined(seats: Sequence[DeviceCapabilities], main: int) -> DeviceCapabilities:
     """What is said of all seats together: sizes are chosen for the one across a bus, if there is one."""
     names = " and ".join(traits.name for traits in seats)
     kinds = " and ".join(traits.kind for traits in seats)
@@ -61,7 +61,7 @@ def _joined(seats: Sequence[Traits], main: int) -> Traits:
     return replace(seats[main], name=names, kind=kinds, float64=seats[0].float64, reason=reasons)
 
 
-class PlacedExecutor(StepExecutor):
+class SplitExecutor(StepExecutor):
     """Walks a pass's steps, and has each region run by the part for its seat.
 
     Streams, folds and scans are here; what one part has made and another reads goes through host memory. Where the
@@ -69,18 +69,18 @@ class PlacedExecutor(StepExecutor):
     """
 
     def __init__(
-        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], parts: Sequence[SeatExecutor]
+        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], parts: Sequence[PlacedExecutor]
     ) -> None:
         super().__init__(plan, pass_index, resident)
         self._parts = Parts(parts)
         self.in_flight = max(part.in_flight for part in parts)
         self.lanes = max(part.lanes for part in parts)
-        self._courses: list[Course] = []
-        self._course: Course | None = None
+        self._courses: list[InFlightBatch] = []
+        self._course: InFlightBatch | None = None
         if self.one_pass.ahead and self.in_flight > 1:
             self.lanes = self.in_flight
             given = plan, pass_index, resident, self._parts, self, self._between
-            self._courses = [Course(*given) for _ in range(self.in_flight)]
+            self._courses = [InFlightBatch(*given) for _ in range(self.in_flight)]
         self._alignment = alignment(self.one_pass, self.one_pass.ahead)
         for part in parts:
             part.stand_in(self)
@@ -111,7 +111,7 @@ class PlacedExecutor(StepExecutor):
     def _cuts_blocks(self, batch: Batch) -> bool:
         return any(at % self._alignment and at != self.one_pass.length for at in (batch.start, batch.stop))
 
-    def _course_of(self, batch: Batch) -> Course:
+    def _course_of(self, batch: Batch) -> InFlightBatch:
         return self._courses[batch.seq % self.in_flight]
 
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:

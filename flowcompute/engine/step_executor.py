@@ -19,12 +19,12 @@ from flowcompute.engine.folds import Accumulator
 from flowcompute.engine.host_call import call_host, read_only
 from flowcompute.engine.scans import Carry, Scan, make_scan
 from flowcompute.engine.slices import even, sliced
-from flowcompute.engine.stream_scheduler import Arrays, Clockwork, Made, Slice
+from flowcompute.engine.stream_scheduler import Arrays, Made, Slice, StreamScheduler
 from flowcompute.errors import DeviceFullError, DeviceWarning, FlowError, RunError
 from flowcompute.graph import Node
 from flowcompute.ir import ORDER_VERSION, FoldSpec, HostFold, view_array
 from flowcompute.schedule import Clock, ExecutionPlan, Executor, NodeStep, RegionStep, Step, bytes_of_record, scan_in
-from flowcompute.schedule.memory import Between, never_on_host
+from flowcompute.schedule.memory import HostIntermediates, never_on_host
 
 Pushes = list[tuple[str, Callable[[], None]]]
 """What folds are to be given, each by the step that made it."""
@@ -53,9 +53,11 @@ class StepExecutor(Executor):
         self._clock: Clock | None = None
         self._attempts = find_attempts(plan.graph, self.one_pass, resident)
         self.tallies = tuple(attempt.tally for attempt in self._attempts.values())
-        self._clockwork = Clockwork(plan, self.one_pass, self._run_slices, self._attempts)
+        self._clockwork = StreamScheduler(plan, self.one_pass, self._run_slices, self._attempts)
         self._scans: dict[int, Carry] = {}
-        self._between = Between(plan.graph, self.one_pass, never_on_host(self.one_pass, plan.config, plan.backend))
+        self._between = HostIntermediates(
+            plan.graph, self.one_pass, never_on_host(self.one_pass, plan.config, plan.backend)
+        )
         steps = (*self.one_pass.before, *self.one_pass.steps, *self.one_pass.after)
         self._seconds: dict[str, list[float]] = {step.name: [0, 0.0] for step in steps}
         self._records = {step.name: 0 for clock in self.one_pass.clocks for step in clock.steps}
@@ -142,7 +144,7 @@ class StepExecutor(Executor):
             elif isinstance(step, RegionStep) and (carry := self.make_carry(step)) is not None:
                 scans = (i for i in step.region.nodes if self.nodes[i].kind is Kind.SCAN)
                 self._scans.update(dict.fromkeys(scans, carry))
-        self._clockwork = Clockwork(self.plan, self.one_pass, self._run_slices, self._attempts)
+        self._clockwork = StreamScheduler(self.plan, self.one_pass, self._run_slices, self._attempts)
 
     def wants(self) -> int | None:
         """The root clock to be fed next; see `Executor.wants`."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from flowcompute.elements import Kind
 from flowcompute.engine.fallible_input import Attempt
-from flowcompute.engine.input_buffer import Inlet
+from flowcompute.engine.input_buffer import InputBuffer
 from flowcompute.engine.input_buffers import make_inlet
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph
@@ -29,7 +29,7 @@ RunBatch = Callable[[Clock, int, int, Arrays, Mapping[int, np.ndarray]], Iterato
 """`run(clock, start, items, arrays, outputs)` computes a batch of a clock, slice by slice; mostly there is one."""
 
 
-class Clockwork:
+class StreamScheduler:
     """The clocks of one pass at work.
 
     Args:
@@ -47,7 +47,7 @@ class Clockwork:
         self._by_hand = plan.config.by_hand
         self.starts = [0] * len(self._clocks)
         self._ended = [False] * len(self._clocks)
-        self._inlets: list[dict[int, Inlet]] = [
+        self._inlets: list[dict[int, InputBuffer]] = [
             {entry.value: make_inlet(plan.graph, entry, attempts) for entry in clock.entries} for clock in self._clocks
         ]
         self._feeds = _feeds(self._clocks)
@@ -188,7 +188,7 @@ class Clockwork:
 
     # -- errors -----------------------------------------------------------------------------
 
-    def _unequal(self, clock: Clock, short: Inlet, long: Inlet) -> RunError:
+    def _unequal(self, clock: Clock, short: InputBuffer, long: InputBuffer) -> RunError:
         more = f"{'' if long.ended else 'at least '}{long.taken + long.available}"
         meeting = next((self._nodes[i] for i in sorted(clock.values) if i not in self._inlets[clock.id]), None)
         return RunError(

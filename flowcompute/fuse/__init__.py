@@ -1,20 +1,20 @@
 """Regions: which nodes share a kernel, and the reasons why others do not."""
 
 from flowcompute.fuse.builder import build_regions
-from flowcompute.fuse.producers import Cone, find_cones
+from flowcompute.fuse.producers import FusedProducers, find_cones
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
 from flowcompute.fuse.stencils import Stencil, find_stencils
-from flowcompute.fuse.weight_tiles import Panels
+from flowcompute.fuse.weight_tiles import WeightTiles
 
 __all__ = [
     "Access",
-    "Cone",
+    "FusedProducers",
     "Layout",
-    "Panels",
     "Reason",
     "Region",
     "Stencil",
+    "WeightTiles",
     "build_regions",
     "find_cones",
     "find_stencils",

@@ -14,7 +14,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.nn import SELECTIVE_SCAN
 from flowcompute.fuse.anchors import anchor_name, scans_together
 from flowcompute.fuse.groups import Group, Groups
-from flowcompute.fuse.producers import Cone
+from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
 from flowcompute.fuse.stencils import Stencil
@@ -36,7 +36,7 @@ class _Builder(Groups):
         self,
         graph: Graph,
         levels: Sequence[int],
-        cones: Sequence[Cone],
+        cones: Sequence[FusedProducers],
         stencils: Sequence[Stencil],
         *,
         numbers_on_host: bool,
@@ -148,7 +148,7 @@ class _Builder(Groups):
         for i in stencil.users:
             self._place(group, self.graph.nodes[i], _own_axes(group.domain))
 
-    def _place_cone(self, group: Group, cone: Cone) -> None:
+    def _place_cone(self, group: Group, cone: FusedProducers) -> None:
         """What makes an operand lies on axes of its own, those of the cone's root."""
         rank = len(self.graph.nodes[cone.root].spec.shape)
         for i in cone.nodes:
@@ -386,7 +386,7 @@ def build_regions(
     levels: Sequence[int],
     fused: Iterable[int],
     wanted: set[int],
-    cones: Sequence[Cone] = (),
+    cones: Sequence[FusedProducers] = (),
     stencils: Sequence[Stencil] = (),
     *,
     numbers_on_host: bool = False,

@@ -43,7 +43,7 @@ _COMPUTED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT)
 
 
 @dataclass(frozen=True)
-class Cone:
+class FusedProducers:
     """What computes an operand where it is loaded.
 
     Attributes:
@@ -65,7 +65,7 @@ class _StoredError(Exception):
 
 def find_cones(
     graph: Graph, places: Mapping[int, int], seats: Sequence[int], together: Collection[int] = ()
-) -> tuple[list[Cone], list[Reason]]:
+) -> tuple[list[FusedProducers], list[Reason]]:
     """The cones of all anchors, and why other operands that kernels compute are stored.
 
     Args:
@@ -88,7 +88,7 @@ class _Finder:
         self.users = graph.users()
         self.reasons: list[Reason] = []
 
-    def find(self) -> tuple[list[Cone], list[Reason]]:
+    def find(self) -> tuple[list[FusedProducers], list[Reason]]:
         anchors = [node for node in self.graph.nodes if node.kind is Kind.CONTRACT or node.id in self.together]
         cones = [cone for anchor in anchors for cone in self._cones_of(anchor)]
         while refused := {cone.root: why for cone in cones if (why := self._why_shared(cone, cones)) is not None}:
@@ -98,7 +98,7 @@ class _Finder:
             cones = [cone for cone in cones if cone.root not in refused]
         return cones, self.reasons
 
-    def _cones_of(self, anchor: Node) -> Iterator[Cone]:
+    def _cones_of(self, anchor: Node) -> Iterator[FusedProducers]:
         read: set[int] = set()
         for operand in dict.fromkeys(anchor.inputs):
             stream = self.graph.nodes[operand].spec.is_stream
@@ -127,7 +127,7 @@ class _Finder:
 
     # -- one operand ----------------------------------------------------------------------------------
 
-    def _cone(self, anchor: Node, operand: int) -> tuple[Cone | None, set[int]]:
+    def _cone(self, anchor: Node, operand: int) -> tuple[FusedProducers | None, set[int]]:
         """The cone of an operand and what it reads; none where it lies in memory anyway.
 
         Raises:
@@ -154,7 +154,7 @@ class _Finder:
         if anchor.kind is Kind.CONTRACT and register_dtype(top.spec.dtype) != top.spec.dtype:
             raise _StoredError("tensor cores load half formats as they are stored")
         members, leaves = self._walk(anchor, top)
-        cone = Cone(anchor.id, operand, root, (*sorted(members), *reversed(views)))
+        cone = FusedProducers(anchor.id, operand, root, (*sorted(members), *reversed(views)))
         if anchor.kind is Kind.CONTRACT and anchor.op is not ATTENTION and operand == anchor.inputs[0]:
             row = nodes[operand].spec.shape[-1] * top.spec.dtype.itemsize
             if row > ROW_BYTES:
@@ -206,7 +206,7 @@ class _Finder:
 
     # -- what it costs --------------------------------------------------------------------------------
 
-    def _cost(self, cone: Cone) -> int:
+    def _cost(self, cone: FusedProducers) -> int:
         """Instructions for a number."""
         nodes, shape = self.graph.nodes, self.graph.nodes[cone.root].spec.shape
         cost = 0
@@ -218,7 +218,7 @@ class _Finder:
             cost += op.cost + SPREAD_COST * len(spread)
         return cost
 
-    def _times(self, cone: Cone) -> float:
+    def _times(self, cone: FusedProducers) -> float:
         """How often a number is computed for each result: tiles that load it, and windows that it stands in."""
         nodes = self.graph.nodes
         anchor, operand = nodes[cone.anchor], nodes[cone.operand].spec
@@ -248,14 +248,14 @@ class _Finder:
             return heads * math.prod(matrix)
         return heads * queries * nodes[anchor.inputs[1]].spec.shape[-2]
 
-    def _why_dear(self, cone: Cone, times: float, name: str) -> str | None:
+    def _why_dear(self, cone: FusedProducers, times: float, name: str) -> str | None:
         """Why to store: what is computed beyond the first time takes longer than storing and reading back."""
         cost = self._cost(cone)
         if cost * (times - 1) <= WORTH:
             return None
         return f"{name} would compute it {round(times)} times, {cost} instructions each"
 
-    def _check_resident(self, cone: Cone, leaves: set[int]) -> None:
+    def _check_resident(self, cone: FusedProducers, leaves: set[int]) -> None:
         """Refuse what is better computed once for all batches: all but what is cheap and read in half of the bytes."""
         nodes = self.graph.nodes
         read = sum(nodes[i].spec.item_bytes for i in leaves)
@@ -264,7 +264,7 @@ class _Finder:
 
     # -- all of them ----------------------------------------------------------------------------------
 
-    def _why_shared(self, cone: Cone, cones: list[Cone]) -> str | None:
+    def _why_shared(self, cone: FusedProducers, cones: list[FusedProducers]) -> str | None:
         """Why to store what others need too: they would all have to compute it."""
         covered = {(one.operand, one.anchor) for one in cones}
         for one in cones:

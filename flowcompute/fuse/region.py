@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from flowcompute.fuse.weight_tiles import Panels
+from flowcompute.fuse.weight_tiles import WeightTiles
 
 Layout = tuple[int | None, ...]
 
@@ -55,7 +55,7 @@ class Region:
     folds: tuple[int, ...]
     anchor: int | None = None
     entered: frozenset[int] = frozenset()
-    panels: Panels | None = None
+    panels: WeightTiles | None = None
 
     @property
     def inputs(self) -> tuple[int, ...]:

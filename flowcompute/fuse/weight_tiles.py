@@ -14,7 +14,7 @@ STEP = 16
 
 
 @dataclass(frozen=True)
-class Panels:
+class WeightTiles:
     """How an operand is cut: all panels are of one size, so one kernel serves them; the last one begins early enough.
 
     What two panels share is made twice, with the same bits.
@@ -34,7 +34,7 @@ class Panels:
     kept: int = 0
 
     @classmethod
-    def within(cls, value: int, spec: Spec, axis: int, limit_bytes: int) -> Panels | None:
+    def within(cls, value: int, spec: Spec, axis: int, limit_bytes: int) -> WeightTiles | None:
         """As few panels as there can be of at most so many bytes, or the smallest; None where one is all of it."""
         total = spec.shape[axis]
         if spec.item_bytes <= limit_bytes or total <= STEP:

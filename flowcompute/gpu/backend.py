@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.engine import SeatBackend
+from flowcompute.engine import PlacedBackend
 from flowcompute.gpu.device import Device, host_bytes, measure_limits, select_devices
 from flowcompute.gpu.render import argument_types, program_of, render
 from flowcompute.gpu.run import OpenCLExecutor, SharedExecutor
@@ -20,7 +20,7 @@ from flowcompute.schedule.placement import why_alone
 from flowcompute.strategy import Limits
 
 
-class OpenCLBackend(SeatBackend):
+class OpenCLBackend(PlacedBackend):
     """Computes on an OpenCL device, or on several of one kind.
 
     Args:
@@ -68,5 +68,5 @@ class OpenCLBackend(SeatBackend):
         return OpenCLExecutor(plan, pass_index, resident, self.device)
 
     def part(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> OpenCLExecutor:
-        """See `SeatBackend.part`."""
+        """See `PlacedBackend.part`."""
         return OpenCLExecutor(plan, pass_index, resident, self.device, seat)

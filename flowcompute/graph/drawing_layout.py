@@ -21,7 +21,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Edge:
+class DrawnEdge:
     """From the lower side of a box to the upper side of another, each at a distance from the box's left."""
 
     source: int
@@ -58,7 +58,7 @@ class _Vertex:
 
 def place(
     sizes: Sequence[tuple[float, float]],
-    edges: Sequence[Edge],
+    edges: Sequence[DrawnEdge],
     gaps: tuple[float, float],
     *,
     first: Collection[int] = (),
@@ -96,7 +96,7 @@ def place(
     return Layers(corners, routes, width, bottoms[-1] if bottoms else 0.0)
 
 
-def _depths(count: int, edges: Sequence[Edge], first: Collection[int], last: Collection[int]) -> list[int]:
+def _depths(count: int, edges: Sequence[DrawnEdge], first: Collection[int], last: Collection[int]) -> list[int]:
     """The layer of each box: below all its operands; what has none stands right above its first user."""
     depths, waiting = [0] * count, [0] * count
     users: list[list[int]] = [[] for _ in range(count)]
@@ -120,7 +120,9 @@ def _depths(count: int, edges: Sequence[Edge], first: Collection[int], last: Col
     return depths
 
 
-def _lanes(edges: Sequence[Edge], depths: list[int], vertices: list[_Vertex]) -> dict[tuple[int, float], list[int]]:
+def _lanes(
+    edges: Sequence[DrawnEdge], depths: list[int], vertices: list[_Vertex]
+) -> dict[tuple[int, float], list[int]]:
     """For each place where edges leave a box the vertices of its lane, one a layer; they are added to `vertices`."""
     reach: dict[tuple[int, float], int] = {}
     for edge in edges:
@@ -135,7 +137,7 @@ def _lanes(edges: Sequence[Edge], depths: list[int], vertices: list[_Vertex]) ->
 
 
 def _links(
-    edges: Sequence[Edge], depths: list[int], lanes: dict[tuple[int, float], list[int]]
+    edges: Sequence[DrawnEdge], depths: list[int], lanes: dict[tuple[int, float], list[int]]
 ) -> dict[tuple[int, float, int, float], None]:
     """Edges from layer to layer: (upper vertex, distance from its left, lower vertex, distance)."""
     links: dict[tuple[int, float, int, float], None] = {}
@@ -203,7 +205,7 @@ def _rows(
 
 def _routes(
     sizes: Sequence[tuple[float, float]],
-    edges: Sequence[Edge],
+    edges: Sequence[DrawnEdge],
     depths: list[int],
     lanes: dict[tuple[int, float], list[int]],
     vertices: list[_Vertex],

@@ -13,7 +13,7 @@ from html import escape
 
 from flowcompute.elements import Compute, Constant
 from flowcompute.graph.draw import details, title
-from flowcompute.graph.drawing_layout import LANE, Edge, Layers, Point, place
+from flowcompute.graph.drawing_layout import LANE, DrawnEdge, Layers, Point, place
 from flowcompute.graph.graph import Graph, Node
 
 CHAR, LINE = 7, 16
@@ -110,7 +110,9 @@ class _Picture:
         for frame in self.frames:
             frame.inner = self._inside(frame)
         edges = [
-            Edge(a, self.frames[a].port(self.frames[a].leave[i]), b, self.frames[b].port(self.frames[b].enter[a, i]))
+            DrawnEdge(
+                a, self.frames[a].port(self.frames[a].leave[i]), b, self.frames[b].port(self.frames[b].enter[a, i])
+            )
             for a, i, b in ways
         ]
         outer = place([frame.size for frame in self.frames], edges, OUTSIDE)
@@ -158,13 +160,13 @@ class _Picture:
         if frame.alone:
             return place(sizes, [], INSIDE)
         at = {i: position for position, i in enumerate(frame.nodes)}
-        edges = [Edge(at[a], sizes[at[a]][0] / 2, at[b], x) for a, b, x in self._uses(frame) if a in at]
+        edges = [DrawnEdge(at[a], sizes[at[a]][0] / 2, at[b], x) for a, b, x in self._uses(frame) if a in at]
         ports = {value: port for (_, value), port in frame.enter.items()}
-        edges += [Edge(ports[a], LANE / 2, at[b], x) for a, b, x in self._uses(frame) if a not in at]
+        edges += [DrawnEdge(ports[a], LANE / 2, at[b], x) for a, b, x in self._uses(frame) if a not in at]
         sizes += [(LANE, 0)] * len(frame.enter)
         for value in frame.leave:
             frame.leave[value] = len(sizes)
-            edges.append(Edge(at[value], sizes[at[value]][0] / 2, len(sizes), LANE / 2))
+            edges.append(DrawnEdge(at[value], sizes[at[value]][0] / 2, len(sizes), LANE / 2))
             sizes.append((LANE, 0))
         return place(sizes, edges, INSIDE, first=frame.enter.values(), last=frame.leave.values())
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
-class Traits:
+class DeviceCapabilities:
     """What the planner must know of a device to choose shapes and sizes.
 
     Attributes:

@@ -97,7 +97,7 @@ class Convert:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class ConstantValue:
     """A number in all lanes."""
 
     value: Any
@@ -126,7 +126,7 @@ class Half:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ArrayItem:
     """An element of an array; as a `vector`, several numbers from `index` on (in local memory they divide it)."""
 
     array: str
@@ -219,11 +219,11 @@ Expr = (
     Load
     | Apply
     | Convert
-    | Number
+    | ConstantValue
     | ScalarArgument
     | Splat
     | Half
-    | Item
+    | ArrayItem
     | Picked
     | Integer
     | Generate
@@ -295,7 +295,7 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class PutItem:
     """Set an element of an array; as a `vector`, several numbers of a private one from `index` on."""
 
     array: str
@@ -341,7 +341,7 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class WorkGroupBarrier:
     """All work-items of a work-group meet; what they wrote is visible to each other after it."""
 
 
@@ -384,14 +384,14 @@ class Copying:
     __slots__ = ()
 
 
-class HandingOn:
+class CarryStatement:
     """A statement by which tiles of a scan hand on what they carry; see `ir.scan_nodes`."""
 
     __slots__ = ()
 
 
 Stmt = (
-    HandingOn
+    CarryStatement
     | Copying
     | Exchange
     | CallFunction
@@ -400,11 +400,11 @@ Stmt = (
     | SetInteger
     | Store
     | Array
-    | Put
+    | PutItem
     | For
     | While
     | If
-    | Barrier
+    | WorkGroupBarrier
 )
 
 

@@ -11,7 +11,7 @@ LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class FetchAhead(Copying):
+class Prefetch(Copying):
     """Bring the line round number `index` into a cache, to be read soon or `written`; there need be no such number."""
 
     argument: Argument

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flowcompute.elements.functions import UserOp
-from flowcompute.ir.nodes import Argument, HandingOn, Var
+from flowcompute.ir.nodes import Argument, CarryStatement, Var
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket(HandingOn):
+class Ticket(CarryStatement):
     """Declare (`new`) or assign the number of the next tile that nobody has taken, by a work-group's first work-item.
 
     Numbers from `tickets` on say that there is none. Every work-group takes tickets until it gets one of these.
@@ -26,7 +26,7 @@ class Ticket(HandingOn):
 
 
 @dataclass(frozen=True, slots=True)
-class Publish(HandingOn):
+class Publish(CarryStatement):
     """Let later tiles see a number in a slot: what a tile adds, or with `prefix` what comes up to its end."""
 
     argument: Argument
@@ -36,7 +36,7 @@ class Publish(HandingOn):
 
 
 @dataclass(frozen=True, slots=True)
-class Await(HandingOn):
+class Await(CarryStatement):
     """Declare what everything up to the end of a tile comes to, once its slot says so."""
 
     var: Var
@@ -45,7 +45,7 @@ class Await(HandingOn):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(HandingOn):
+class AwaitSlot(CarryStatement):
     """Declare what a slot holds once there is anything, and an integer that says what: `ADDS` or `ENDS`."""
 
     var: Var
@@ -55,7 +55,7 @@ class Seen(HandingOn):
 
 
 @dataclass(frozen=True, slots=True)
-class LookBehind(HandingOn):
+class LookBehind(CarryStatement):
     """Declare what comes before tile `tile` of a stream of numbers, for every work-item of a work-group.
 
     Work-items from `BUSY` on wait for one of `window` tiles before it each, the furthest for its
@@ -79,7 +79,7 @@ ADDS, ENDS = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class LookBack(HandingOn):
+class LookBack(CarryStatement):
     """Set `into[column]` to what comes before tile `tile` in each column, by a whole work-group.
 
     Before tile 0 that is what `state` begins with. Of `together` columns at a time `window` tiles

@@ -18,13 +18,13 @@ from flowcompute.ir import (
     Argument,
     ArgumentKind,
     CallFunction,
+    ConstantValue,
     Convert,
     Expr,
     For,
     Generate,
     Let,
     Load,
-    Number,
     ScalarArgument,
     SetInteger,
     Splat,
@@ -200,7 +200,7 @@ class Point:
     def _scalar(self, value: int, element: Constant) -> Var:
         dtype = register_dtype(element.dtype)
         if is_literal(element.value) or element.dtype == BOOL:
-            return self.scope.let(Number(element.value[()].item()), dtype, mask_bytes=1)
+            return self.scope.let(ConstantValue(element.value[()].item()), dtype, mask_bytes=1)
         return self.scope.let(ScalarArgument(self.arguments.get("scalar", element.dtype, value)), dtype)
 
     def _generated(self, node: Node, op: Generator) -> Var:

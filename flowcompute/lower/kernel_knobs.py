@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flowcompute.elements.functions import TURNS
-from flowcompute.ir import Family, Traits
+from flowcompute.ir import DeviceCapabilities, Family
 from flowcompute.strategy import KernelKnobs, Precision
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class KernelStyle:
         precision: as the user fixed it.
     """
 
-    traits: Traits
+    traits: DeviceCapabilities
     wanted: KernelKnobs = field(default_factory=KernelKnobs)
     precision: Precision = "exact"
 
@@ -104,7 +104,7 @@ class KernelStyle:
         return KernelKnobs(**chosen)
 
 
-def choices(family: Family, traits: Traits) -> dict[str, range | tuple[int, ...]]:
+def choices(family: Family, traits: DeviceCapabilities) -> dict[str, range | tuple[int, ...]]:
     """The knobs of a family on a device, and the values that it can do."""
     knobs = dict(_TABLE.get((traits.code_shape, family), {}))
     if "work_group" in knobs:
@@ -114,7 +114,7 @@ def choices(family: Family, traits: Traits) -> dict[str, range | tuple[int, ...]
     return knobs
 
 
-def candidates(kernel: Kernel, traits: Traits) -> dict[str, tuple[int, ...]]:
+def candidates(kernel: Kernel, traits: DeviceCapabilities) -> dict[str, tuple[int, ...]]:
     """The knobs that a kernel has on a device: those of its family, with few values each, and of its functions."""
     tried = _TRIED_ITEMS.get(traits.code_shape, ())
     own = choices(kernel.family, traits)
@@ -127,7 +127,7 @@ def written_turns(knobs: KernelKnobs) -> int:
     return knobs.unroll if knobs.unroll is not None and knobs.unroll > 1 else 0
 
 
-def _defaults(family: Family, traits: Traits) -> dict[str, int]:
+def _defaults(family: Family, traits: DeviceCapabilities) -> dict[str, int]:
     if traits.code_shape == "cpu":
         items = CHUNK_BYTES // 4
         return {"vector_width": traits.lanes, "unroll": 1, "items_per_work_item": items, "fold_parts": PARTS_PER_UNIT}

@@ -8,7 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from flowcompute.elements.math import multiply, subtract
-from flowcompute.ir import Apply, Assign, Below, Combine, Integer, MultiplyAdd, Number, Select, Splat, Var, identity
+from flowcompute.ir import (
+    Apply,
+    Assign,
+    Below,
+    Combine,
+    ConstantValue,
+    Integer,
+    MultiplyAdd,
+    Select,
+    Splat,
+    Var,
+    identity,
+)
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import BOOL, INT64, is_float
 
@@ -59,7 +71,7 @@ class Reduction:
     def start(self, scope: Scope, lanes: int) -> Parts:
         """Declare accumulators that hold the identity."""
         return tuple(
-            scope.let(Number(self.identity(part)), dtype, lanes, dtype.itemsize)
+            scope.let(ConstantValue(self.identity(part)), dtype, lanes, dtype.itemsize)
             for part, dtype in enumerate(self.dtypes)
         )
 

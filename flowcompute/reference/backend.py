@@ -12,16 +12,16 @@ import numpy as np
 from flowcompute.elements import CAST, Kind
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.nn import ATTENTION, attention_of
-from flowcompute.engine import SeatBackend, SeatExecutor, cast, elementwise
+from flowcompute.engine import PlacedBackend, PlacedExecutor, cast, elementwise
 from flowcompute.graph import Node
-from flowcompute.ir import Traits, canonical_nan, reduce_rows, register_dtype, view_array
+from flowcompute.ir import DeviceCapabilities, canonical_nan, reduce_rows, register_dtype, view_array
 from flowcompute.lower.matmul import PANEL
 from flowcompute.schedule import ExecutionPlan, Executor, RegionStep
 from flowcompute.spec import is_float
 from flowcompute.strategy import default_memory_bytes
 
 
-class NumpyBackend(SeatBackend):
+class NumpyBackend(PlacedBackend):
     """Computes with NumPy in host memory.
 
     Args:
@@ -29,7 +29,7 @@ class NumpyBackend(SeatBackend):
     """
 
     def __init__(self, reason: str = 'asked for by device="numpy"') -> None:
-        self.traits = Traits(
+        self.traits = DeviceCapabilities(
             name="numpy",
             kind=f"numpy {np.__version__}",
             code_shape="numpy",
@@ -50,12 +50,12 @@ class NumpyBackend(SeatBackend):
         """An executor for one pass."""
         return NumpyExecutor(plan, pass_index, resident)
 
-    def part(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> SeatExecutor:  # noqa: ARG002
-        """See `SeatBackend.part`."""
+    def part(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> PlacedExecutor:  # noqa: ARG002
+        """See `PlacedBackend.part`."""
         return NumpyExecutor(plan, pass_index, resident)
 
 
-class NumpyExecutor(SeatExecutor):
+class NumpyExecutor(PlacedExecutor):
     """Runs regions with NumPy."""
 
     def run_region(self, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> None:

@@ -4,13 +4,13 @@ from flowcompute.rewrite.clocks import ClockNodes, Entry, find_clocks
 from flowcompute.rewrite.item_splitting import split_items
 from flowcompute.rewrite.masks import fold_selected
 from flowcompute.rewrite.parts import move_parts_to_sources
-from flowcompute.rewrite.passes import Reading, find_readings, levels_of
+from flowcompute.rewrite.passes import PassNodes, find_readings, levels_of
 from flowcompute.rewrite.views import move_views
 
 __all__ = [
     "ClockNodes",
     "Entry",
-    "Reading",
+    "PassNodes",
     "find_clocks",
     "find_readings",
     "fold_selected",

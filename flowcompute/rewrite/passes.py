@@ -12,7 +12,7 @@ from flowcompute.sources import FeedSource
 
 
 @dataclass(frozen=True)
-class Reading:
+class PassNodes:
     """What one pass reads and computes.
 
     Attributes:
@@ -36,7 +36,7 @@ def levels_of(graph: Graph) -> list[int]:
     return levels
 
 
-def find_readings(graph: Graph, levels: list[int]) -> list[Reading]:
+def find_readings(graph: Graph, levels: list[int]) -> list[PassNodes]:
     """The passes, fewest possible: each for all targets of one level.
 
     Raises:
@@ -57,7 +57,7 @@ def find_readings(graph: Graph, levels: list[int]) -> list[Reading]:
         again |= kept
         found.append((nodes, kept))
     readings = [
-        Reading(
+        PassNodes(
             targets[index],
             tuple(nodes),
             frozenset(kept),
@@ -90,8 +90,8 @@ def _streams_of(graph: Graph, targets: Iterable[Node], spools: set[int]) -> tupl
     return sorted(i for i in found if not isinstance(graph.nodes[i].element, Destination)), kept
 
 
-def _check_sources(graph: Graph, readings: list[Reading]) -> None:
-    passes: dict[int, list[Reading]] = {}
+def _check_sources(graph: Graph, readings: list[PassNodes]) -> None:
+    passes: dict[int, list[PassNodes]] = {}
     for reading in readings:
         for i in reading.nodes:
             if isinstance(graph.nodes[i].element, Source):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from flowcompute.elements.policies import Tally
-from flowcompute.ir import Traits
+from flowcompute.elements.policies import SkipCounter
+from flowcompute.ir import DeviceCapabilities
 from flowcompute.strategy import Limits
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Executor(ABC):
     log: LaunchLog | None = None
     """Where launches are counted by step, if anybody wants to know."""
 
-    tallies: Sequence[Tally] = ()
+    tallies: Sequence[SkipCounter] = ()
     """What was dropped, for each element of the pass that may drop records; `reset` leaves them as they are."""
 
     notes: tuple[str, ...] = ()
@@ -186,7 +186,7 @@ class Backend(ABC):
         pins: by name, as `on()` was given it, the seat that is meant.
     """
 
-    traits: Traits
+    traits: DeviceCapabilities
     main: int = 0
     pins: Mapping[str, int] = MappingProxyType({})
 

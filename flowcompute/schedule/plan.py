@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from flowcompute.elements import Destination, Source
-from flowcompute.fuse import Panels, Reason
+from flowcompute.fuse import Reason, WeightTiles
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec, HostFold, Kernel
 from flowcompute.rewrite import Entry
@@ -102,7 +102,7 @@ class Pass:
     after: tuple[Step, ...]
     sinks: tuple[SinkStage, ...]
     passing: frozenset[int] = frozenset()
-    panels: Mapping[int, Panels] = field(default_factory=dict)
+    panels: Mapping[int, WeightTiles] = field(default_factory=dict)
     ring: int = 0
     ahead: int = 0
 

@@ -14,7 +14,7 @@ from flowcompute.files import Scratch, shown
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import CANONICAL_FOLDS, FoldSpec, HostFold, host_fold
-from flowcompute.rewrite import ClockNodes, Reading, find_clocks, find_readings, levels_of
+from flowcompute.rewrite import ClockNodes, PassNodes, find_clocks, find_readings, levels_of
 from flowcompute.schedule.backend import Backend
 from flowcompute.schedule.error_policies import check_dead_letters
 from flowcompute.schedule.explain import Plan, not_applied
@@ -188,14 +188,14 @@ def _check_outs(graph: Graph) -> None:
             taken.append((node, sink.out))
 
 
-def _scratches(graph: Graph, readings: list[Reading]) -> dict[int, Scratch]:
+def _scratches(graph: Graph, readings: list[PassNodes]) -> dict[int, Scratch]:
     """A temporary file for each spool that is kept."""
     spools = [graph.nodes[i] for reading in readings for i in reading.keeps]
     return {node.id: Scratch(node.attrs["folder"], node.attrs["limit"]) for node in spools}
 
 
 def _pass(
-    maker: StepMaker, levels: list[int], readings: list[Reading], scratches: dict[int, Scratch], index: int
+    maker: StepMaker, levels: list[int], readings: list[PassNodes], scratches: dict[int, Scratch], index: int
 ) -> Pass:
     graph, reading = maker.graph, readings[index]
     last = index == len(readings) - 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from flowcompute.ir import Traits
+from flowcompute.ir import DeviceCapabilities
 from flowcompute.schedule.plan import Pass
 from flowcompute.strategy import Strategy
 
@@ -28,7 +28,7 @@ COPYING_THREADS = max(2, min(16, (os.cpu_count() or 1) // 2))
 """Threads that copy to pinned memory, or read files into it. Drivers wait for devices on the other processors."""
 
 
-def default_batch_bytes(traits: Traits, passes: Sequence[Pass]) -> int:
+def default_batch_bytes(traits: DeviceCapabilities, passes: Sequence[Pass]) -> int:
     """Bytes of a batch where nobody has said how many.
 
     Larger where a stream across a bus is long for each device; several of them end together if batches are small.
@@ -40,7 +40,7 @@ def default_batch_bytes(traits: Traits, passes: Sequence[Pass]) -> int:
     return 2 * default if max(lengths, default=0) >= LONG_BATCHES * default * traits.devices else default
 
 
-def joined_batches(strategy: Strategy, traits: Traits, *, by_hand: bool) -> int:
+def joined_batches(strategy: Strategy, traits: DeviceCapabilities, *, by_hand: bool) -> int:
     """Batches that are computed as one, at most, where they are there."""
     if by_hand or traits.host_memory:
         return 1
@@ -48,7 +48,7 @@ def joined_batches(strategy: Strategy, traits: Traits, *, by_hand: bool) -> int:
     return strategy.joined_batches or small
 
 
-def with_defaults(strategy: Strategy, traits: Traits) -> Strategy:
+def with_defaults(strategy: Strategy, traits: DeviceCapabilities) -> Strategy:
     """A strategy with all knobs of the run set, but for the size of batches.
 
     A device with memory of its own reads pinned memory by itself, so files are read into it rather than mapped

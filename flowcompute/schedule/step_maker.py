@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from flowcompute.elements import Kind
-from flowcompute.fuse import Cone, Panels, Reason, Region, Stencil, build_regions, find_cones, find_stencils
+from flowcompute.fuse import (
+    FusedProducers,
+    Reason,
+    Region,
+    Stencil,
+    WeightTiles,
+    build_regions,
+    find_cones,
+    find_stencils,
+)
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import FoldSpec, Kernel
 from flowcompute.lower import KernelStyle, lower
@@ -100,7 +109,9 @@ class StepMaker:
             made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
         return made
 
-    def _cones(self, places: Mapping[int, int], stencils: Sequence[Stencil]) -> tuple[list[Cone], list[Reason]]:
+    def _cones(
+        self, places: Mapping[int, int], stencils: Sequence[Stencil]
+    ) -> tuple[list[FusedProducers], list[Reason]]:
         """What is computed where it is loaded, of the pass or beside the borders of stencils."""
         borders = {i for stencil in stencils for i in stencil.inside}
         nodes = (self.graph.nodes[i] for i in places if i not in borders)
@@ -150,7 +161,7 @@ class StepMaker:
         )
         return replace(one_pass, clocks=tuple(clocks))
 
-    def _in_panels(self, step: Step, panels: Mapping[int, Panels]) -> Step:
+    def _in_panels(self, step: Step, panels: Mapping[int, WeightTiles]) -> Step:
         if isinstance(step, NodeStep) or step.kernel is None or step.seat != self.backend.main:
             return step
         cut = cut_factor(self.graph, step.region)

@@ -9,12 +9,12 @@ from dataclasses import replace
 from flowcompute.elements import Source
 from flowcompute.errors import PlanError
 from flowcompute.graph import Graph, structural_hash
-from flowcompute.ir import Kernel, Traits
+from flowcompute.ir import DeviceCapabilities, Kernel
 from flowcompute.schedule.explain import Plan
 from flowcompute.strategy import Config, KernelKnobs, Key, Pace, Stored, Strategy, StrategyStore, Tuning
 
 
-def job_key(asked: Graph, config: Config, traits: Traits) -> Key:
+def job_key(asked: Graph, config: Config, traits: DeviceCapabilities) -> Key:
     """What the strategy of a job is kept under: its structure, the device, and lengths in powers of two."""
     sources = [node.spec for node in asked.nodes if isinstance(node.element, Source) and node.spec.is_stream]
     lengths = [spec.length for spec in sources]
@@ -31,7 +31,7 @@ def kernel_key(plan: Plan, kernel: Kernel) -> Key:
     return Key("kernel", digest, plan.backend.traits.kind, "any batch")
 
 
-def stored_job(asked: Graph, config: Config, traits: Traits) -> Stored | None:
+def stored_job(asked: Graph, config: Config, traits: DeviceCapabilities) -> Stored | None:
     """The strategy kept for a job."""
     store = StrategyStore.existing()
     return None if store is None else store.load(job_key(asked, config, traits))

@@ -37,7 +37,7 @@ _SOFTMAX = 4
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkEstimate:
     """What a region does for a record.
 
     Attributes:
@@ -57,14 +57,14 @@ class Work:
         return self.bytes_in + self.bytes_out
 
 
-def work_of(graph: Graph, step: RegionStep) -> Work:
+def work_of(graph: Graph, step: RegionStep) -> WorkEstimate:
     """The work of a region for a record."""
     by_unit: dict[Unit, float] = {}
     for node in (graph.nodes[i] for i in step.region.nodes):
         unit = _unit(graph, node, step)
         by_unit[unit] = by_unit.get(unit, 0.0) + operations_of(graph, node)
     most: Unit = max(by_unit, key=lambda unit: by_unit[unit], default="float32")
-    return Work(*bytes_of_record(graph, step), sum(by_unit.values()), most)
+    return WorkEstimate(*bytes_of_record(graph, step), sum(by_unit.values()), most)
 
 
 def operations_of(graph: Graph, node: Node) -> float:

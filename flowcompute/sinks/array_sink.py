@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import Destination, Element, Place, SideFile, State, Writer
+from flowcompute.elements import Destination, Element, GrowingFile, StagingArea, State, Writer
 from flowcompute.errors import CheckpointError, RunError, Site, SpecError
 from flowcompute.sinks.unbound import UNBOUND
 from flowcompute.spec import Spec
@@ -82,7 +82,7 @@ class MemorySink(Destination):
         """
         return MemoryWriter(spec, self.name or self.label, self.site, self.out)
 
-    def reopen(self, spec: Spec, place: Place, state: State) -> MemoryWriter:
+    def reopen(self, spec: Spec, place: StagingArea, state: State) -> MemoryWriter:
         """Go on with what the checkpoint holds.
 
         Raises:
@@ -93,7 +93,7 @@ class MemorySink(Destination):
         writer.restore(state, place.side())
         return writer
 
-    def recover(self, spec: Spec, place: Place, state: State) -> Any:
+    def recover(self, spec: Spec, place: StagingArea, state: State) -> Any:
         """The array, or the scalar, of a finished job."""
         return self.reopen(spec, place, state).commit()
 
@@ -164,7 +164,7 @@ class MemoryWriter(Writer):
         """How many records were written (1 for a whole value)."""
         return {"written": self._written}
 
-    def persist(self, state: State, place: Place) -> State:
+    def persist(self, state: State, place: StagingArea) -> State:
         """Write the records that the checkpoint does not hold yet; see `Writer.persist`."""
         stop, side = int(state["written"]), place.side()
         offset = self._persisted * self._spec.item_bytes
@@ -177,7 +177,7 @@ class MemoryWriter(Writer):
         side.fsync()
         return {**state, "side": side.mark()}
 
-    def restore(self, state: State, side: SideFile) -> None:
+    def restore(self, state: State, side: GrowingFile) -> None:
         """Take what the checkpoint holds, and forget what it holds beyond that.
 
         Raises:

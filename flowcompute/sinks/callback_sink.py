@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flowcompute.elements import Destination, Place, State, Writer, user_site
+from flowcompute.elements import Destination, StagingArea, State, Writer, user_site
 from flowcompute.errors import RunError, SpecError
 from flowcompute.sinks.unbound import UNBOUND
 from flowcompute.spec import Spec
@@ -77,11 +77,11 @@ class CallbackSink(Destination):
         """Start calling."""
         return CallbackWriter(self, spec, lambda: 0)
 
-    def open_at(self, spec: Spec, place: Place) -> CallbackWriter:
+    def open_at(self, spec: Spec, place: StagingArea) -> CallbackWriter:
         """Start calling, with the epochs of a job that can be resumed."""
         return CallbackWriter(self, spec, place.epoch)
 
-    def reopen(self, spec: Spec, place: Place, state: State) -> CallbackWriter:  # noqa: ARG002
+    def reopen(self, spec: Spec, place: StagingArea, state: State) -> CallbackWriter:  # noqa: ARG002
         """Go on calling."""
         return CallbackWriter(self, spec, place.epoch)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from flowcompute.elements import Destination, Place, State, Writer, user_site
+from flowcompute.elements import Destination, StagingArea, State, Writer, user_site
 from flowcompute.errors import CheckpointError, DestinationError, SpecError
 from flowcompute.files import (
     FILES,
@@ -69,11 +69,11 @@ class StoredSink(Destination):
         """
         return StoredWriter(self, spec)
 
-    def open_at(self, spec: Spec, place: Place) -> StoredWriter:
+    def open_at(self, spec: Spec, place: StagingArea) -> StoredWriter:
         """As `open`, under a temporary name that tells the job."""
         return StoredWriter(self, spec, token=place.token)
 
-    def reopen(self, spec: Spec, place: Place, state: State) -> StoredWriter:  # noqa: ARG002
+    def reopen(self, spec: Spec, place: StagingArea, state: State) -> StoredWriter:  # noqa: ARG002
         """Go on with the temporary file.
 
         Raises:
@@ -81,7 +81,7 @@ class StoredSink(Destination):
         """
         return StoredWriter(self, spec, state=state)
 
-    def recover(self, spec: Spec, place: Place, state: State) -> str:  # noqa: ARG002
+    def recover(self, spec: Spec, place: StagingArea, state: State) -> str:  # noqa: ARG002
         """Give the complete file its name if it has not got it yet; returns the path as it was named.
 
         Raises:
@@ -201,7 +201,7 @@ class StoredWriter(Writer):
         """How much was written, and where."""
         return {"written": self._written, "bytes": self._bytes, "draft": self._open_draft().path}
 
-    def persist(self, state: State, place: Place) -> State:  # noqa: ARG002
+    def persist(self, state: State, place: StagingArea) -> State:  # noqa: ARG002
         """Make the temporary file durable; see `Writer.persist`."""
         with self._errors("make durable"):
             self._open_draft().sync()
@@ -214,7 +214,7 @@ class StoredWriter(Writer):
             with self._errors("close"):
                 draft.suspend()
 
-    def seal(self, place: Place) -> State:  # noqa: ARG002
+    def seal(self, place: StagingArea) -> State:  # noqa: ARG002
         """Complete the temporary file, header included; see `Writer.seal`."""
         self._require_complete()
         with self._errors("complete"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import Destination, Place, Promise, State, Writer
+from flowcompute.elements import Destination, Promise, StagingArea, State, Writer
 from flowcompute.spec import Spec
 
 
@@ -39,17 +39,17 @@ class NumbersSink(Destination):
         """That of what is written."""
         return self.inner.promise
 
-    def open_at(self, spec: Spec, place: Place) -> NumbersWriter:
+    def open_at(self, spec: Spec, place: StagingArea) -> NumbersWriter:
         """As `open`, for a job that can be resumed."""
         del spec
         return NumbersWriter(self.inner.open_at(self.inner.spec, place))
 
-    def reopen(self, spec: Spec, place: Place, state: State) -> NumbersWriter:
+    def reopen(self, spec: Spec, place: StagingArea, state: State) -> NumbersWriter:
         """Go on where a frozen job was."""
         del spec
         return NumbersWriter(self.inner.reopen(self.inner.spec, place, state))
 
-    def recover(self, spec: Spec, place: Place, state: State) -> Any:
+    def recover(self, spec: Spec, place: StagingArea, state: State) -> Any:
         """The value of a finished job."""
         del spec
         return self.inner.recover(self.inner.spec, place, state)
@@ -78,7 +78,7 @@ class NumbersWriter(Writer):
         """What was written so far."""
         return self._inner.snapshot()
 
-    def persist(self, state: State, place: Place) -> State:
+    def persist(self, state: State, place: StagingArea) -> State:
         """Make it durable."""
         return self._inner.persist(state, place)
 
@@ -86,6 +86,6 @@ class NumbersWriter(Writer):
         """Leave what was written where it is."""
         self._inner.suspend()
 
-    def seal(self, place: Place) -> State:
+    def seal(self, place: StagingArea) -> State:
         """Complete what was written."""
         return self._inner.seal(place)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements import Destination, Element, Place, SideFile, State, Writer
+from flowcompute.elements import Destination, Element, GrowingFile, StagingArea, State, Writer
 from flowcompute.errors import CheckpointError, DestinationError
 from flowcompute.files import Scratch, ScratchFullError, explain
 from flowcompute.spec import Spec
@@ -33,7 +33,7 @@ class SpoolSink(Destination):
         del spec
         return SpoolWriter(self)
 
-    def open_at(self, spec: Spec, place: Place) -> SpoolWriter:
+    def open_at(self, spec: Spec, place: StagingArea) -> SpoolWriter:
         """As `open`, with a file of the checkpoint.
 
         Raises:
@@ -42,7 +42,7 @@ class SpoolSink(Destination):
         del spec
         return SpoolWriter(self, place.side())
 
-    def reopen(self, spec: Spec, place: Place, state: State) -> SpoolWriter:
+    def reopen(self, spec: Spec, place: StagingArea, state: State) -> SpoolWriter:
         """Go on with the file of the checkpoint.
 
         Raises:
@@ -56,7 +56,7 @@ class SpoolSink(Destination):
 class SpoolWriter(Writer):
     """Writes a temporary file, which vanishes when the run commits or aborts."""
 
-    def __init__(self, sink: SpoolSink, side: SideFile | None = None, state: State | None = None) -> None:
+    def __init__(self, sink: SpoolSink, side: GrowingFile | None = None, state: State | None = None) -> None:
         self._sink = sink
         self._scratch = sink.scratch
         self._side = side
@@ -93,7 +93,7 @@ class SpoolWriter(Writer):
         """How much was kept."""
         return {"size_bytes": self._scratch.size_bytes, "records": self._scratch.records}
 
-    def persist(self, state: State, place: Place) -> State:
+    def persist(self, state: State, place: StagingArea) -> State:
         """Make it durable; what lies in a file without a name is copied into the checkpoint."""
         side, size = place.side(), int(state["size_bytes"])
         try:

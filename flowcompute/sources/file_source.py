@@ -20,7 +20,7 @@ from flowcompute.errors import Site, SourceError, SpecError
 from flowcompute.files import Files, Fingerprint, explain, path_text, shown
 from flowcompute.sources.layout import Layout, first_bad_bool
 from flowcompute.spec import BOOL
-from flowcompute.thread_pool import Crew
+from flowcompute.thread_pool import ThreadPool
 
 _SETTLED_S = 2.0  # a file changed within this time may still be growing
 _OTHERS_WRITE = 0o022
@@ -112,7 +112,7 @@ class StoredReader(Reader):
         self._length = source.layout.length
         self._mapping: mmap.mmap | None = None
         self._bytes: np.ndarray | None = None
-        self._crew = Crew("flowcompute-reader")
+        self._crew = ThreadPool("flowcompute-reader")
         self._handle = -1
         check_position(position, self._length, element=self.element, site=source.site)
         with self._errors("open"):

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from flowcompute.elements.policies import Tally
+from flowcompute.elements.policies import SkipCounter
 from flowcompute.errors import Site, SourceError
 from flowcompute.spec import BFLOAT16, BOOL, SUPPORTED_DTYPES, Spec
 
@@ -180,7 +180,7 @@ class Intake:
 class DroppingIntake(Intake):
     """An intake that drops what is not as declared, and counts it by its place among all that was yielded."""
 
-    def __init__(self, spec: Spec, *, items: bool, tally: Tally, site: Site | None) -> None:
+    def __init__(self, spec: Spec, *, items: bool, tally: SkipCounter, site: Site | None) -> None:
         super().__init__(spec, items=items, element=tally.element, site=site)
         self._tally = tally
         self._yielded = 0

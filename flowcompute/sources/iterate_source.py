@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements import AsyncReader, ItemShape, Reader, Source, item_dtype, parse_item_shape, user_site
-from flowcompute.elements.policies import ErrorPolicy, OnError, Tally, parse_policy
+from flowcompute.elements.policies import ErrorPolicy, OnError, SkipCounter, parse_policy
 from flowcompute.errors import DestinationError, SourceError, SpecError
 from flowcompute.sources.intake import DroppingIntake, Intake
 from flowcompute.spec import Spec, Stream, parse_dtype
@@ -258,12 +258,12 @@ class AsyncIterateReader(AsyncReader):
             step.close()
 
 
-def open_intake(source: IterateSource) -> tuple[Intake, Tally | None]:
+def open_intake(source: IterateSource) -> tuple[Intake, SkipCounter | None]:
     """Packs what the iterable yields; with a tally where something else than declared is dropped."""
     element = source.name or source.label
     if not source.policy.drops:
         return Intake(source.spec, items=source.items, element=element, site=source.site), None
-    tally = Tally(element, source.policy)
+    tally = SkipCounter(element, source.policy)
     return DroppingIntake(source.spec, items=source.items, tally=tally, site=source.site), tally
 
 

@@ -40,15 +40,17 @@ def test_a_function_that_others_call_stands_there_once() -> None:
 # -- what is refused -----------------------------------------------------------------------------------
 
 
-def function(body: tuple[Any, ...], *variables: ir.Variable, results: tuple[str, ...] = ("float32",)) -> ir.Function:
-    return ir.Function("f", ("float32", "int64"), variables, body, results)
+def function(
+    body: tuple[Any, ...], *variables: ir.Variable, results: tuple[str, ...] = ("float32",)
+) -> ir.TypedFunction:
+    return ir.TypedFunction("f", ("float32", "int64"), variables, body, results)
 
 
 X = ir.Parameter(0, "float32")
 N = ir.Parameter(1, "int64")
 V = ir.Local("v", "float32")
-YES = ir.Number(True, "bool")
-ONE = ir.Number(1.0, "float32")
+YES = ir.NumberLiteral(True, "bool")
+ONE = ir.NumberLiteral(1.0, "float32")
 FLOAT, ARRAY = ir.Variable("v", "float32"), ir.Variable("a", "float32", 4)
 COUNTER = ir.Variable("i", "int64", 0, True)
 DONE = ir.Return((X,))
@@ -56,7 +58,7 @@ CALLED = function((DONE,))
 
 
 def at(index: ir.Expr) -> ir.Expr:
-    return ir.Item("a", index, "float32")
+    return ir.ItemAt("a", index, "float32")
 
 
 def chain(length: int, operand: ir.Expr = X) -> ir.Expr:
@@ -70,9 +72,9 @@ SOUND = {
     "set": function((ir.Set("v", X), ir.Return((V,))), FLOAT),
     "both ways": function((ir.Branch(YES, (ir.Set("v", X),), (ir.Set("v", ONE),)), ir.Return((V,))), FLOAT),
     "array": function((ir.Fill("a", X), ir.Return((at(N),))), ARRAY),
-    "loop": function((ir.For("i", 0, 4, 1, (ir.Set("v", X), ir.Leave())), ir.Return((V,))), FLOAT, COUNTER),
-    "endless": function((ir.While(YES, (ir.Branch(YES, (DONE,), ()),)),)),
-    "left": function((ir.While(YES, (ir.Set("v", X), ir.Leave())), ir.Return((V,))), FLOAT),
+    "loop": function((ir.ForRange("i", 0, 4, 1, (ir.Set("v", X), ir.Leave())), ir.Return((V,))), FLOAT, COUNTER),
+    "endless": function((ir.WhileLoop(YES, (ir.Branch(YES, (DONE,), ()),)),)),
+    "left": function((ir.WhileLoop(YES, (ir.Set("v", X), ir.Leave())), ir.Return((V,))), FLOAT),
     "call": function((ir.Return((ir.Call(CALLED, (X, N), "float32"),)),)),
     "calls": function((ir.SetAll(("v",), ir.Call(CALLED, (X, N), "float32")), ir.Return((V,))), FLOAT),
 }
@@ -83,7 +85,7 @@ WRONG = {
     "never reached": function((DONE, DONE)),
     "no value yet": function((ir.Return((V,)),), FLOAT),
     "a value on one way": function((ir.Branch(YES, (ir.Set("v", X),), ()), ir.Return((V,))), FLOAT),
-    "a value in a loop": function((ir.While(ir.Cast(X, "bool"), (ir.Set("v", X),)), ir.Return((V,))), FLOAT),
+    "a value in a loop": function((ir.WhileLoop(ir.Cast(X, "bool"), (ir.Set("v", X),)), ir.Return((V,))), FLOAT),
     "no such variable": function((ir.Set("v", X), DONE)),
     "a variable's dtype": function((ir.Set("v", N), DONE), FLOAT),
     "an array as a number": function((ir.Set("a", X), DONE), ARRAY),
@@ -105,31 +107,33 @@ WRONG = {
     ),
     "a condition": function((ir.Branch(X, (DONE,), (DONE,)),)),
     "a choice": function((ir.Return((ir.Choose(YES, X, N, "float32"),)),)),
-    "beyond an array": function((ir.Fill("a", X), ir.Return((at(ir.Number(4, "int64")),))), ARRAY),
-    "before an array": function((ir.Fill("a", X), ir.Return((at(ir.Number(-1, "int64")),))), ARRAY),
+    "beyond an array": function((ir.Fill("a", X), ir.Return((at(ir.NumberLiteral(4, "int64")),))), ARRAY),
+    "before an array": function((ir.Fill("a", X), ir.Return((at(ir.NumberLiteral(-1, "int64")),))), ARRAY),
     "an index that is no integer": function((ir.Fill("a", X), ir.Return((at(X),))), ARRAY),
     "a large array": function((DONE,), ir.Variable("a", "float32", 4097)),
     "a break outside": function((ir.Leave(),)),
     "a continue outside": function((ir.Next(),)),
     "a counter that is set": function((ir.Set("i", N), DONE), COUNTER),
-    "a loop without a counter": function((ir.For("v", 0, 4, 1, (ir.Next(),)), DONE), FLOAT),
-    "a loop of no steps": function((ir.For("i", 0, 4, 0, (ir.Next(),)), DONE), COUNTER),
-    "a loop that never runs": function((ir.For("i", 4, 0, 1, (ir.Next(),)), DONE), COUNTER),
-    "a loop beyond integers": function((ir.For("i", 0, 1 << 63, 1, (ir.Next(),)), DONE), COUNTER),
-    "two loops of one counter": function((ir.For("i", 0, 2, 1, (ir.For("i", 0, 2, 1, (ir.Next(),)),)), DONE), COUNTER),
-    "a number": function((ir.Return((ir.Number(300, "float32"),)),)),
-    "a wide number": function((ir.Return((ir.Number(300, "int8"),)),), results=("int8",)),
+    "a loop without a counter": function((ir.ForRange("v", 0, 4, 1, (ir.Next(),)), DONE), FLOAT),
+    "a loop of no steps": function((ir.ForRange("i", 0, 4, 0, (ir.Next(),)), DONE), COUNTER),
+    "a loop that never runs": function((ir.ForRange("i", 4, 0, 1, (ir.Next(),)), DONE), COUNTER),
+    "a loop beyond integers": function((ir.ForRange("i", 0, 1 << 63, 1, (ir.Next(),)), DONE), COUNTER),
+    "two loops of one counter": function(
+        (ir.ForRange("i", 0, 2, 1, (ir.ForRange("i", 0, 2, 1, (ir.Next(),)),)), DONE), COUNTER
+    ),
+    "a number": function((ir.Return((ir.NumberLiteral(300, "float32"),)),)),
+    "a wide number": function((ir.Return((ir.NumberLiteral(300, "int8"),)),), results=("int8",)),
     "code as a name": function((ir.Set("v; system()", X), DONE), ir.Variable("v; system()", "float32")),
-    "code as its own name": ir.Function("f(); g", ("float32",), (), (DONE,), ("float32",)),
+    "code as its own name": ir.TypedFunction("f(); g", ("float32",), (), (DONE,), ("float32",)),
     "a variable twice": function((DONE,), FLOAT, FLOAT),
     "a call's operands": function((ir.Return((ir.Call(CALLED, (X,), "float32"),)),)),
     "a call's dtype": function((ir.Return((ir.Call(CALLED, (X, N), "float64"),)),)),
     "results of a call": function((ir.SetAll(("v", "v"), ir.Call(CALLED, (X, N), "float32")), DONE), FLOAT),
-    "no results": ir.Function("f", ("float32",), (), (DONE,), ()),
+    "no results": ir.TypedFunction("f", ("float32",), (), (DONE,), ()),
 }
 
 
-def as_data(one: ir.Function) -> list[dict[str, Any]]:
+def as_data(one: ir.TypedFunction) -> list[dict[str, Any]]:
     return describe_functions({one.digest: one})
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.elements.policies.dead_letters import DeadLetters
 from flowcompute.elements.policies.policy import ErrorPolicy
-from flowcompute.elements.policies.skip_counter import Tally, skipped_by_policy
+from flowcompute.elements.policies.skip_counter import SkipCounter, skipped_by_policy
 from flowcompute.errors import DestinationError, SpecError
 from flowcompute.metrics import Skipped
 from flowcompute.spec import SUPPORTED_DTYPES, is_float
@@ -89,8 +89,8 @@ def opened(path: Path, files: FaultyFiles) -> tuple[ErrorPolicy, DeadLetters]:
     return policy, letters
 
 
-def tally_of(policy: ErrorPolicy, letters: DeadLetters | None = None) -> Tally:
-    tally = Tally("made", policy)
+def tally_of(policy: ErrorPolicy, letters: DeadLetters | None = None) -> SkipCounter:
+    tally = SkipCounter("made", policy)
     tally.letters = letters
     return tally
 

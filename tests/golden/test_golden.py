@@ -15,7 +15,7 @@ import pytest
 import flowcompute as fc
 from flowcompute.gpu.render.renderer import render
 from flowcompute.graph.graph import build_graph
-from flowcompute.ir.capabilities import Traits
+from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.ir.nodes import Kernel
 from flowcompute.schedule.backend import Backend, Executor
 from flowcompute.schedule.explain.plan_view import Plan
@@ -24,7 +24,7 @@ from flowcompute.strategy.config import Config
 from flowcompute.strategy.strategy import Strategy
 
 FOLDER = Path(__file__).parent
-CPU = Traits("a CPU", "cpu", "cpu", True, True, 1 << 33, 1 << 32, 1 << 15, 2)
+CPU = DeviceCapabilities("a CPU", "cpu", "cpu", True, True, 1 << 33, 1 << 32, 1 << 15, 2)
 GPU = replace(CPU, name="a GPU", kind="gpu", code_shape="gpu", host_memory=False)
 NVIDIA = replace(GPU, name="an NVIDIA GPU", shuffles=True, tensor_cores=True, local_bytes=227 << 10)
 
@@ -32,7 +32,7 @@ NVIDIA = replace(GPU, name="an NVIDIA GPU", shuffles=True, tensor_cores=True, lo
 class OnPaper(Backend):
     """A device that only lends its traits."""
 
-    def __init__(self, traits: Traits) -> None:
+    def __init__(self, traits: DeviceCapabilities) -> None:
         self.traits = traits
 
     def source_text(self, kernel: Kernel) -> str:

@@ -149,7 +149,7 @@ class _WorkGroup:
                 mask = self.each(condition).astype(bool)
                 self.under(mask, body)
                 self.under(~mask, otherwise)
-            case ir.Put(array, index, var, vector):
+            case ir.PutItem(array, index, var, vector):
                 lanes = var.lanes if vector else 1
                 at = self.each(index)[self.mask, None] + np.arange(lanes)
                 memory, itemsize = self.local[array], var.dtype.itemsize
@@ -173,7 +173,7 @@ class _WorkGroup:
                 others = self.lid - inside if distance is None else ahead
                 for var, source in zip(variables, sources, strict=True):
                     self.values[var.name] = self.values[source.name][others]
-            case ir.Barrier():
+            case ir.WorkGroupBarrier():
                 assert self.mask.all() or not self.mask.any(), "all meet, or none"
                 for memory in self.local.values():
                     memory.meet()
@@ -236,7 +236,7 @@ class _WorkGroup:
         shape = (len(self.lid), var.lanes)
         with np.errstate(all="ignore"):
             match expr:
-                case ir.Number(number):
+                case ir.ConstantValue(number):
                     return np.full(shape, number, var.dtype)
                 case ir.ScalarArgument(argument):
                     return np.full(shape, self.memory[argument.value][0], var.dtype)
@@ -246,7 +246,7 @@ class _WorkGroup:
                     return of(operand)[:, var.lanes :] if upper else of(operand)[:, : var.lanes]
                 case ir.Picked(operands, lanes):
                     return np.broadcast_to(np.hstack([of(one) for one in operands])[:, list(lanes)], shape)
-                case ir.Item(array, index, _):
+                case ir.ArrayItem(array, index, _):
                     at = np.where(self.mask, self.each(index), 0)
                     memory, itemsize = self.local[array], var.dtype.itemsize
                     memory.read(at[self.mask] * itemsize, var.lanes * itemsize, self.lid[self.mask])

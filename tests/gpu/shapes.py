@@ -12,7 +12,7 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
-from flowcompute.engine.split_executor import PlacedBackend
+from flowcompute.engine.split_executor import SplitBackend
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.discovery import select_device
@@ -40,9 +40,9 @@ def twin(device: Device) -> Device:
 
 
 @cache
-def two_gpus() -> PlacedBackend:
+def two_gpus() -> SplitBackend:
     """Two such devices that each compute a part of the graph: "gpu" and "gpu:1"."""
-    return PlacedBackend([gpu_shaped(), OpenCLBackend(twin(gpu_shaped().device))], {"gpu": 0, "gpu:1": 1})
+    return SplitBackend([gpu_shaped(), OpenCLBackend(twin(gpu_shaped().device))], {"gpu": 0, "gpu:1": 1})
 
 
 def apart(strategy: Strategy | None) -> Strategy:

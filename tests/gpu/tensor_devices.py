@@ -17,7 +17,7 @@ from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.discovery import all_devices, select_device
 from flowcompute.gpu.device.programs import build
 from flowcompute.graph.graph import build_graph
-from flowcompute.ir.capabilities import Traits
+from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.planner import make_plan
 from flowcompute.schedule.steps import RegionStep
@@ -29,7 +29,9 @@ from tests.gpu.emulator import emulate
 GROUPS = 3
 
 
-def plan_on_paper(*elements: Element, traits: Traits = NVIDIA, strategy: Strategy | None = None, **config: Any) -> Plan:
+def plan_on_paper(
+    *elements: Element, traits: DeviceCapabilities = NVIDIA, strategy: Strategy | None = None, **config: Any
+) -> Plan:
     """The plan of these roots on such a device, or another."""
     graph = build_graph([element >> fc.discard() for element in elements])
     return make_plan(graph, Config(1 << 32, **config), strategy or Strategy(), OnPaper(traits))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
-from flowcompute.engine.in_flight_batch import Course
+from flowcompute.engine.in_flight_batch import InFlightBatch
 from flowcompute.errors import DeviceError, DeviceFullError
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.memory.batch_slots import Slots
@@ -174,15 +174,15 @@ def test_where_there_is_no_room_a_batch_is_computed_anew(operation: str, often: 
 
 def test_what_is_computed_alone_leaves_what_folds_are_to_be_given_of_later_batches() -> None:
     """The first batch finds no room ahead, the second one does, before the first is computed anew."""
-    ahead, real, alone = threading.Event(), Course._run_leg, Course.compute_alone
+    ahead, real, alone = threading.Event(), InFlightBatch._run_leg, InFlightBatch.compute_alone
 
-    def run_leg(self: Course, leg: Any, batch: Any, outputs: Any) -> None:
+    def run_leg(self: InFlightBatch, leg: Any, batch: Any, outputs: Any) -> None:
         if not batch.seq:
             raise DeviceFullError("no room", element="multiply", got="as told")
         real(self, leg, batch, outputs)
         ahead.set()
 
-    def compute_alone(self: Course, *arguments: Any) -> Any:
+    def compute_alone(self: InFlightBatch, *arguments: Any) -> Any:
         assert ahead.wait(LONG_S), "no batch was computed ahead"
         return alone(self, *arguments)
 
@@ -192,8 +192,8 @@ def test_what_is_computed_alone_leaves_what_folds_are_to_be_given_of_later_batch
     strategy = fc.Strategy(joined_batches=1, batch_bytes=1 << 17, depth=3)
     undisturbed = bits(run_placed(*roots, strategy=strategy))
     with (
-        mock.patch.object(Course, "_run_leg", run_leg),
-        mock.patch.object(Course, "compute_alone", compute_alone),
+        mock.patch.object(InFlightBatch, "_run_leg", run_leg),
+        mock.patch.object(InFlightBatch, "compute_alone", compute_alone),
         pytest.warns(fc.DeviceWarning, match="no room on"),
     ):
         assert bits(run_placed(*roots, strategy=strategy)) == undisturbed
@@ -230,9 +230,9 @@ def test_a_frozen_job_goes_on_where_nothing_was_counted_twice(tmp_path: Path) ->
     """What was computed ahead of the barrier arrives before it."""
     seen: list[int] = []
     begun: list[int] = []
-    real = Course.compute_ahead
+    real = InFlightBatch.compute_ahead
 
-    def compute_ahead(self: Course, batch: Any) -> None:
+    def compute_ahead(self: InFlightBatch, batch: Any) -> None:
         begun.append(batch.start)
         real(self, batch)
 
@@ -246,7 +246,7 @@ def test_a_frozen_job_goes_on_where_nothing_was_counted_twice(tmp_path: Path) ->
         "checkpoint": tmp_path / "kept",
         "strategy": fc.Strategy(joined_batches=1, batch_bytes=1 << 17, depth=4),
     }
-    with mock.patch.object(Course, "compute_ahead", compute_ahead):
+    with mock.patch.object(InFlightBatch, "compute_ahead", compute_ahead):
         with pytest.raises(fc.RunError, match="was frozen into"):
             run_placed(*roots, on_batch=freeze, **options)
         before = set(begun)

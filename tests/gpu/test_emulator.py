@@ -21,7 +21,7 @@ def product() -> np.ndarray:
 
 def test_a_missing_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.isfinite(product()).all()
-    monkeypatch.setattr("flowcompute.lower.matmul.tensor_matmul.Barrier", lambda: NOTHING)
+    monkeypatch.setattr("flowcompute.lower.matmul.tensor_matmul.WorkGroupBarrier", lambda: NOTHING)
     with pytest.raises(AssertionError, match="no barrier since another team wrote this"):
         product()
 

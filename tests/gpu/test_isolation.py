@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.engine.split_executor import PlacedBackend
+from flowcompute.engine.split_executor import SplitBackend
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.worker.isolated_launcher import IsolatedMemory
@@ -88,7 +88,7 @@ def test_parts_of_a_graph_have_workers_of_their_own() -> None:
     """Two devices and NumPy; what crosses goes through the host."""
     cpu = select_device("cpu", needs_float64=True)
     seats = [OpenCLBackend(cpu), OpenCLBackend(twin(cpu)), NumpyBackend()]
-    backend = PlacedBackend(seats, {"a": 0, "b": 1, "numpy": 2})
+    backend = SplitBackend(seats, {"a": 0, "b": 1, "numpy": 2})
     rows = ((fc.source(DATA) * 2).on("a") + 1).on("b")
     inside = (rows @ np.ones((DATA.shape[1], 3), DATA.dtype)).on("numpy")
     roots = [(inside.sum(axis=1).on("numpy") * 2).on("b"), rows]

@@ -7,7 +7,7 @@ import pytest
 
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.render.renderer import render
-from flowcompute.ir.nodes import Argument, Array, Barrier, If, Integer, Kernel, Let, Put, Store, Var
+from flowcompute.ir.nodes import Argument, Array, If, Integer, Kernel, Let, PutItem, Store, Var, WorkGroupBarrier
 from flowcompute.ir.scan_nodes import LookBehind
 from flowcompute.spec import FLOAT64, INT32
 from tests.gpu.shapes import gpu_shaped
@@ -28,8 +28,8 @@ def look_behind() -> cl.Kernel:
     body = (
         Array("ahead", FLOAT64, 1, WINDOW, local=True),
         Array("nearest", INT32, 1, 1, local=True),
-        If("lid == 0", (Let(none, Integer(str(WINDOW))), Put("nearest", "0", none))),
-        Barrier(),
+        If("lid == 0", (Let(none, Integer(str(WINDOW))), PutItem("nearest", "0", none))),
+        WorkGroupBarrier(),
         LookBehind(found, words, state, "first", WINDOW, "sum"),
         Store(out, "lid", found),
     )

@@ -14,11 +14,11 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.errors import DeviceFullError, PlanError
-from flowcompute.fuse.weight_tiles import Panels
+from flowcompute.fuse.weight_tiles import WeightTiles
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.memory.device_buffers import as_lines, packed
 from flowcompute.gpu.memory.device_memory import DeviceMemory
-from flowcompute.gpu.memory.streamed_weights import PassingOperands
+from flowcompute.gpu.memory.streamed_weights import StreamedWeights
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.lower.forms import lower
 from flowcompute.lower.kernel_knobs import KernelStyle
@@ -182,16 +182,16 @@ def test_what_is_read_as_a_whole_is_named() -> None:
 
 
 def test_a_batch_without_room_begins_again_with_the_first_panel(whole: bytes) -> None:
-    real, calls = PassingOperands.buffer, []
+    real, calls = StreamedWeights.buffer, []
 
-    def buffer(self: PassingOperands, value: int, launch: int) -> Any:
+    def buffer(self: StreamedWeights, value: int, launch: int) -> Any:
         calls.append(launch)
         if len(calls) == 5:
             raise DeviceFullError("no room", got="a test")
         return real(self, value, launch)
 
     with (
-        mock.patch.object(PassingOperands, "buffer", buffer),
+        mock.patch.object(StreamedWeights, "buffer", buffer),
         pytest.warns(fc.DeviceWarning, match="no room on"),
         counted_panels() as crossed,
     ):
@@ -241,7 +241,7 @@ def test_panels_of_tensor_cores_have_the_bits_of_the_whole(left: bool) -> None:
     [made] = emulate(step.kernel, arrays, 3 * step.kernel.units, GROUPS).values()
     axis = -2 if left else -1
     value = next(i for i, array in arrays.items() if array.shape == weight.shape)
-    panels = Panels.within(value, nodes[value].spec, axis, 1)
+    panels = WeightTiles.within(value, nodes[value].spec, axis, 1)
     assert panels is not None
     region = dataclasses.replace(step.region, panels=panels)
     kernel = lower(plan.graph, region, KernelStyle(NVIDIA), {}, "k0")

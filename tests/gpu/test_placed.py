@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.elements.compute import Compute
 from flowcompute.elements.element import Element
-from flowcompute.engine.split_executor import PlacedBackend
+from flowcompute.engine.split_executor import SplitBackend
 from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
@@ -30,10 +30,10 @@ DATA = np.random.default_rng(3).standard_normal((700, 24), dtype=np.float32)
 SEATS = ("gpu", "cpu", "numpy")
 
 
-def seats() -> PlacedBackend:
+def seats() -> SplitBackend:
     """A device across a bus, one in host memory, and NumPy."""
     cpu = OpenCLBackend(select_device("cpu", needs_float64=True))
-    return PlacedBackend([gpu_shaped(), cpu, NumpyBackend()], {name: at for at, name in enumerate(SEATS)})
+    return SplitBackend([gpu_shaped(), cpu, NumpyBackend()], {name: at for at, name in enumerate(SEATS)})
 
 
 def run_placed(*roots: Element, **options: Any) -> fc.Run:

@@ -21,7 +21,7 @@ from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.runtime.run.starting import start
 from flowcompute.schedule.memory import buffer_assignment as reuse
-from flowcompute.schedule.memory.buffer_assignment import Between
+from flowcompute.schedule.memory.buffer_assignment import HostIntermediates
 from tests.gpu.shapes import plan_for_gpu, run_on_gpu
 from tests.properties.cases import cases
 
@@ -113,7 +113,7 @@ class Watched:
         taken_in, uploaded, fetch, download, close = (
             getattr(DeviceMemory, name) for name in ("input", "upload", "fetch", "download", "close")
         )
-        forget, give = Between.forget, buffers.DeviceArena.give
+        forget, give = HostIntermediates.forget, buffers.DeviceArena.give
 
         def bring(own: DeviceMemory, key: Any, array: np.ndarray, *, fresh: bool) -> Any:
             there = key in own._current
@@ -143,7 +143,7 @@ class Watched:
             self.given_back.append(buffer.size)
             give(own, buffer)
 
-        def forgotten(own: Between) -> None:
+        def forgotten(own: HostIntermediates) -> None:
             self.between.append(sum(array.nbytes for array in own._memory.values()))
             forget(own)
 
@@ -155,7 +155,7 @@ class Watched:
                 DeviceMemory, input=bring, upload=upload, fetch=fetched, download=downloaded, close=closed
             ),
             mock.patch.object(buffers.DeviceArena, "give", given),
-            mock.patch.object(Between, "forget", forgotten),
+            mock.patch.object(HostIntermediates, "forget", forgotten),
         ):
             yield
 
@@ -238,7 +238,7 @@ def test_slices_of_a_batch_have_parts_of_their_own() -> None:
     ten = fc.source(DATA).astype("int16") @ np.ones((8, 5), "int16")
     eight = ((ten @ np.ones((5, 2), "int16")) @ np.ones((2, 1), "int16")).astype("float64")
     plan = fc.plan(eight @ np.ones((1, 1)), device="numpy")
-    between = Between(plan.graph, plan.passes[0])
+    between = HostIntermediates(plan.graph, plan.passes[0])
     sizes = []
     for value in (i for one in reuse.reused_on_host(plan.graph, plan.passes[0], ()) for i in one.values):
         parts = [between.array(value, offset, 1) for offset in range(3)]

@@ -16,7 +16,7 @@ from flowcompute.elements.nn.state_space import selective_scan_of
 from flowcompute.errors import SpecError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.graph.graph import build_graph
-from flowcompute.ir.capabilities import Traits
+from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.ir.scan_order import scan_tile
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.planner import make_plan
@@ -259,7 +259,7 @@ def test_tiles_of_sequences(knobs: dict[str, int]) -> None:
 
 
 def test_what_takes_no_tiles_through_local_memory() -> None:
-    def family(scan: fc.Element, traits: Traits) -> str:
+    def family(scan: fc.Element, traits: DeviceCapabilities) -> str:
         plan = make_plan(build_graph([scan >> fc.discard()]), Config(1 << 30), fc.Strategy(), OnPaper(traits))
         return plan.kernels[0].ir.family
 

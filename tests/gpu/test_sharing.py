@@ -23,7 +23,7 @@ from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
 from flowcompute.gpu.run.shared_executor import _Share
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.runtime.run.starting import start
-from flowcompute.schedule.memory.buffer_assignment import Between
+from flowcompute.schedule.memory.buffer_assignment import HostIntermediates
 from flowcompute.schedule.placement.shared_passes import alignment
 from tests.gpu.faulty_driver import LOST, REFUSED, driver_error
 from tests.gpu.shapes import gpu_shaped, twin
@@ -58,9 +58,9 @@ def jobs() -> dict[str, list[fc.Element]]:
 def test_what_several_batches_hold_at_a_time_is_planned() -> None:
     """Devices go on while the first batches wait for their turn: each has memory between its steps."""
     live, peaks, lock = [0], [0], threading.Lock()
-    array = Between.array
+    array = HostIntermediates.array
 
-    def watched(between: Between, *arguments: int) -> np.ndarray:
+    def watched(between: HostIntermediates, *arguments: int) -> np.ndarray:
         known = {*between._memory}
         made = array(between, *arguments)
         for key in between._memory.keys() - known:
@@ -80,7 +80,7 @@ def test_what_several_batches_hold_at_a_time_is_planned() -> None:
     x = fc.source(DATA)
     roots = [x @ np.ones((5, 40), "f4") @ np.ones((40, 3), "f4"), x.sum(axis=1)]
     with (
-        mock.patch.object(Between, "array", watched),
+        mock.patch.object(HostIntermediates, "array", watched),
         mock.patch.multiple(LocalLauncher, build=nothing, launch=nothing),
     ):
         run = run_on(DEVICES["cpu", 3], *roots, strategy=fc.Strategy(joined_batches=1, depth=6, batch_bytes=1 << 14))

@@ -11,7 +11,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
-from flowcompute.lower.matmul.tensor_matmul import SHAPES, Tile
+from flowcompute.lower.matmul.tensor_matmul import SHAPES, TensorWorkGroup
 from tests.golden.test_golden import GPU, NVIDIA
 from tests.gpu.tensor_devices import compiles_without_assembly, emulated, plan_on_paper, real_device
 
@@ -80,9 +80,9 @@ def test_fragments_are_read_where_they_were_brought(name: str) -> None:
     np.testing.assert_allclose(wide(made), wanted, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("tile", [*SHAPES[2], Tile(128, 128, 32, 4, 64, 64)], ids=str)
+@pytest.mark.parametrize("tile", [*SHAPES[2], TensorWorkGroup(128, 128, 32, 4, 64, 64)], ids=str)
 @pytest.mark.parametrize("along_k", [True, False])
-def test_every_tile(tile: Tile, along_k: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_tile(tile: TensorWorkGroup, along_k: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flowcompute.lower.matmul.tensor_matmul.choose_tile", lambda *_: tile)
     x = numbers(1, 40, 40)
     a, b = fc.source(x, name="x"), fc.permute_dims(fc.source(x, name="x"), (0, 2, 1))
@@ -93,7 +93,9 @@ def test_every_tile(tile: Tile, along_k: bool, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("tile", SHAPES[4], ids=str)
 @pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True)], ids=str)
-def test_float32_is_multiplied_in_parts(tile: Tile, turned: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_float32_is_multiplied_in_parts(
+    tile: TensorWorkGroup, turned: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("flowcompute.lower.matmul.tensor_matmul.choose_tile", lambda *_: tile)
     x = numbers(1, 45, 45, dtype="f4")
     sides = [fc.permute_dims(fc.source(x, name="x"), (0, 2, 1)) if turn else fc.source(x, name="x") for turn in turned]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
-from flowcompute.graph.drawing_layout import Edge, place
+from flowcompute.graph.drawing_layout import DrawnEdge, place
 from flowcompute.schedule.explain.explain_plan import kernel_groups
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -114,7 +114,7 @@ def test_lines_that_cross_a_frame_are_thick() -> None:
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[list[tuple[float, float]], list[Edge]]:
+def graphs(draw: st.DrawFn) -> tuple[list[tuple[float, float]], list[DrawnEdge]]:
     count = draw(st.integers(0, 12))
     size = st.tuples(st.sampled_from([10.0, 35.0, 120.0]), st.sampled_from([0.0, 24.0, 40.0]))
     sizes = [draw(size) for _ in range(count)]
@@ -122,11 +122,11 @@ def graphs(draw: st.DrawFn) -> tuple[list[tuple[float, float]], list[Edge]]:
     for target in range(1, count):
         for source in draw(st.sets(st.integers(0, target - 1), max_size=3)):
             leaves = sizes[source][0] * draw(st.sampled_from([0.25, 0.5]))
-            edges.append(Edge(source, leaves, target, sizes[target][0] / 2))
+            edges.append(DrawnEdge(source, leaves, target, sizes[target][0] / 2))
     # Numbers of boxes say nothing about their order.
     names = draw(st.permutations(range(count)))
     return [sizes[names.index(i)] for i in range(count)], [
-        Edge(names[e.source], e.leaves, names[e.target], e.enters) for e in edges
+        DrawnEdge(names[e.source], e.leaves, names[e.target], e.enters) for e in edges
     ]
 
 
@@ -140,7 +140,7 @@ def check_route(route: Sequence[tuple[float, float]], others: list[Box]) -> None
 
 @settings(max_examples=60)
 @given(graphs())
-def test_boxes_and_lines_keep_apart(graph: tuple[list[tuple[float, float]], list[Edge]]) -> None:
+def test_boxes_and_lines_keep_apart(graph: tuple[list[tuple[float, float]], list[DrawnEdge]]) -> None:
     sizes, edges = graph
     found = place(sizes, edges, (20, 30))
     placed = [(x, y, x + w, y + h) for (x, y), (w, h) in zip(found.corners, sizes, strict=True)]

@@ -11,7 +11,7 @@ import flowcompute as fc
 from flowcompute.errors import PlanError
 from flowcompute.metrics import EdgeMetrics
 from flowcompute.ring import Ring
-from flowcompute.runtime.channels.batch_pool import Ledger, Pool
+from flowcompute.runtime.channels.batch_pool import MemoryTracker, Pool
 from flowcompute.runtime.channels.channel import Channel, Parcel
 from flowcompute.runtime.channels.pass_record import PassRecord
 from flowcompute.runtime.events.stage_record import ComputeRecord, StageRecord, State
@@ -117,7 +117,7 @@ async def test_the_bottleneck_is_who_is_waited_for_not_who_is_longest_in_one_ste
 async def test_rows_and_edges_tell_queues_credits_and_bytes_of_the_moment():
     source, sink, compute = StageRecord("source"), StageRecord("sink"), ComputeRecord("compute")
     compute.steps = {"a": (1, 2.0)}
-    one, ledger = PassRecord([source], compute, [sink]), Ledger(0)
+    one, ledger = PassRecord([source], compute, [sink]), MemoryTracker(0)
     into, out = Channel(source, compute, 1), Channel(compute, sink, 1)
     read, made = Pool(ledger, 2, 10, (3,), np.dtype("f4")), Pool(ledger, 2, 10, (), np.dtype("f4"))
     one.edges += [(into, read), (out, made)]

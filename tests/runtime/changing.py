@@ -12,7 +12,7 @@ import flowcompute as fc
 from flowcompute.elements.source import Reader
 from flowcompute.runtime.run.run import Run
 from flowcompute.runtime.run.starting import start
-from flowcompute.runtime.stages.batch_boundaries import Cuts
+from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
 from flowcompute.schedule.explain.plan_view import Plan
 
 
@@ -24,9 +24,9 @@ class Changing:
         self.live = self
         self.sizes: set[int] = set()
         self._random = random.Random(seed)
-        self._cuts: list[tuple[Cuts, int]] = []
+        self._cuts: list[tuple[BatchBoundaries, int]] = []
 
-    def begin(self, index: int, cuts: Sequence[Cuts], readers: Sequence[Reader]) -> None:
+    def begin(self, index: int, cuts: Sequence[BatchBoundaries], readers: Sequence[Reader]) -> None:
         roots = [clock for clock in self.plan.passes[index].clocks if clock.is_root]
         self._cuts = [(one, clock.granule) for one, clock in zip(cuts, roots, strict=True)]
         self._change()

@@ -14,7 +14,7 @@ import numpy as np
 from flowcompute.batch import Batch
 from flowcompute.elements.destination import Destination, Writer
 from flowcompute.elements.source import AsyncReader, Reader, Source
-from flowcompute.ir.capabilities import Traits
+from flowcompute.ir.capabilities import DeviceCapabilities
 from flowcompute.schedule.backend import Backend, Executor
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.plan import Clock, MemoryPlan, Pass, SinkStage, SourceStage
@@ -302,7 +302,7 @@ class FakeExecutor(Executor):
 
 
 class FakeBackend(Backend):
-    traits = Traits("fake", "fake", "numpy", True, True, 1 << 30, 1 << 30, 1 << 15, 1)
+    traits = DeviceCapabilities("fake", "fake", "numpy", True, True, 1 << 30, 1 << 30, 1 << 15, 1)
 
     def __init__(
         self, scene: Scene, functions: Mapping[int, Function], folds: Mapping[int, int], in_flight: int

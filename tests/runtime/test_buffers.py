@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowcompute.errors import RunError
-from flowcompute.runtime.channels.batch_pool import ALIGNMENT, Ledger, Pool, aligned_empty
+from flowcompute.runtime.channels.batch_pool import ALIGNMENT, MemoryTracker, Pool, aligned_empty
 from flowcompute.runtime.channels.channel import Channel, Parcel
 from flowcompute.runtime.events.stage_record import StageRecord, State
 from flowcompute.spec import SUPPORTED_DTYPES
@@ -29,7 +29,7 @@ def test_memory_is_aligned(shape, dtype):
 
 
 async def test_a_pool_lends_no_more_than_it_has_and_the_same_again():
-    ledger = Ledger(0)
+    ledger = MemoryTracker(0)
     pool = Pool(ledger, 2, 5, (3,), np.dtype(np.float32))
     assert ledger.held_bytes == 0, "nothing is made before it is needed"
     first, second = pool.acquire_nowait(), pool.acquire_nowait()
@@ -50,7 +50,7 @@ async def test_a_pool_lends_no_more_than_it_has_and_the_same_again():
 
 
 async def test_a_buffer_is_waited_for():
-    pool = Pool(Ledger(0), 1, 1, (), np.dtype(np.int8))
+    pool = Pool(MemoryTracker(0), 1, 1, (), np.dtype(np.int8))
     lease = pool.acquire_nowait()
     got = []
 
@@ -70,7 +70,7 @@ async def test_a_buffer_is_waited_for():
 
 
 def test_results_that_grow_stay_within_their_room():
-    ledger = Ledger(100)
+    ledger = MemoryTracker(100)
     ledger.keep(60)
     ledger.keep(40)
     with pytest.raises(RunError, match="outgrows"):
@@ -104,7 +104,7 @@ async def test_a_channel_keeps_order_and_bound_and_says_who_waits(autojump_clock
 
 
 async def test_a_channel_that_is_closed_releases_what_nobody_took():
-    ledger = Ledger(0)
+    ledger = MemoryTracker(0)
     pool = Pool(ledger, 2, 1, (), np.dtype(np.int8))
     channel = Channel(StageRecord("a"), StageRecord("b"), 2)
     for k in range(2):

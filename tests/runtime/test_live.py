@@ -18,7 +18,7 @@ import flowcompute as fc
 from flowcompute.errors import RunError
 from flowcompute.runtime.run import live_trials as room
 from flowcompute.runtime.run.live_trials import LiveTrials
-from flowcompute.runtime.stages.batch_boundaries import Cuts
+from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
 from flowcompute.runtime.tuning.trial_budget import Budget
 from flowcompute.runtime.tuning.tuner import Tuner
 from flowcompute.schedule.run_knobs import DEFAULT_BATCH_BYTES as DEFAULTS
@@ -32,7 +32,7 @@ DATA = np.random.default_rng(1).standard_normal((6000, 8), dtype=np.float32)
 @cases(40)
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(2, 3), st.randoms())
 def test_all_readers_of_a_clock_cut_at_the_same_records(sizes, readers, random):
-    cuts, ends = Cuts(9), [[0] for _ in range(readers)]
+    cuts, ends = BatchBoundaries(9), [[0] for _ in range(readers)]
     sizes = list(sizes)
     while min(one[-1] for one in ends) < 100:
         one = random.choice(ends)
@@ -52,7 +52,7 @@ def test_all_readers_of_a_clock_cut_at_the_same_records(sizes, readers, random):
 
 def test_a_size_without_buffers_is_refused():
     with pytest.raises(AssertionError, match="larger than its buffers"):
-        Cuts(9).change(10)
+        BatchBoundaries(9).change(10)
 
 
 def jobs():
@@ -124,7 +124,7 @@ class World:
 
     def __init__(self, seconds, *, tune="full", most=64, values=(1, 2, 4)):
         self.now, self.seconds = 0.0, seconds
-        self.cuts = Cuts(most)
+        self.cuts = BatchBoundaries(most)
         self.readers = [SimpleNamespace(threads=1)]
         self.budget = Budget(tune, lambda: self.now)
         plan = fc.plan(fc.source(DATA[:, :1], name="x") * 2, device="numpy", strategy=fc.Strategy(batch_bytes=4 * most))
@@ -205,11 +205,11 @@ def test_records_that_begin_to_take_longer_open_the_search_again():
 
 def test_a_plan_that_has_no_smaller_batches_and_a_pass_of_several_paces_try_nothing():
     world = World(lambda *_: 1e-3)
-    world.trials.begin(0, [Cuts(64), Cuts(64)], [])
+    world.trials.begin(0, [BatchBoundaries(64), BatchBoundaries(64)], [])
     world.trials.passed(10, 1.0)
     pinned = fc.plan(fc.source(DATA), device="numpy", strategy=fc.Strategy(batch_bytes=4096))
     trials = LiveTrials(pinned, world.budget, 1, [1024])
-    trials.begin(0, [Cuts(64)], [])
+    trials.begin(0, [BatchBoundaries(64)], [])
     trials.passed(10, 1.0)
     assert trials.best == ()
     assert trials.searches[0].ask() is None

@@ -8,7 +8,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flowcompute.schedule.placement.min_cut import Network
+from flowcompute.schedule.placement.min_cut import FlowNetwork
 
 PLACES = 6
 
@@ -20,11 +20,13 @@ PLACES = 6
     )
 )
 def test_the_cut_is_the_smallest(edges: list[tuple[int, int, float]]) -> None:
-    network = Network()
+    network = FlowNetwork()
     for _ in range(PLACES - 2):
         network.place()
     # An infinite way from source to sink would have no cut.
-    edges = [(tail, head, size) for tail, head, size in edges if size < math.inf or Network.SOURCE not in (tail, head)]
+    edges = [
+        (tail, head, size) for tail, head, size in edges if size < math.inf or FlowNetwork.SOURCE not in (tail, head)
+    ]
     for edge in edges:
         network.join(*edge)
 
@@ -35,7 +37,7 @@ def test_the_cut_is_the_smallest(edges: list[tuple[int, int, float]]) -> None:
     sides = [{0, *chosen} for count in range(PLACES - 1) for chosen in itertools.combinations(inner, count)]
     least = min(map(cost, sides))
     found = network.beside_source()
-    assert Network.SOURCE in found
-    assert Network.SINK not in found
+    assert FlowNetwork.SOURCE in found
+    assert FlowNetwork.SINK not in found
     assert cost(found) == least
     assert all(found <= side for side in sides if cost(side) == least), "another smallest cut is nearer the source"

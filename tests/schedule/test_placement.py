@@ -12,7 +12,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
-from flowcompute.engine.split_executor import PlacedBackend
+from flowcompute.engine.split_executor import SplitBackend
 from flowcompute.errors import PlanError, SpecError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
@@ -108,7 +108,7 @@ def without_float64() -> OpenCLBackend:
 
 
 def planned_on(seats: Sequence[OpenCLBackend | NumpyBackend], *roots: Element) -> Plan:
-    with mock.patch("flowcompute.flow.choose_backend", return_value=PlacedBackend(seats, {"numpy": 1})):
+    with mock.patch("flowcompute.flow.choose_backend", return_value=SplitBackend(seats, {"numpy": 1})):
         return fc.plan(*roots)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.destination import Destination
-from flowcompute.elements.keeping import Place
+from flowcompute.elements.keeping import StagingArea
 from flowcompute.errors import CheckpointError, DestinationError
 from flowcompute.files.scratch import Scratch
 from flowcompute.sinks.callback_sink import Delivery
@@ -48,8 +48,8 @@ class Side:
         self.synced = len(self.data)
 
 
-def place(side: Side) -> Place:
-    return Place("a1b2", lambda: side, lambda: 3)
+def place(side: Side) -> StagingArea:
+    return StagingArea("a1b2", lambda: side, lambda: 3)
 
 
 def sinks(folder: Path) -> dict[str, Callable[[], Destination]]:

@@ -69,7 +69,9 @@ class Frame:
         if variable is None or not variable.size:
             refuse("a kernel's function is not sound: an array", got=name)
         require(index.dtype == "int64", "an index is an integer")
-        require(not isinstance(index, ir.Number) or 0 <= index.value < variable.size, "an index outside an array")
+        require(
+            not isinstance(index, ir.NumberLiteral) or 0 <= index.value < variable.size, "an index outside an array"
+        )
         return variable
 
     def check(self, part: Any, held: int) -> None:
@@ -83,7 +85,7 @@ class Frame:
             self._check_expression(part)
             if isinstance(part, ir.Local):
                 held |= self.bits[part.name]
-            elif isinstance(part, ir.Item):
+            elif isinstance(part, ir.ItemAt):
                 held |= self.bits[part.array]
         else:
             self._check_statement(part)
@@ -92,7 +94,7 @@ class Frame:
     def _check_expression(self, part: ir.Expr) -> None:
         require(part.dtype in _COMPUTED, "a dtype")
         match part:
-            case ir.Number(value, dtype):
+            case ir.NumberLiteral(value, dtype):
                 require(_fits(value, np.dtype(dtype)), "a number")
             case ir.Parameter(index, dtype):
                 require(index < len(self.parameters) and computed(self.parameters[index]) == dtype, "a parameter")
@@ -103,7 +105,7 @@ class Frame:
                 require(found == dtype, f"{op} of these dtypes")
             case ir.Choose(condition, yes, no, dtype):
                 require(condition.dtype == "bool" and yes.dtype == no.dtype == dtype, "a choice")
-            case ir.Item(array, index, dtype):
+            case ir.ItemAt(array, index, dtype):
                 require(self.array(array, index).dtype == dtype, "an array's dtype")
             case ir.Call(function, operands, dtype):
                 given = [computed(one) for one in function.parameters]
@@ -122,12 +124,12 @@ class Frame:
                     [one.dtype for one in held] == given and not any(one.counter for one in held), "a call's dtypes"
                 )
             case ir.Fill(array, value):
-                require(self.array(array, ir.Number(0, "int64")).dtype == value.dtype, "an array's dtype")
-            case ir.Put(array, index, value):
+                require(self.array(array, ir.NumberLiteral(0, "int64")).dtype == value.dtype, "an array's dtype")
+            case ir.PutAt(array, index, value):
                 require(self.array(array, index).dtype == value.dtype, "an array's dtype")
-            case ir.Branch(condition) | ir.While(condition):
+            case ir.Branch(condition) | ir.WhileLoop(condition):
                 require(condition.dtype == "bool", "a condition")
-            case ir.For(counter, start, stop, step):
+            case ir.ForRange(counter, start, stop, step):
                 bounded = all(-_MOST_COUNT < one < _MOST_COUNT for one in (start, stop, step))
                 require(self.number(counter).counter and bounded and step != 0, "a loop")
                 require(bool(range(start, stop, step)), "a loop")
@@ -202,7 +204,7 @@ class Body:
     def _statement(self, statement: ir.Stmt, assigned: int) -> int | None:
         bits = self._frame.bits
         match statement:
-            case ir.Set(name) | ir.Fill(name) | ir.Put(name):
+            case ir.Set(name) | ir.Fill(name) | ir.PutAt(name):
                 return assigned | bits[name]
             case ir.SetAll(names):
                 return assigned | sum(bits[name] for name in names)
@@ -210,13 +212,13 @@ class Body:
                 ends = [self._block(one, assigned) for one in (body, otherwise)]
                 alive = [one for one in ends if one is not None]
                 return None if not alive else alive[0] & alive[-1]
-            case ir.While(condition, body, step):
+            case ir.WhileLoop(condition, body, step):
                 left = self._looped(body, assigned)
                 require(self._block(step, assigned) is not None, "a step that leaves its loop")
-                if not isinstance(condition, ir.Number):
+                if not isinstance(condition, ir.NumberLiteral):
                     return assigned
                 return functools.reduce(int.__and__, left) if left else None
-            case ir.For(counter, _, _, _, body):
+            case ir.ForRange(counter, _, _, _, body):
                 require(not assigned & bits[counter], "a counter of two loops")
                 self._looped(body, assigned | bits[counter])
                 # It runs at least once, so what it begins with is done.

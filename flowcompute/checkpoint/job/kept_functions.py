@@ -19,7 +19,7 @@ MOST_PARTS = 1 << 16
 """Parts of a function, those of the functions that it calls included each time."""
 
 
-def describe_functions(functions: Mapping[str, ir.Function]) -> list[dict[str, Any]]:
+def describe_functions(functions: Mapping[str, ir.TypedFunction]) -> list[dict[str, Any]]:
     """These functions and those that they call, each behind what it calls."""
     found: dict[str, dict[str, Any]] = {}
     for function in functions.values():
@@ -27,7 +27,7 @@ def describe_functions(functions: Mapping[str, ir.Function]) -> list[dict[str, A
     return list(found.values())
 
 
-def _describe(function: ir.Function, found: dict[str, dict[str, Any]]) -> str:
+def _describe(function: ir.TypedFunction, found: dict[str, dict[str, Any]]) -> str:
     """The digest of a function, which is then among those found."""
     digest = function.digest
     if digest not in found:
@@ -69,7 +69,7 @@ class _Listing:
         return self._places[key]
 
     def _field(self, value: Any) -> Any:
-        if isinstance(value, ir.Function):
+        if isinstance(value, ir.TypedFunction):
             return _describe(value, self._found)
         if isinstance(value, ir.Expr | ir.Stmt):
             return self.place(value)
@@ -81,21 +81,21 @@ class _Listing:
 # -- and back ----------------------------------------------------------------------------------------
 
 _KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
-    "Number": (ir.Number, ("value", "text")),
+    "Number": (ir.NumberLiteral, ("value", "text")),
     "Parameter": (ir.Parameter, ("count", "text")),
     "Local": (ir.Local, ("text", "text")),
     "Operation": (ir.Operation, ("text", "exprs", "text")),
     "Cast": (ir.Cast, ("expr", "text")),
     "Choose": (ir.Choose, ("expr", "expr", "expr", "text")),
-    "Item": (ir.Item, ("text", "expr", "text")),
+    "Item": (ir.ItemAt, ("text", "expr", "text")),
     "Call": (ir.Call, ("function", "exprs", "text")),
     "Set": (ir.Set, ("text", "expr")),
     "SetAll": (ir.SetAll, ("texts", "expr")),
     "Fill": (ir.Fill, ("text", "expr")),
-    "Put": (ir.Put, ("text", "expr", "expr")),
+    "Put": (ir.PutAt, ("text", "expr", "expr")),
     "Branch": (ir.Branch, ("expr", "statements", "statements")),
-    "While": (ir.While, ("expr", "statements", "statements")),
-    "For": (ir.For, ("text", "whole", "whole", "whole", "statements")),
+    "While": (ir.WhileLoop, ("expr", "statements", "statements")),
+    "For": (ir.ForRange, ("text", "whole", "whole", "whole", "statements")),
     "Leave": (ir.Leave, ()),
     "Next": (ir.Next, ()),
     "Return": (ir.Return, ("exprs",)),
@@ -103,7 +103,7 @@ _KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
 """Every kind of part, with what its fields are."""
 
 
-def rebuild_functions(data: object) -> dict[str, ir.Function]:
+def rebuild_functions(data: object) -> dict[str, ir.TypedFunction]:
     """The functions that were described, by digest.
 
     Raises:
@@ -111,7 +111,7 @@ def rebuild_functions(data: object) -> dict[str, ir.Function]:
     """
     if not isinstance(data, list | tuple) or len(data) > MOST_PARTS:
         refuse("functions of kernels are no list", got=type(data).__name__)
-    functions: dict[str, ir.Function] = {}
+    functions: dict[str, ir.TypedFunction] = {}
     sizes: dict[str, int] = {}
     for one in data:
         fields = Fields(one, "a kernel's function")
@@ -127,7 +127,7 @@ def rebuild_functions(data: object) -> dict[str, ir.Function]:
 class _Reading:
     """Reads one function."""
 
-    def __init__(self, data: Fields, functions: Mapping[str, ir.Function], sizes: Mapping[str, int]) -> None:
+    def __init__(self, data: Fields, functions: Mapping[str, ir.TypedFunction], sizes: Mapping[str, int]) -> None:
         self._data = data
         self._functions = functions
         self._sizes = sizes
@@ -137,7 +137,7 @@ class _Reading:
         self._size = 0
         self._reads = 0
 
-    def function(self) -> tuple[ir.Function, int]:
+    def function(self) -> tuple[ir.TypedFunction, int]:
         """The function, and how many parts it has, those of functions that it calls included each time."""
         data, frame = self._data, self._frame
         name = data.text("name")
@@ -149,7 +149,7 @@ class _Reading:
         body = self._held(data.take("body"), ir.Stmt)
         self._check_size()
         Body(frame).check(body)
-        return ir.Function(name, frame.parameters, frame.variables, body, frame.results), self._size
+        return ir.TypedFunction(name, frame.parameters, frame.variables, body, frame.results), self._size
 
     def _read(self, row: Any) -> None:
         if not isinstance(row, list | tuple) or not row or not isinstance(row[0], str) or row[0] not in _KINDS:

@@ -13,7 +13,7 @@ from flowcompute.checkpoint.job.describe import FORMAT
 from flowcompute.checkpoint.job.fields import MOST, MOST_NODES, UNSOUND, Fields, refuse
 from flowcompute.checkpoint.job.kept_functions import rebuild_functions
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED, NotBound
-from flowcompute.checkpoint.job.parts import TAGS, Node, Part, Rebuilding
+from flowcompute.checkpoint.job.parts import TAGS, KeptNode, Part, Rebuilding
 from flowcompute.elements import Destination, Element
 from flowcompute.errors import CheckpointError, FlowError, Site, SourceError
 from flowcompute.graph import build_graph
@@ -123,7 +123,7 @@ class _Draft:
             refuse("a node's operands stand behind it, or are destinations", got=self.name)
         inputs = tuple(earlier[i] for i in self.inputs)
         bound = rebuilding.bind.get(self.name)
-        node = Node(self.name, self.name if self.given else None, self.spec, inputs, bound)
+        node = KeptNode(self.name, self.name if self.given else None, self.spec, inputs, bound)
         try:
             made = self.part.rebuild(self.fields, node, rebuilding)
             self.fields.close()

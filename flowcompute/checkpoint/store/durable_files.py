@@ -87,7 +87,7 @@ def read_whole(files: Files, path: str, limit_bytes: int) -> bytes:
     Raises:
         DamagedError: if it is missing, larger, or cannot be read.
     """
-    with Reading(files, path) as file:
+    with OpenFile(files, path) as file:
         if file.size_bytes > limit_bytes:
             raise DamagedError(f"{shown(path)} has {file.size_bytes} bytes, where {limit_bytes} are the most")
         data = bytearray(file.size_bytes)
@@ -95,7 +95,7 @@ def read_whole(files: Files, path: str, limit_bytes: int) -> bytes:
     return bytes(data)
 
 
-class Reading:
+class OpenFile:
     """A file open for reading: what is missing of it is a DamagedError that names it."""
 
     def __init__(self, files: Files, path: str) -> None:
@@ -109,7 +109,7 @@ class Reading:
                 files.close(self._handle)
                 raise
 
-    def __enter__(self) -> Reading:
+    def __enter__(self) -> OpenFile:
         return self
 
     def __exit__(self, *_: object) -> None:

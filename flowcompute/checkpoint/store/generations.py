@@ -14,7 +14,7 @@ import numpy as np
 
 from flowcompute.checkpoint.store import envelope
 from flowcompute.checkpoint.store import side_files as side
-from flowcompute.checkpoint.store.durable_files import Reading, base, read_whole, write_new, write_over
+from flowcompute.checkpoint.store.durable_files import OpenFile, base, read_whole, write_new, write_over
 from flowcompute.checkpoint.store.encode import Encoded
 from flowcompute.checkpoint.store.envelope import NewerError, field_of, seal, unseal
 from flowcompute.checkpoint.store.values import ArrayPlace, Blob, DamagedError, empty_array, native
@@ -149,13 +149,13 @@ class _Arrays:
         self._files = files
         self._path = path
         self._what = what
-        self._file: Reading | None = None
+        self._file: OpenFile | None = None
 
     def take(self, place: ArrayPlace) -> np.ndarray | None:
         if self._what == "skipped":
             return None
         if self._file is None:
-            self._file = Reading(self._files, self._path)
+            self._file = OpenFile(self._files, self._path)
         if place.offset + place.size_bytes > self._file.size_bytes:
             raise DamagedError(f"{base(self._path)} ends before an array does")
         if self._what == "read":
@@ -173,7 +173,7 @@ class _Arrays:
             self._file.close()
 
 
-def read_array(file: Reading, path: str, place: ArrayPlace) -> np.ndarray:
+def read_array(file: OpenFile, path: str, place: ArrayPlace) -> np.ndarray:
     """An array from a file, in memory of its own, checked."""
     array, content = empty_array(place.dtype, place.shape)
     file.read_into(content, place.offset)
@@ -195,7 +195,7 @@ def read_blob(files: Files, folder: str, blob: Blob) -> np.ndarray:
     """
     path = blob_path(folder, blob.sha256)
     place = ArrayPlace(blob.dtype, blob.shape, 0, blob.size_bytes, bytes.fromhex(blob.sha256))
-    with Reading(files, path) as file:
+    with OpenFile(files, path) as file:
         if file.size_bytes != blob.size_bytes:
             raise DamagedError(f"{base(path)} has {file.size_bytes} bytes, {blob.size_bytes} were written")
         return read_array(file, path, place)
@@ -208,7 +208,7 @@ def check_blob(files: Files, folder: str, blob: Blob) -> None:
         DamagedError: if it is missing or not what was written.
     """
     path = blob_path(folder, blob.sha256)
-    with Reading(files, path) as file:
+    with OpenFile(files, path) as file:
         if file.size_bytes != blob.size_bytes or file.sha256(0, blob.size_bytes).hex() != blob.sha256:
             raise DamagedError(f"{base(path)} does not hold what was written")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 
-from flowcompute.checkpoint.store.durable_files import FILE_MODE, Reading, naming, reading
+from flowcompute.checkpoint.store.durable_files import FILE_MODE, OpenFile, naming, reading
 from flowcompute.checkpoint.store.values import DamagedError, SideMark
 from flowcompute.errors import CheckpointError
 from flowcompute.files import Files, shown
@@ -172,6 +172,6 @@ def matches(files: Files, folder: str, mark: SideMark) -> None:
         DamagedError: if not.
     """
     path = os.path.join(folder, mark.name + SUFFIX)
-    with Reading(files, path) as file:
+    with OpenFile(files, path) as file:
         if file.sha256(0, mark.size_bytes) != mark.sha256:
             raise DamagedError(f"{shown(path)} does not hold the {mark.size_bytes} bytes that were committed")

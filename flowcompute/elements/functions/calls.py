@@ -12,9 +12,9 @@ import numpy as np
 
 from flowcompute import function_ir as ir
 from flowcompute.elements.functions.callable_tables import FLOAT_CALLS, INTEGER_CALLS, OPERATIONS, UFUNC_CALLS
-from flowcompute.elements.functions.function_expressions import Expressions
+from flowcompute.elements.functions.function_expressions import ExpressionTyper
 from flowcompute.elements.functions.promote import BOOLEAN, WHOLE, Type, Typed
-from flowcompute.elements.functions.read_source import Source
+from flowcompute.elements.functions.read_source import FunctionSource
 from flowcompute.elements.op import by_ufunc
 from flowcompute.spec import is_float, parse_dtype
 
@@ -31,14 +31,14 @@ class Callee(Protocol):
         """How many arguments it takes."""
 
 
-Nested = Callable[[Any, Sequence[Type]], tuple[ir.Function, tuple[Type, ...]]]
+Nested = Callable[[Any, Sequence[Type]], tuple[ir.TypedFunction, tuple[Type, ...]]]
 """A called kernel for arguments of these types, with the types of its results."""
 
 
-class Calls(Expressions):
+class Calls(ExpressionTyper):
     """Types calls; `nested` gives the functions that are called."""
 
-    def __init__(self, source: Source, weak_float: np.dtype, nested: Nested) -> None:
+    def __init__(self, source: FunctionSource, weak_float: np.dtype, nested: Nested) -> None:
         super().__init__(source, weak_float)
         self.nested = nested
 
@@ -138,7 +138,8 @@ class Calls(Expressions):
         kind = Type(self.weak_float, weak=True) if weak else Type(by_ufunc(np.sqrt)(value.type.dtype)[-1])
         known = value.known
         return Typed(
-            ir.Number(float(known), kind.computed) if known is not None else ir.Cast(value.expr, kind.computed), kind
+            ir.NumberLiteral(float(known), kind.computed) if known is not None else ir.Cast(value.expr, kind.computed),
+            kind,
         )
 
     def _integer_call(self, node: ast.AST, function: Any, value: Typed) -> Typed:

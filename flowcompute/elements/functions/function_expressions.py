@@ -19,7 +19,7 @@ from flowcompute.elements.functions.promote import (
     join,
     operand_types,
 )
-from flowcompute.elements.functions.read_source import Source
+from flowcompute.elements.functions.read_source import FunctionSource
 from flowcompute.spec import BOOL, UINT64, is_float, parse_dtype
 
 _BINARY: dict[type[ast.operator], str] = {
@@ -49,10 +49,10 @@ _BELOW_ALL["not_equal"] = True
 """What comparing a negative number with an unsigned one gives, the negative one first."""
 
 
-class Expressions:
+class ExpressionTyper:
     """Types expressions of one function; what variables hold is found by the statements."""
 
-    def __init__(self, source: Source, weak_float: np.dtype) -> None:
+    def __init__(self, source: FunctionSource, weak_float: np.dtype) -> None:
         self.source = source
         self.weak_float = weak_float
         self.locals: set[str] = set()
@@ -92,7 +92,7 @@ class Expressions:
             case ast.Subscript(value=ast.Name(id=name), slice=index) if name in self.arrays:
                 kind, size = self.arrays[name]
                 self.check_assigned(node, name)
-                return Typed(ir.Item(name, self.index(node, index, size), kind.computed), kind)
+                return Typed(ir.ItemAt(name, self.index(node, index, size), kind.computed), kind)
             case ast.Subscript():
                 raise self.source.error(
                     node,
@@ -106,17 +106,17 @@ class Expressions:
         """A Python or NumPy number."""
         if isinstance(value, np.generic) and not isinstance(value, float):
             strong = Type(parse_dtype(value.dtype))
-            return Typed(ir.Number(value.item(), strong.computed), strong)
+            return Typed(ir.NumberLiteral(value.item(), strong.computed), strong)
         if isinstance(value, bool):
-            return Typed(ir.Number(value, "bool"), BOOLEAN)
+            return Typed(ir.NumberLiteral(value, "bool"), BOOLEAN)
         if isinstance(value, np.float64):
-            return Typed(ir.Number(float(value), "float64"), Type(value.dtype))
+            return Typed(ir.NumberLiteral(float(value), "float64"), Type(value.dtype))
         if isinstance(value, int):
             if not -(2**63) <= value < 2**64:
                 raise self.source.error(node, "an integer beyond 64 bits", got=repr(value))
-            return Typed(ir.Number(value, "int64"), WHOLE)
+            return Typed(ir.NumberLiteral(value, "int64"), WHOLE)
         if isinstance(value, float):
-            return Typed(ir.Number(value, self.weak_float.name), Type(self.weak_float, weak=True))
+            return Typed(ir.NumberLiteral(value, self.weak_float.name), Type(self.weak_float, weak=True))
         what = "a string" if isinstance(value, str) else f"{type(value).__name__}"
         raise self.source.error(
             node,
@@ -165,13 +165,13 @@ class Expressions:
     def cast(self, node: ast.AST, value: Typed, to: Type) -> ir.Expr:
         """A value in another type; numbers that are known are converted here."""
         expr, dtype = value.expr, np.dtype(to.computed)
-        if not isinstance(expr, ir.Number):
+        if not isinstance(expr, ir.NumberLiteral):
             return expr if expr.dtype == to.computed else ir.Cast(expr, to.computed)
         if dtype == BOOL:
-            return ir.Number(bool(expr.value), "bool")
+            return ir.NumberLiteral(bool(expr.value), "bool")
         if is_float(dtype):
             with np.errstate(over="ignore"):
-                return ir.Number(float(dtype.type(expr.value)), dtype.name)
+                return ir.NumberLiteral(float(dtype.type(expr.value)), dtype.name)
         if isinstance(expr.value, float):
             return ir.Cast(expr, dtype.name)
         info = np.iinfo(dtype)
@@ -183,7 +183,7 @@ class Expressions:
                 got=str(expr.value),
                 hint="convert the other number first: np.int64(x)",
             )
-        return ir.Number(int(expr.value), dtype.name)
+        return ir.NumberLiteral(int(expr.value), dtype.name)
 
     def truth(self, node: ast.AST, value: Typed) -> ir.Expr:
         """Whether a value counts as true."""
@@ -207,7 +207,7 @@ class Expressions:
                 raise self.source.error(
                     node, "an index outside the array", expected=f"{-size} to {size - 1}", got=str(known)
                 )
-            return ir.Number(known % size, "int64")
+            return ir.NumberLiteral(known % size, "int64")
         return self.cast(node, value, WHOLE)
 
     # -- operations ---------------------------------------------------------------------------
@@ -260,7 +260,10 @@ class Expressions:
             return value
         expr = value.expr
         return Typed(
-            ir.Number(int(expr.value), "int64") if isinstance(expr, ir.Number) else ir.Cast(expr, "int64"), WHOLE
+            ir.NumberLiteral(int(expr.value), "int64")
+            if isinstance(expr, ir.NumberLiteral)
+            else ir.Cast(expr, "int64"),
+            WHOLE,
         )
 
     def _unary(self, node: ast.UnaryOp) -> Typed:
@@ -294,7 +297,7 @@ class Expressions:
 
     def _choice(self, node: ast.AST, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Typed:
         condition = self.truth(node, self.value(test))
-        if isinstance(condition, ir.Number):
+        if isinstance(condition, ir.NumberLiteral):
             return self.value(body if condition.value else orelse)
         return self.chosen(node, condition, self.value(body), self.value(orelse))
 
@@ -327,6 +330,6 @@ class Expressions:
         number = self.cast(node, *signed)
         unsigned = Type(UINT64)
         within = ir.Operation(name, (self.cast(node, left[0], unsigned), self.cast(node, right[0], unsigned)), "bool")
-        negative = ir.Operation("less", (number, ir.Number(0, number.dtype)), "bool")
+        negative = ir.Operation("less", (number, ir.NumberLiteral(0, number.dtype)), "bool")
         below = _BELOW_ALL[name] if signed_first or name in ("equal", "not_equal") else not _BELOW_ALL[name]
-        return Typed(ir.Choose(negative, ir.Number(below, "bool"), within, "bool"), BOOLEAN)
+        return Typed(ir.Choose(negative, ir.NumberLiteral(below, "bool"), within, "bool"), BOOLEAN)

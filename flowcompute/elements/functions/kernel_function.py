@@ -53,7 +53,7 @@ class UserOp(Op):
         result: which of its results.
     """
 
-    function: ir.Function = field(default_factory=lambda: ir.Function("", (), (), (), ()), hash=False)
+    function: ir.TypedFunction = field(default_factory=lambda: ir.TypedFunction("", (), (), (), ()), hash=False)
     result: int = 0
 
     @property
@@ -150,7 +150,7 @@ class KernelFunction:
 
     def _around(
         self, found: Neighbours, elements: Sequence[Element], types: Sequence[Type]
-    ) -> tuple[list[Element], list[Type], ir.Function, tuple[Type, ...]]:
+    ) -> tuple[list[Element], list[Type], ir.TypedFunction, tuple[Type, ...]]:
         """Operands and function of a kernel that reads neighbours."""
         made, indices = neighbour_operands(found, self.__name__, elements, self.boundary)
         kinds = [*(types[operand] for operand, _ in found.parameters), *(WHOLE for _ in indices)]
@@ -183,7 +183,7 @@ class KernelFunction:
 
     def specialised(
         self, types: Sequence[Type], weak_float: np.dtype | None, callers: tuple[KernelFunction, ...]
-    ) -> tuple[ir.Function, tuple[Type, ...]]:
+    ) -> tuple[ir.TypedFunction, tuple[Type, ...]]:
         """The typed function for arguments of these types, with the types of its results."""
         if self in callers:
             raise self.source.error(
@@ -203,16 +203,16 @@ class KernelFunction:
         return replace(function, unroll=self.unroll), results
 
     def _nested(self, weak_float: np.dtype, callers: tuple[KernelFunction, ...]) -> Nested:
-        def nested(function: KernelFunction, given: Sequence[Type]) -> tuple[ir.Function, tuple[Type, ...]]:
+        def nested(function: KernelFunction, given: Sequence[Type]) -> tuple[ir.TypedFunction, tuple[Type, ...]]:
             return function.specialised(given, weak_float, (*callers, self))
 
         return nested
 
 
-def user_op(function: ir.Function, result: int, doc: str) -> UserOp:
+def user_op(function: ir.TypedFunction, result: int, doc: str) -> UserOp:
     """The record of one result of a function."""
     cost = sum(OPERATIONS[part.op].cost for part in ir.parts(function) if isinstance(part, ir.Operation))
-    looped = any(isinstance(part, ir.While | ir.For) for part in ir.parts(function))
+    looped = any(isinstance(part, ir.WhileLoop | ir.ForRange) for part in ir.parts(function))
     return UserOp(
         function.name,
         len(function.parameters),

@@ -12,7 +12,7 @@ import numpy as np
 from flowcompute.elements.axes import pad, window
 from flowcompute.elements.compute import Constant
 from flowcompute.elements.element import Element
-from flowcompute.elements.functions.read_source import Source, assigned_names
+from flowcompute.elements.functions.read_source import FunctionSource, assigned_names
 from flowcompute.elements.generated import index as positions
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
@@ -32,7 +32,7 @@ class Neighbours:
         halo: how far it reads on each axis.
     """
 
-    source: Source
+    source: FunctionSource
     names: tuple[str, ...]
     parameters: tuple[tuple[int, tuple[int, ...] | None], ...]
     indices: tuple[int, ...]
@@ -43,7 +43,7 @@ class Neighbours:
 class _Rewriter(ast.NodeTransformer):
     """Replaces what is indexed by index parameters."""
 
-    def __init__(self, source: Source, names: Sequence[str], indices: Sequence[str]) -> None:
+    def __init__(self, source: FunctionSource, names: Sequence[str], indices: Sequence[str]) -> None:
         self.source = source
         self.names = list(names)
         self.indices = list(indices)
@@ -92,7 +92,7 @@ class _Rewriter(ast.NodeTransformer):
         )
 
 
-def read_neighbours(source: Source, names: tuple[str, ...]) -> Neighbours:
+def read_neighbours(source: FunctionSource, names: tuple[str, ...]) -> Neighbours:
     """The element-wise function that remains when neighbours are operands of their own.
 
     Raises:

@@ -55,7 +55,7 @@ class Typed:
     @property
     def known(self) -> bool | int | float | None:
         """Its number, where that is known and Python's own."""
-        if isinstance(self.expr, ir.Number) and (self.type.weak or self.type == BOOLEAN):
+        if isinstance(self.expr, ir.NumberLiteral) and (self.type.weak or self.type == BOOLEAN):
             return self.expr.value
         return None
 

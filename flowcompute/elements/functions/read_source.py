@@ -14,7 +14,7 @@ from flowcompute.errors import KernelError, Site
 
 
 @dataclass(frozen=True)
-class Source:
+class FunctionSource:
     """A user's function, read."""
 
     function: Callable[..., Any]
@@ -79,7 +79,7 @@ class Source:
         raise self.error(node, f"{node.id!r} is not defined", expected="a local variable, or a number outside")
 
 
-def read_source(function: Callable[..., Any]) -> Source:
+def read_source(function: Callable[..., Any]) -> FunctionSource:
     """Read a function's source.
 
     Raises:
@@ -111,10 +111,10 @@ def read_source(function: Callable[..., Any]) -> Source:
             site=site,
             got="an async function" if isinstance(tree, ast.AsyncFunctionDef) else type(tree).__name__,
         )
-    return Source(function, tree.name, code.co_filename, max(first, 1), tree)
+    return FunctionSource(function, tree.name, code.co_filename, max(first, 1), tree)
 
 
-def check_parameters(source: Source) -> tuple[str, ...]:
+def check_parameters(source: FunctionSource) -> tuple[str, ...]:
     """Names of the parameters.
 
     Raises:

@@ -11,7 +11,7 @@ import numpy as np
 from flowcompute import function_ir as ir
 from flowcompute.elements.functions.calls import Calls, Nested
 from flowcompute.elements.functions.promote import WHOLE, Type, Typed, own_float
-from flowcompute.elements.functions.read_source import Source, assigned_names
+from flowcompute.elements.functions.read_source import FunctionSource, assigned_names
 
 MOST_ITEMS = 4096
 """Numbers in a local array: they are private to each number's computation, in registers where they fit."""
@@ -42,8 +42,12 @@ class _Loop:
 
 
 def typed(
-    source: Source, parameters: Sequence[str], types: Sequence[Type], weak_float: np.dtype | None, nested: Nested
-) -> tuple[ir.Function, tuple[Type, ...]]:
+    source: FunctionSource,
+    parameters: Sequence[str],
+    types: Sequence[Type],
+    weak_float: np.dtype | None,
+    nested: Nested,
+) -> tuple[ir.TypedFunction, tuple[Type, ...]]:
     """The function for arguments of these types, and the types of its results.
 
     Args:
@@ -58,7 +62,12 @@ def typed(
 
 class _Statements(Calls):
     def __init__(
-        self, source: Source, parameters: Sequence[str], types: Sequence[Type], weak_float: np.dtype, nested: Nested
+        self,
+        source: FunctionSource,
+        parameters: Sequence[str],
+        types: Sequence[Type],
+        weak_float: np.dtype,
+        nested: Nested,
     ) -> None:
         super().__init__(source, weak_float, nested)
         self.given = tuple(types)
@@ -72,7 +81,7 @@ class _Statements(Calls):
         self.loops: list[_Loop] = []
         self.made: dict[str, ir.Variable] = {}
 
-    def function(self) -> tuple[ir.Function, tuple[Type, ...]]:
+    def function(self) -> tuple[ir.TypedFunction, tuple[Type, ...]]:
         """Type the body until no variable's type changes."""
         body: tuple[ir.Stmt, ...] = ()
         while self.changed:
@@ -89,7 +98,7 @@ class _Statements(Calls):
         variables += [ir.Variable(name, kind.computed, size) for name, (kind, size) in self.arrays.items()]
         given = tuple(kind.dtype.name for kind in self.given)
         results = tuple(kind.dtype.name for kind in self.results)
-        return ir.Function(self.source.name, given, (*variables, *self.made.values()), body, results), self.results
+        return ir.TypedFunction(self.source.name, given, (*variables, *self.made.values()), body, results), self.results
 
     def _set_parameters(self) -> list[str]:
         return [name for name in self.parameters if name in self.locals]
@@ -249,7 +258,9 @@ class _Statements(Calls):
         ]
         assert self.assigned is not None
         self.assigned = self.assigned | {name}
-        return first + [ir.Put(name, ir.Number(i, "int64"), ir.Local(own, kind.computed)) for i, own in enumerate(held)]
+        return first + [
+            ir.PutAt(name, ir.NumberLiteral(i, "int64"), ir.Local(own, kind.computed)) for i, own in enumerate(held)
+        ]
 
     def _put(self, target: ast.expr, value: Typed) -> ir.Stmt:
         match target:
@@ -257,7 +268,7 @@ class _Statements(Calls):
                 kind, size = self.arrays[name]
                 self.check_assigned(target, name)
                 kind = self._array(target, name, size, [value.type])
-                return ir.Put(name, self.index(target, index, size), self.cast(target, value, kind))
+                return ir.PutAt(name, self.index(target, index, size), self.cast(target, value, kind))
         raise self.source.error(
             target, f"cannot assign to {self.source.text(target)}", expected="a name, or a number of a local array"
         )
@@ -266,7 +277,7 @@ class _Statements(Calls):
 
     def _if(self, node: ast.If) -> list[ir.Stmt]:
         condition = self.truth(node.test, self.value(node.test))
-        if isinstance(condition, ir.Number):
+        if isinstance(condition, ir.NumberLiteral):
             return list(self.block(node.body if condition.value else node.orelse))
         before = self.assigned
         body = self.block(node.body)
@@ -290,9 +301,9 @@ class _Statements(Calls):
 
     def _while(self, node: ast.While) -> list[ir.Stmt]:
         condition = self.truth(node.test, self.value(node.test))
-        if isinstance(condition, ir.Number) and not condition.value:
+        if isinstance(condition, ir.NumberLiteral) and not condition.value:
             return []
-        return [ir.While(condition, self._looped(node.body, ends=not isinstance(condition, ir.Number)))]
+        return [ir.WhileLoop(condition, self._looped(node.body, ends=not isinstance(condition, ir.NumberLiteral)))]
 
     def _for(self, node: ast.For) -> list[ir.Stmt]:
         assert isinstance(node.target, ast.Name)
@@ -312,8 +323,8 @@ class _Statements(Calls):
         own = self._set(node.target, name, Typed(here, WHOLE))
         body = (own, *self._looped(node.body, ends=True))
         self.assigned = before
-        forward = ir.Set(place, ir.Operation("add", (here, ir.Number(step, "int64")), "int64"))
-        return [*first, ir.While(test, body, (forward,))]
+        forward = ir.Set(place, ir.Operation("add", (here, ir.NumberLiteral(step, "int64")), "int64"))
+        return [*first, ir.WhileLoop(test, body, (forward,))]
 
     def _range(self, node: ast.expr) -> tuple[Typed, Typed, int]:
         match node:
@@ -350,7 +361,7 @@ class _Statements(Calls):
         made = (*own, *self._looped(body, ends=True))
         self.counters.pop(name, None)
         self.assigned = before if not own or before is None else before | {name}
-        return [ir.For(counter, steps.start, steps.stop, steps.step, made)]
+        return [ir.ForRange(counter, steps.start, steps.stop, steps.step, made)]
 
     def _return(self, node: ast.Return) -> list[ir.Stmt]:
         match node.value:

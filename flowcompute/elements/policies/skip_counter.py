@@ -17,7 +17,7 @@ LONGEST_TEXT = 1000
 """Characters of an error's text that are kept: it may quote the data."""
 
 
-class Tally:
+class SkipCounter:
     """The dropped records of one element in one reading of its input.
 
     Used by one thread at a time; `skipped` may be read from any.
@@ -85,7 +85,7 @@ class Tally:
         self._first = [FailedRecord(self.element, record, error, text) for record, error, text in state["first"]]
 
 
-def skipped_by_policy(tallies: Sequence[Tally]) -> dict[ErrorPolicy, Skipped]:
+def skipped_by_policy(tallies: Sequence[SkipCounter]) -> dict[ErrorPolicy, Skipped]:
     """What each element has dropped: of one that was read several times, the reading that dropped most.
 
     Each reading drops the same records, and one that was ended early not all of them.

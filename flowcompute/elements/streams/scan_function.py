@@ -236,7 +236,7 @@ def _as_carry(element: Element, dtype: np.dtype, name: str) -> Element:
 
 
 def kernel_scan(
-    step: ir.Function,
+    step: ir.TypedFunction,
     inputs: Sequence[Element],
     inits: Sequence[np.ndarray],
     axis: int,

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from flowcompute.errors import DeviceError, RunError
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.pinned_memory import PinnedMemory
-from flowcompute.ir import Traits
+from flowcompute.ir import DeviceCapabilities
 
 _Made = TypeVar("_Made")
 
@@ -168,7 +168,7 @@ def passes_wide_vectors_wrong(target: str) -> bool:
         return False
 
 
-def _traits(handle: Any, platform: str, cpu: bool) -> Traits:
+def _traits(handle: Any, platform: str, cpu: bool) -> DeviceCapabilities:
     name = " ".join(handle.name.split())
     # PoCL names the processor's model, but not the instruction set that it compiles for.
     target = re.search(r"HSTR: (\S+)", handle.version)
@@ -181,7 +181,7 @@ def _traits(handle: Any, platform: str, cpu: bool) -> Traits:
     # By PTX, which other platforms' drivers for the same chips do not take.
     ptx = platform == "NVIDIA CUDA"
     capability = (handle.compute_capability_major_nv, handle.compute_capability_minor_nv) if ptx else (0, 0)
-    return Traits(
+    return DeviceCapabilities(
         name=name,
         kind=" | ".join(kind),
         code_shape="cpu" if cpu else "gpu",
@@ -193,8 +193,8 @@ def _traits(handle: Any, platform: str, cpu: bool) -> Traits:
         local_bytes=_LOCAL_BYTES.get(capability, int(handle.local_mem_size)),
         units=int(handle.max_compute_units),
         max_work_group=int(handle.max_work_group_size),
-        lanes=8 if narrow else Traits.lanes,
-        vector_bytes=32 if narrow else Traits.vector_bytes,
+        lanes=8 if narrow else DeviceCapabilities.lanes,
+        vector_bytes=32 if narrow else DeviceCapabilities.vector_bytes,
         shuffles=ptx,
         tensor_cores=capability >= _TENSOR_CORES,
         correct_division=bool(handle.single_fp_config & rounding),

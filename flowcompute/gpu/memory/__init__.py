@@ -2,6 +2,6 @@
 
 from flowcompute.gpu.memory.batch_slots import Slots
 from flowcompute.gpu.memory.device_memory import Memory, memory_of
-from flowcompute.gpu.memory.streamed_weights import PassingOperands
+from flowcompute.gpu.memory.streamed_weights import StreamedWeights
 
-__all__ = ["Memory", "PassingOperands", "Slots", "memory_of"]
+__all__ = ["Memory", "Slots", "StreamedWeights", "memory_of"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.memory.device_memory import Memory
-from flowcompute.schedule.memory import Crossing
+from flowcompute.schedule.memory import TransferPlan
 
 
 class Slots:
@@ -26,7 +26,7 @@ class Slots:
     """
 
     def __init__(
-        self, memory: Memory, crossing: Crossing, count: int, told: Callable[[int], AbstractContextManager[None]]
+        self, memory: Memory, crossing: TransferPlan, count: int, told: Callable[[int], AbstractContextManager[None]]
     ) -> None:
         self._memory = memory
         self._crossing = crossing

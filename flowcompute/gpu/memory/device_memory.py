@@ -13,7 +13,7 @@ import numpy as np
 from flowcompute.gpu.device import ROOM, Device, cl
 from flowcompute.gpu.memory.device_buffers import DeviceArena, HostBuffers
 from flowcompute.gpu.memory.transfers import Transfers
-from flowcompute.schedule.memory import Reused, staging_bytes
+from flowcompute.schedule.memory import BufferAssignment, staging_bytes
 
 
 class Memory(ABC):
@@ -23,7 +23,7 @@ class Memory(ABC):
     (`download`); on discrete devices neighbouring batches may be at each of the three at a time.
     """
 
-    def reuse(self, buffers: Mapping[Hashable, Reused]) -> None:  # noqa: B027 - in place elsewhere
+    def reuse(self, buffers: Mapping[Hashable, BufferAssignment]) -> None:  # noqa: B027 - in place elsewhere
         """Before anything else: which buffers values have in turns."""
 
     def expect(self, slot: int) -> None:  # noqa: B027 - as above
@@ -165,7 +165,7 @@ class DeviceMemory(Memory):
         self._arena = DeviceArena(device, device_bytes)
         self._transfers = Transfers(device, staging_bytes(budget_bytes))
         self._buffers: dict[Hashable, cl.Buffer] = {}
-        self._reused: Mapping[Hashable, Reused] = {}
+        self._reused: Mapping[Hashable, BufferAssignment] = {}
         self._current: dict[Hashable, cl.Buffer] = {}
         self._slots: dict[int, dict[Hashable, cl.Buffer]] = {}
         self._there: dict[int, dict[Hashable, cl.Buffer]] = {}
@@ -177,7 +177,7 @@ class DeviceMemory(Memory):
         self._prefetcher: ThreadPoolExecutor | None = None
         self._rooms: list[np.ndarray] = []
 
-    def reuse(self, buffers: Mapping[Hashable, Reused]) -> None:
+    def reuse(self, buffers: Mapping[Hashable, BufferAssignment]) -> None:
         """Each has room for the largest of its values from the beginning."""
         self._reused = buffers
 

@@ -20,7 +20,7 @@ from flowcompute.gpu.device import Device, cl
 from flowcompute.gpu.memory.device_buffers import packed
 from flowcompute.schedule import COPYING_THREADS
 from flowcompute.schedule.memory import PIECE_BYTES, STAGING_BLOCKS
-from flowcompute.thread_pool import Crew, Work
+from flowcompute.thread_pool import PendingCalls, ThreadPool
 
 LEAST_BYTES = 2 << 20
 """Arrays below this go through slots (`small_staging`) or the driver: handing them to threads would take longer."""
@@ -36,7 +36,7 @@ class _Block:
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
         self.event: cl.Event | None = None
-        self.copies: Work[None] = Work(0)
+        self.copies: PendingCalls[None] = PendingCalls(0)
 
     def settle(self) -> None:
         """Wait until the device is done with it.
@@ -72,7 +72,7 @@ class Staging:
         self._block_bytes = size_bytes // STAGING_BLOCKS // PIECE_BYTES * PIECE_BYTES
         self._ring: SimpleQueue[_Block] = SimpleQueue()
         self._blocks: list[_Block] = []
-        self._crew = Crew("flowcompute-copy")
+        self._crew = ThreadPool("flowcompute-copy")
         self._making = threading.Lock()
 
     def takes(self, size_bytes: int) -> bool:

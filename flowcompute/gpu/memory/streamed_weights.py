@@ -15,7 +15,7 @@ Part = tuple[int, int]
 """A value and which of its panels, 0 where it comes as a whole."""
 
 
-class PassingOperands:
+class StreamedWeights:
     """The ring of buffers that a pass's operands go through, in turns, as wholes or in panels.
 
     Args:

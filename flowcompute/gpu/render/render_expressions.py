@@ -28,7 +28,7 @@ from flowcompute.ir import Var, register_dtype
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT64, is_float
 
 
-class Expressions:
+class ExpressionRenderer:
     """Renders expressions; `helpers` collects the functions they need, by name, in order of first use.
 
     Args:
@@ -106,7 +106,7 @@ class Expressions:
                 return self._apply(expr, var)
             case ir.Convert():
                 return self._convert(expr, var)
-            case ir.Number(value):
+            case ir.ConstantValue(value):
                 return literal(value, var)
             case ir.ScalarArgument(argument):
                 return f"({var_type(var)})({argument.name})"
@@ -115,7 +115,7 @@ class Expressions:
             case ir.Half(operand, upper):
                 part = f"{operand.name}.{'hi' if upper else 'lo'}"
                 return f"({part} != 0)" if var.dtype == BOOL and var.lanes == 1 else part
-            case ir.Item(array, index, vector):
+            case ir.ArrayItem(array, index, vector):
                 return self.numbers(array, index, var) if vector else f"{array}[{index}]"
             case ir.Picked(operands, lanes):
                 every = [name for one in operands for name in _lanes(one)]

@@ -17,20 +17,20 @@ import numpy as np
 from flowcompute.elements.functions import UserOp
 from flowcompute.gpu.render.functions import call_lines
 from flowcompute.gpu.render.opencl_types import scalar_type
-from flowcompute.gpu.render.render_expressions import Expressions
+from flowcompute.gpu.render.render_expressions import ExpressionRenderer
 from flowcompute.ir import (
     ADDS,
     BUSY,
     ENDS,
     Argument,
     Await,
+    AwaitSlot,
     CallFunction,
+    CarryStatement,
     Combine,
-    HandingOn,
     LookBack,
     LookBehind,
     Publish,
-    Seen,
     Ticket,
     Var,
 )
@@ -69,7 +69,7 @@ _SEEN = """static inline int fc_seen(volatile __global ulong *slot, uint launch,
 """
 
 
-def handed_on(statement: HandingOn, expressions: Expressions) -> list[str]:
+def handed_on(statement: CarryStatement, expressions: ExpressionRenderer) -> list[str]:
     """The lines of a statement, and in `expressions.helpers` the functions that they call."""
     helpers = expressions.helpers
     match statement:
@@ -85,7 +85,7 @@ def handed_on(statement: HandingOn, expressions: Expressions) -> list[str]:
             helpers.setdefault("fc_await", _AWAIT)
             known = _number(f"fc_await({_slot(argument, slot)}, (uint)chunk)", var.dtype)
             return [f"const {scalar_type(var.dtype)} {var.name} = {known};"]
-        case Seen(var, kind, argument, slot):
+        case AwaitSlot(var, kind, argument, slot):
             helpers.setdefault("fc_known", _KNOWN)
             helpers.setdefault("fc_seen", _SEEN)
             bits = f"{var.name}_bits"
@@ -112,7 +112,7 @@ def _ticket(ticket: Ticket, cpu: bool) -> list[str]:
     return [f"{declared}{ticket.name} = lid == 0 ? {taken} : 0;"]
 
 
-def _look_behind(look: LookBehind, expressions: Expressions) -> list[str]:
+def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]:
     """Each tile is waited for by a work-item of its own; what follows the nearest known end is added in order."""
     dtype, name, last = look.var.dtype, look.var.name, look.window - 1
     kind, slot = scalar_type(dtype), _slot(look.argument, f"{look.tile} - 1 - back")
@@ -151,13 +151,13 @@ def _look_behind(look: LookBehind, expressions: Expressions) -> list[str]:
     ]
 
 
-def _look_back(look: LookBack, expressions: Expressions) -> list[str]:
+def _look_back(look: LookBack, expressions: ExpressionRenderer) -> list[str]:
     """What comes before a tile, of all columns: a work-group looks at `window` tiles before it at once."""
     rounds = range(0, look.columns, look.together)
     return [line for start in rounds for line in _round(look, start, expressions)]
 
 
-def _round(look: LookBack, start: int, expressions: Expressions) -> list[str]:
+def _round(look: LookBack, start: int, expressions: ExpressionRenderer) -> list[str]:
     """The columns from `start` on."""
     dtype, turn = look.state.dtype, look.work_group
     columns = min(look.together, look.columns - start)
@@ -195,7 +195,7 @@ def _round(look: LookBack, start: int, expressions: Expressions) -> list[str]:
     ]
 
 
-def _then(op: str | UserOp, total: Var, other: Var, expressions: Expressions) -> list[str]:
+def _then(op: str | UserOp, total: Var, other: Var, expressions: ExpressionRenderer) -> list[str]:
     """Let `total` be what it and then `other` come to."""
     if isinstance(op, str):
         return [f"{total.name} = {expressions.expression(Combine(op, (total,), (other,), 0), total)};"]

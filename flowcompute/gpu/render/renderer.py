@@ -10,12 +10,12 @@ import numpy as np
 from flowcompute import ir
 from flowcompute.gpu.render.functions import call_lines
 from flowcompute.gpu.render.opencl_types import mask_type, memory_type, quiet_nan, scalar_type, type_of, var_type
-from flowcompute.gpu.render.render_expressions import Expressions, write_text
+from flowcompute.gpu.render.render_expressions import ExpressionRenderer, write_text
 from flowcompute.gpu.render.render_look_back import handed_on
 from flowcompute.gpu.render.strided_vectors import loose_vector, store_every, store_first
 from flowcompute.gpu.render.subgroup_exchange import exchanged, local_arrays
 from flowcompute.gpu.render.tensor_ptx import copying
-from flowcompute.ir import Argument, FetchAhead, Kernel, Stmt, Var, register_dtype
+from flowcompute.ir import Argument, Kernel, Prefetch, Stmt, Var, register_dtype
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16
 
 INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
@@ -51,7 +51,7 @@ class _Renderer:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.cpu = kernel.work_group == 1
-        self.expressions = Expressions(self.cpu, kernel.knobs.function_unroll or 1)
+        self.expressions = ExpressionRenderer(self.cpu, kernel.knobs.function_unroll or 1)
         self.lines: list[str] = []
         self.depth = 1
 
@@ -126,7 +126,7 @@ class _Renderer:
             case ir.Array(name, dtype, lanes, size, local, mask_bytes):
                 if not local:
                     self._line(f"{type_of(dtype, lanes, mask_bytes)} {name}[{size}];")
-            case ir.Put(array, index, var, vector):
+            case ir.PutItem(array, index, var, vector):
                 place = self.expressions.numbers(array, index, var) if vector else f"{array}[{index}]"
                 self._line(f"{place} = {self._put(array, var)};")
             case ir.For(index, start, stop, step, body, unroll):
@@ -144,15 +144,15 @@ class _Renderer:
             case ir.Exchange():
                 for line in exchanged(statement, self.expressions.helpers):
                     self._line(line)
-            case FetchAhead(argument, index, written):
+            case Prefetch(argument, index, written):
                 place = f"(const void *)(size_t)({argument.name} + ({index}))"
                 self._line(f"__builtin_prefetch({place}, {int(written)}, 3);")
             case ir.Copying():
                 self._line(copying(statement, self.expressions.helpers))
-            case ir.HandingOn():
+            case ir.CarryStatement():
                 for line in handed_on(statement, self.expressions):
                     self._line(line)
-            case ir.Barrier():
+            case ir.WorkGroupBarrier():
                 self._line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
 
     def _nest(self, head: str, body: Iterable[Stmt], more: bool = False) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from flowcompute.engine.folds import Merged, largest_nodes
-from flowcompute.ir import FoldSpec, Kernel, Traits, register_dtype
+from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel, register_dtype
 from flowcompute.lower.rows import lower_merge
 
 MANY_NUMBERS = 1 << 19
@@ -33,7 +33,7 @@ class BlockMerging:
         node: the arrays of the node in hand.
     """
 
-    def __init__(self, specs: Mapping[int, FoldSpec], traits: Traits) -> None:
+    def __init__(self, specs: Mapping[int, FoldSpec], traits: DeviceCapabilities) -> None:
         self._specs = specs
         self._traits = traits
         self._able = traits.code_shape == "cpu" and traits.host_memory and traits.float64

@@ -8,7 +8,7 @@ import numpy as np
 
 from flowcompute.engine.folds import Accumulator, Fold, Merged
 from flowcompute.gpu.run.block_merging import BlockMerging, Launch
-from flowcompute.ir import Argument, FoldSpec, Kernel, Traits
+from flowcompute.ir import Argument, DeviceCapabilities, FoldSpec, Kernel
 
 
 class FoldBlocks:
@@ -19,7 +19,7 @@ class FoldBlocks:
         traits: of the device.
     """
 
-    def __init__(self, specs: Mapping[int, FoldSpec], traits: Traits) -> None:
+    def __init__(self, specs: Mapping[int, FoldSpec], traits: DeviceCapabilities) -> None:
         self._specs = specs
         self._merging = BlockMerging(specs, traits)
         self._partials: dict[tuple[int, int], np.ndarray] = {}

@@ -12,12 +12,12 @@ import numpy as np
 
 from flowcompute.batch import Batch
 from flowcompute.elements import Constant, Kind
-from flowcompute.engine import Made, SeatExecutor
+from flowcompute.engine import Made, PlacedExecutor
 from flowcompute.engine.folds import Fold
 from flowcompute.engine.scans import Carry, make_scan
 from flowcompute.errors import Site
 from flowcompute.gpu.device import Device, answerable
-from flowcompute.gpu.memory import Memory, PassingOperands, Slots
+from flowcompute.gpu.memory import Memory, Slots, StreamedWeights
 from flowcompute.gpu.run.built_kernels import BuiltKernels
 from flowcompute.gpu.run.device_carries import DeviceCarry, LastCarry, TileCarry, begin_nothing
 from flowcompute.gpu.run.fold_blocks import FoldBlocks
@@ -26,7 +26,7 @@ from flowcompute.gpu.worker import Launcher, open_launcher
 from flowcompute.ir import Argument, Kernel, register_dtype
 from flowcompute.schedule import Clock, ExecutionPlan, KernelTuner, RegionStep, Step
 from flowcompute.schedule.memory import (
-    Crossing,
+    TransferPlan,
     batches_of_each,
     in_turns,
     staging_shares,
@@ -43,7 +43,7 @@ KEEPING_SHARE = 0.05
 """Of a run's seconds what keeping its programs may take; the rest are kept at exit."""
 
 
-class OpenCLExecutor(SeatExecutor):
+class OpenCLExecutor(PlacedExecutor):
     """Launches kernels on one device; on host devices in place on host memory.
 
     Args:
@@ -67,13 +67,13 @@ class OpenCLExecutor(SeatExecutor):
         self._scalars: dict[int, Any] = {}
         self._named: dict[str, tuple[str, Site | None]] = {}
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
-        self._crossing = Crossing.of(self.one_pass, by_hand=plan.config.by_hand, seat=seat)
+        self._crossing = TransferPlan.of(self.one_pass, by_hand=plan.config.by_hand, seat=seat)
         if self._crossing.overlap and not device.traits.host_memory and not plan.config.isolate:
             self.in_flight = batches_of_each(plan.depth, plan.backend.traits)
             self.lanes = uploads_at_a_time(self.in_flight)
         self._slots: Slots | None = None
         self._opened_s = 0.0
-        self._passing: PassingOperands | None = None
+        self._passing: StreamedWeights | None = None
 
     def _regions(self) -> Iterator[RegionStep]:
         """The regions computed here."""
@@ -97,7 +97,7 @@ class OpenCLExecutor(SeatExecutor):
             self._slots = Slots(self._memory, self._crossing, self.in_flight, self._told_of)
             self.memory.reuse(in_turns(self.plan.graph, self.one_pass.on_seat(self.seat), self._crossing))
             if self.one_pass.passing and self.seat == self.plan.backend.main:
-                self._passing = PassingOperands(self.one_pass.on_seat(self.seat), self._memory, self.array)
+                self._passing = StreamedWeights(self.one_pass.on_seat(self.seat), self._memory, self.array)
 
     def _compiled(self, kernel: Kernel) -> Any:
         assert self._launcher is not None
@@ -139,7 +139,7 @@ class OpenCLExecutor(SeatExecutor):
         return made
 
     def take_up(self, batch: Batch) -> bool:
-        """Go on with what was uploaded of a batch; see `SeatExecutor.take_up`."""
+        """Go on with what was uploaded of a batch; see `PlacedExecutor.take_up`."""
         if self.is_sliced:
             self.slots.abandon(batch.seq)
         return self.slots.take_up(batch.seq) or self.in_flight == 1
@@ -150,27 +150,27 @@ class OpenCLExecutor(SeatExecutor):
 
     @property
     def late(self) -> frozenset[int]:
-        """See `SeatExecutor.late`."""
+        """See `PlacedExecutor.late`."""
         return self._crossing.late if self.in_flight > 1 else frozenset()
 
     def keep_blocks(self) -> None:
-        """See `SeatExecutor.keep_blocks`."""
+        """See `PlacedExecutor.keep_blocks`."""
         self._blocks.forget()
 
     def hand_over(self, batch: Batch) -> None:
-        """See `SeatExecutor.hand_over`."""
+        """See `PlacedExecutor.hand_over`."""
         self.slots.hand_over(batch.seq)
 
     def receive(self, batch: Batch, made: Mapping[int, np.ndarray]) -> None:
-        """See `SeatExecutor.receive`."""
+        """See `PlacedExecutor.receive`."""
         self.slots.receive(batch.seq, made)
 
     def leave(self, batch: Batch, value: int, array: np.ndarray) -> None:
-        """See `SeatExecutor.leave`."""
+        """See `PlacedExecutor.leave`."""
         self.slots.leave_of(batch.seq, value, array)
 
     def abandon(self, batch: Batch) -> None:
-        """See `SeatExecutor.abandon`."""
+        """See `PlacedExecutor.abandon`."""
         self.slots.abandon(batch.seq)
 
     def download(self, batch: Batch) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowcompute.ir import Kernel, Traits
+from flowcompute.ir import DeviceCapabilities, Kernel
 from flowcompute.lower import GPU_PARTS_PER_UNIT, PARTS_PER_UNIT
 from flowcompute.lower.matmul import ROWS_PER_ITEM
 from flowcompute.schedule import ExecutionPlan, RegionStep
@@ -11,7 +11,9 @@ SCAN_GROUPS_PER_UNIT = 4
 """Work-groups that scan tiles at a time, for each compute unit of a GPU."""
 
 
-def division(plan: ExecutionPlan, traits: Traits, kernel: Kernel, items: int, blocks: int) -> tuple[int, int, int]:
+def division(
+    plan: ExecutionPlan, traits: DeviceCapabilities, kernel: Kernel, items: int, blocks: int
+) -> tuple[int, int, int]:
     """How many numbers or rows there are, how many a work-item takes (0: what is its turn), and the work-groups.
 
     Args:
@@ -51,7 +53,7 @@ def _tiles(plan: ExecutionPlan, kernel: Kernel) -> int:
     return -(-plan.folds[fold].numbers // kernel.columns)
 
 
-def _chunk(plan: ExecutionPlan, traits: Traits, kernel: Kernel, count: int) -> int:
+def _chunk(plan: ExecutionPlan, traits: DeviceCapabilities, kernel: Kernel, count: int) -> int:
     """Numbers or rows for one work-item: of products a fair share, else as the kernel's knobs say."""
     if kernel.work == "matmul":
         share, together = -(-count // (2 * traits.units)), kernel.tile[0]

@@ -17,7 +17,7 @@ from flowcompute.gpu.device import Device, all_devices
 from flowcompute.gpu.memory import Memory
 from flowcompute.gpu.worker.launcher import Launcher, LocalLauncher
 from flowcompute.gpu.worker.worker_process import Worker
-from flowcompute.schedule.memory import Reused
+from flowcompute.schedule.memory import BufferAssignment
 from flowcompute.strategy import Config, Devices
 
 if sys.platform != "win32":
@@ -132,11 +132,11 @@ class IsolatedMemory(Memory):
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._numbers: dict[Hashable, int] = {}
-        self._reused: Mapping[Hashable, Reused] = {}
+        self._reused: Mapping[Hashable, BufferAssignment] = {}
         self._segments: dict[int, Segment] = {}
         self._current: set[Hashable] = set()
 
-    def reuse(self, buffers: Mapping[Hashable, Reused]) -> None:
+    def reuse(self, buffers: Mapping[Hashable, BufferAssignment]) -> None:
         """Each segment grows in the first batch, until its largest value fits."""
         self._reused = buffers
 

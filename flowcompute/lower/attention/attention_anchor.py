@@ -17,7 +17,7 @@ from flowcompute.elements import Op
 from flowcompute.elements.math import divide, equal, exp, subtract
 from flowcompute.fuse import Region
 from flowcompute.graph import Graph
-from flowcompute.ir import Apply, Combine, Half, Number, Select, Splat, Var
+from flowcompute.ir import Apply, Combine, ConstantValue, Half, Select, Splat, Var
 from flowcompute.lower.anchor_point import Anchor, Operand, times
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import BOOL
@@ -35,7 +35,7 @@ class Block(NamedTuple):
     last: str
 
 
-class Attention(Anchor):
+class AttentionAnchor(Anchor):
     """What both code shapes must know of a region with attention.
 
     Attributes:
@@ -65,7 +65,7 @@ class Attention(Anchor):
         self.causal: bool = node.attrs["causal"]
         self.window: int | None = node.attrs["window"]
         self.scale: float = node.attrs["scale"]
-        self.lowest = Number(float(np.finfo(self.dtype).min))
+        self.lowest = ConstantValue(float(np.finfo(self.dtype).min))
         self.partial = self.keys % KEYS > 0
 
     def base(self, scope: Scope, operand: Operand, record: str, matrix: str) -> str:
@@ -144,7 +144,7 @@ class Attention(Anchor):
 
     def share(self, scope: Scope, values: Var, total: Var) -> Var:
         """Weighted values over the total weight; 0 where there is none."""
-        zero = scope.let(Number(0.0), self.dtype, values.lanes)
+        zero = scope.let(ConstantValue(0.0), self.dtype, values.lanes)
         wide = scope.let(Splat(total), self.dtype, values.lanes)
         nothing = scope.let(Apply(equal.op, (wide, zero), self.dtype), BOOL, values.lanes, self.dtype.itemsize)
         return scope.let(Select(nothing, zero, self.apply(scope, divide.op, values, wide)), self.dtype, values.lanes)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flowcompute.elements.math import multiply
-from flowcompute.ir import Assign, Below, For, If, Load, Number, Put, Select, Splat, Stmt, Var
+from flowcompute.ir import Assign, Below, ConstantValue, For, If, Load, PutItem, Select, Splat, Stmt, Var
 from flowcompute.lower.anchor_point import Operand, times
-from flowcompute.lower.attention.attention_anchor import Attention
+from flowcompute.lower.attention.attention_anchor import AttentionAnchor
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.matmul import NEAR, copied_together
 from flowcompute.spec import BOOL
@@ -70,7 +70,7 @@ class Slab:
 
     def __init__(
         self,
-        one: Attention,
+        one: AttentionAnchor,
         operand: Operand,
         space: Space,
         group: int,
@@ -135,7 +135,9 @@ class Slab:
         begin, length = self.space.begin, self.space.length
         made = []
         for spot, var in zip(self.spots, brought, strict=False):
-            made += _only(spot.exists, [Put(TILES, f"{begin} + {slot} * {length} + {spot.place}", var, vector=True)])
+            made += _only(
+                spot.exists, [PutItem(TILES, f"{begin} + {slot} * {length} + {spot.place}", var, vector=True)]
+            )
         return made
 
     def bring_all(self, scope: Scope, origin: Origin) -> Stmt:
@@ -144,7 +146,7 @@ class Slab:
         spot = self._spot(body, f"(lid + u * {self.group})", 0)
         inside = body.inner()
         number = self._number(inside, spot, origin, "0")
-        inside.add(Put(TILES, f"{self.space.begin} + {spot.place}", number, vector=True))
+        inside.add(PutItem(TILES, f"{self.space.begin} + {spot.place}", number, vector=True))
         whole = self.many % self.group == 0
         body.add(*_only(None if whole else f"lid + u * {self.group} < {self.many}", inside.statements))
         return For("u", "0", str(self.turns), "1", tuple(body.statements), unroll=4)
@@ -161,7 +163,9 @@ class Slab:
             number = one.apply(scope, multiply.op, number, scope.let(Splat(self.factor), one.dtype, vector))
         if count is not None and not self.values:
             exists = scope.let(Below(count), BOOL, vector, one.dtype.itemsize)
-            number = scope.let(Select(exists, number, scope.let(Number(0.0), one.dtype, vector)), one.dtype, vector)
+            number = scope.let(
+                Select(exists, number, scope.let(ConstantValue(0.0), one.dtype, vector)), one.dtype, vector
+            )
         return number
 
     def _index(self, spot: _Spot, origin: Origin, s: str) -> tuple[str, str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flowcompute.lower.attention.attention_anchor import KEYS, LANES, Attention
+from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor
 from flowcompute.lower.kernel_knobs import KernelStyle
 
 VECTOR_BYTES = 16
@@ -117,7 +117,7 @@ class Shape:
         return max(1, MULTIPLICATIONS // scores), max(1, MULTIPLICATIONS // sums)
 
 
-def choose_shape(one: Attention, style: KernelStyle) -> Shape:
+def choose_shape(one: AttentionAnchor, style: KernelStyle) -> Shape:
     """As wanted, else a block not much larger than there are queries; with resident queries where they fit."""
     itemsize = one.dtype.itemsize
     most = 64 if itemsize <= 4 else 32
@@ -138,7 +138,7 @@ def choose_shape(one: Attention, style: KernelStyle) -> Shape:
     raise AssertionError("the smallest shape fits")
 
 
-def _shape(one: Attention, group: int, rows: int, depth: int, *, resident: bool) -> Shape | None:
+def _shape(one: AttentionAnchor, group: int, rows: int, depth: int, *, resident: bool) -> Shape | None:
     vector = VECTOR_BYTES // one.dtype.itemsize
     size = -(-one.size // vector) * vector
     across = LANES if rows * LANES <= MOST_QUERIES * group else LANES // 2

@@ -12,23 +12,23 @@ from flowcompute.fuse import Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Array,
+    ArrayItem,
     Assign,
     Below,
+    ConstantValue,
     For,
     If,
-    Item,
     Kernel,
     Load,
     MultiplyAdd,
-    Number,
-    Put,
+    PutItem,
     Select,
     Splat,
     Stmt,
     Var,
 )
 from flowcompute.lower.anchor_point import Row, times
-from flowcompute.lower.attention.attention_anchor import KEYS, LANES, Attention
+from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.matmul import strip_lanes
@@ -45,7 +45,7 @@ class AttentionLowering:
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
-        self.one = one = Attention(graph, region)
+        self.one = one = AttentionAnchor(graph, region)
         self.dtype = one.dtype
         self.lanes = strip_lanes(style.traits, one.dtype.itemsize)
         self.knobs = knobs = style.settled("attention", tile_rows=TOGETHER, block_rows=BLOCK)
@@ -120,24 +120,24 @@ class AttentionLowering:
         at_q = one.base(scope, one.q, self.record, self.matrix)
         body = scope.inner()
         row = body.integer(f"{at_q} + {times(f'min({self.first} + r, {self.last})', one.q.rows.stride)}")
-        scale = body.let(Number(one.scale), self.dtype)
+        scale = body.let(ConstantValue(one.scale), self.dtype)
         for column in range(0, one.size, self.lanes):
             count = None if column + self.lanes <= one.size else str(one.size - column)
             stride = one.q.columns.stride
             query = one.factor(body, Load(one.q.argument, f"{row} + {column * stride}", stride, count))
             scaled = one.apply(body, multiply.op, query, scale)
-            body.add(Put("scaled", f"r * {self.pitch} + {column}", scaled, vector=True))
-        body.add(Put("highest", "r", body.let(one.lowest, self.dtype, 1)))
-        zero = body.let(Number(0.0), self.dtype)
+            body.add(PutItem("scaled", f"r * {self.pitch} + {column}", scaled, vector=True))
+        body.add(PutItem("highest", "r", body.let(one.lowest, self.dtype, 1)))
+        zero = body.let(ConstantValue(0.0), self.dtype)
         for array, count_ in (("sums", LANES // self.lanes), ("totals", self.value_vectors)):
-            body.add(For("c", "0", str(count_), "1", (Put(array, f"r * {count_} + c", zero),)))
+            body.add(For("c", "0", str(count_), "1", (PutItem(array, f"r * {count_} + c", zero),)))
         return [For("r", "0", str(self.block), "1", tuple(body.statements))]
 
     def _end(self) -> list[Stmt]:
         """Divide by the sum of weights, and store with what follows."""
         one, parts = self.one, LANES // self.lanes
         scope = Scope(one.names, lanes=self.lanes)
-        sums = [scope.let(Item("sums", f"r * {parts} + {part}"), self.dtype) for part in range(parts)]
+        sums = [scope.let(ArrayItem("sums", f"r * {parts} + {part}"), self.dtype) for part in range(parts)]
         while len(sums) > 1:
             half = len(sums) // 2
             sums = [one.added(scope, low, high) for low, high in zip(sums[:half], sums[half:], strict=True)]
@@ -153,7 +153,7 @@ class AttentionLowering:
         return [For("r", "0", f"{self.last} - {self.first} + 1", "1", tuple(scope.statements))]
 
     def _store(self, scope: Scope, row: Row, total: Var, vector: str, column: str, count: str | None) -> None:
-        values = scope.let(Item("totals", f"r * {self.value_vectors} + {vector}"), self.dtype)
+        values = scope.let(ArrayItem("totals", f"r * {self.value_vectors} + {vector}"), self.dtype)
         self.one.store(scope, row, column, count, self.one.share(scope, values, total))
 
     # -- a tile of keys -----------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class AttentionLowering:
             key = f"min({key}, {one.keys - 1}L)"
         each = f"{at_k} + {times(f'({key})', one.k.rows.stride)} + {times('d', one.k.columns.stride)}"
         vector = one.factor(scope, Load(one.k.argument, at_k, each=each))
-        scope.add(Put("turned", f"j * {one.size} + d", vector))
+        scope.add(PutItem("turned", f"j * {one.size} + d", vector))
         numbers = For("d", "0", str(one.size), "1", tuple(scope.statements))
         return [For("j", "0", str(self.key_vectors), "1", (numbers,))]
 
@@ -181,7 +181,7 @@ class AttentionLowering:
             column = vector * self.lanes
             count = None if column + self.lanes <= one.columns else str(one.columns - column)
             values = one.factor(scope, Load(one.v.argument, f"{row} + {column * stride}", stride, count))
-            scope.add(Put("packed", f"{vector * KEYS} + j", values))
+            scope.add(PutItem("packed", f"{vector * KEYS} + j", values))
         return [For("j", "0", left, "1", tuple(scope.statements))]
 
     # -- a few queries and a tile of keys -------------------------------------------------------------------
@@ -203,12 +203,12 @@ class AttentionLowering:
         """Scores of the tile's keys, -inf of those that a query does not see."""
         one = self.one
         scope = Scope(one.names, lanes=self.lanes)
-        zero = Number(-0.0 if one.size else 0.0)
+        zero = ConstantValue(-0.0 if one.size else 0.0)
         scores = [scope.let(zero, self.dtype) for _ in own]
         inner = scope.inner()
-        keys = inner.let(Item("turned", f"j * {one.size} + d"), self.dtype)
+        keys = inner.let(ArrayItem("turned", f"j * {one.size} + d"), self.dtype)
         for i, score in enumerate(scores):
-            single = inner.let(Item("scaled", f"(r + {i}) * {self.pitch} + d"), self.dtype, 1)
+            single = inner.let(ArrayItem("scaled", f"(r + {i}) * {self.pitch} + d"), self.dtype, 1)
             query = inner.let(Splat(single), self.dtype)
             inner.add(Assign(score, Splat(inner.let(MultiplyAdd(query, keys, score), self.dtype))))
         scope.add(For("d", "0", str(one.size), "1", tuple(inner.statements)))
@@ -216,7 +216,7 @@ class AttentionLowering:
         for i, (row, score) in enumerate(zip(own, scores, strict=True)):
             score = self._masked(scope, score, row, first)
             score = self._visible(scope, score, first, *self.seen[i])
-            scope.add(Put("weights", f"{i * KEYS} + j * {self.lanes}", score, vector=True))
+            scope.add(PutItem("weights", f"{i * KEYS} + j * {self.lanes}", score, vector=True))
         return [For("j", "0", str(self.key_vectors), "1", tuple(scope.statements))]
 
     def _masked(self, scope: Scope, score: Var, row: str, first: str) -> Var:
@@ -230,7 +230,7 @@ class AttentionLowering:
 
     def _visible(self, scope: Scope, score: Var, first: str, from_key: str, to_key: str) -> Var:
         one, size = self.one, self.dtype.itemsize
-        hidden = scope.let(Number(-float("inf")), self.dtype)
+        hidden = scope.let(ConstantValue(-float("inf")), self.dtype)
         if one.causal or one.partial:
             before_end = scope.let(Below(f"{to_key} - {first}"), BOOL, mask_bytes=size)
             score = scope.let(Select(before_end, score, hidden), self.dtype)
@@ -244,24 +244,24 @@ class AttentionLowering:
         one, parts = self.one, LANES // self.lanes
         scope = Scope(one.names, lanes=self.lanes)
         places = [f"i * {KEYS} + {j * self.lanes}" for j in range(self.key_vectors)]
-        scores = [scope.let(Item("weights", place, vector=True), self.dtype) for place in places]
+        scores = [scope.let(ArrayItem("weights", place, vector=True), self.dtype) for place in places]
         largest = scores[0]
         for score in scores[1:]:
             largest = one.larger(scope, largest, score)
-        before = scope.let(Item("highest", "r + i"), self.dtype, 1)
+        before = scope.let(ArrayItem("highest", "r + i"), self.dtype, 1)
         highest = one.larger(scope, one.tree(scope, "max", largest), before)
         shrink = one.weight(scope, before, highest)
-        scope.add(Put("highest", "r + i", highest), Put("shrink", "i", shrink))
+        scope.add(PutItem("highest", "r + i", highest), PutItem("shrink", "i", shrink))
         wide, wide_shrink = (scope.let(Splat(one_), self.dtype) for one_ in (highest, shrink))
         weights = [one.weight(scope, score, wide) for score in scores]
         for part in range(parts):
             slot = f"(r + i) * {parts} + {part}"
-            total = one.apply(scope, multiply.op, scope.let(Item("sums", slot), self.dtype), wide_shrink)
+            total = one.apply(scope, multiply.op, scope.let(ArrayItem("sums", slot), self.dtype), wide_shrink)
             for weight in weights[part::parts]:
                 total = one.added(scope, total, weight)
-            scope.add(Put("sums", slot, total))
+            scope.add(PutItem("sums", slot, total))
         for place, weight in zip(places, weights, strict=True):
-            scope.add(Put("weights", place, weight, vector=True))
+            scope.add(PutItem("weights", place, weight, vector=True))
         return For("i", "0", str(self.together), "1", tuple(scope.statements))
 
     def _values(self, left: str) -> list[Stmt]:
@@ -270,8 +270,8 @@ class AttentionLowering:
         scope = Scope(one.names, lanes=self.lanes)
         totals = []
         for i in range(self.together):
-            before = scope.let(Item("totals", f"(r + {i}) * {self.value_vectors} + c"), self.dtype)
-            shrink = scope.let(Splat(scope.let(Item("shrink", str(i)), self.dtype, 1)), self.dtype)
+            before = scope.let(ArrayItem("totals", f"(r + {i}) * {self.value_vectors} + c"), self.dtype)
+            shrink = scope.let(Splat(scope.let(ArrayItem("shrink", str(i)), self.dtype, 1)), self.dtype)
             totals.append(one.apply(scope, multiply.op, before, shrink))
         if one.causal:
             (from_last, to_first), size = (self.seen[-1][0], self.seen[0][1]), str(KEYS)
@@ -281,16 +281,16 @@ class AttentionLowering:
         else:
             scope.add(self._add(scope, totals, left, choose=False))
         for i, total in enumerate(totals):
-            scope.add(Put("totals", f"(r + {i}) * {self.value_vectors} + c", total))
+            scope.add(PutItem("totals", f"(r + {i}) * {self.value_vectors} + c", total))
         return [For("c", "0", str(self.value_vectors), "1", tuple(scope.statements))]
 
     def _add(self, scope: Scope, totals: list[Var], count: str, *, choose: bool) -> Stmt:
         """Key by key; with `choose` only such as a query sees."""
         inner = scope.inner()
-        values = inner.let(Item("packed", f"c * {KEYS} + j"), self.dtype)
+        values = inner.let(ArrayItem("packed", f"c * {KEYS} + j"), self.dtype)
         for i, total in enumerate(totals):
             step = inner.inner()
-            weight = step.let(Splat(step.let(Item("weights", f"{i * KEYS} + j"), self.dtype, 1)), self.dtype)
+            weight = step.let(Splat(step.let(ArrayItem("weights", f"{i * KEYS} + j"), self.dtype, 1)), self.dtype)
             step.add(Assign(total, Splat(step.let(MultiplyAdd(weight, values, total), self.dtype))))
             from_key, to_key = self.seen[i]
             seen = f"t + j >= {from_key} && t + j < {to_key}"

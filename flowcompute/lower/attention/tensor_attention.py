@@ -28,30 +28,30 @@ from flowcompute.fuse import Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Array,
+    ArrayItem,
     Assign,
     AwaitCopies,
-    Barrier,
     Below,
+    ConstantValue,
     EndCopies,
     For,
     FragmentMultiply,
     FragmentOf,
     Half,
     If,
-    Item,
     Join,
     Kernel,
     Load,
     MultiplyAdd,
-    Number,
-    Put,
+    PutItem,
     Select,
     Splat,
     Var,
     WordsOf,
+    WorkGroupBarrier,
 )
 from flowcompute.lower.anchor_point import Operand, Row, times
-from flowcompute.lower.attention.attention_anchor import KEYS, Attention
+from flowcompute.lower.attention.attention_anchor import KEYS, AttentionAnchor
 from flowcompute.lower.attention.tensor_masking import Unseen
 from flowcompute.lower.attention.tensor_softmax import HALVES, LARGER, Weights, in_powers
 from flowcompute.lower.attention.tensor_tiling import STAGES, TEAMS, TensorShape, choose_shape
@@ -63,7 +63,7 @@ from flowcompute.lower.matmul import (
     TEAM,
     TILES,
     Feed,
-    Reader,
+    FragmentReader,
     Results,
     TensorTile,
     copied_together,
@@ -80,7 +80,7 @@ HIGHEST = "highest"
 
 def lower_tensor_attention(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
     """The kernel of attention; None where it is not for tensor cores."""
-    one = Attention(graph, region)
+    one = AttentionAnchor(graph, region)
     operands = (one.q, one.k, one.v)
     dtype = one.q.argument.dtype
     dtypes = (FLOAT16, BFLOAT16, FLOAT32) if style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
@@ -107,7 +107,7 @@ class _Unit:
 
 
 class _Lowering:
-    def __init__(self, one: Attention, region: Region, shape: TensorShape) -> None:
+    def __init__(self, one: AttentionAnchor, region: Region, shape: TensorShape) -> None:
         self.one, self.region, self.shape = one, region, shape
         self.dtype, self.exact, self.split = one.q.argument.dtype, shape.exact, shape.split
         self.rows, self.edges = shape.rows, shape.edges
@@ -165,7 +165,7 @@ class _Lowering:
         """What goes on from tile to tile, for each 16 queries of the team."""
         one, edges = self.one, range(self.edges)
         self.weights = [Weights(scope, one) for _ in edges]
-        self.totals = [[scope.let(Number(0.0), FLOAT32, 4) for _ in range(-(-one.columns // 8))] for _ in edges]
+        self.totals = [[scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in range(-(-one.columns // 8))] for _ in edges]
 
     # -- operands into local memory -----------------------------------------------------------------------
 
@@ -178,9 +178,9 @@ class _Lowering:
         self.k_feed = self._feed(scope, one.k, self.k_tile, at_k, one.keys)
         self.v_feed = self._feed(scope, one.v, self.v_tile, at_v, one.keys)
         self.readers = (
-            Reader(scope, self.q_tile, "0" if self.split else self.top, right=False),
-            Reader(scope, self.k_tile, self.first_key, right=True),
-            Reader(scope, self.v_tile, "0", right=True, depth=self.first_key),
+            FragmentReader(scope, self.q_tile, "0" if self.split else self.top, right=False),
+            FragmentReader(scope, self.k_tile, self.first_key, right=True),
+            FragmentReader(scope, self.v_tile, "0", right=True, depth=self.first_key),
         )
         self.unseen = Unseen(one, self.record, self.matrix) if one.causal else None
 
@@ -230,19 +230,21 @@ class _Lowering:
     def _tile(self, scope: Scope, stop: str) -> None:
         """Scores, weights and sums of a tile of keys."""
         self.stage = scope.narrow(f"(int)(t / {KEYS} % {STAGES})")
-        scope.add(AwaitCopies(2), Barrier())
+        scope.add(AwaitCopies(2), WorkGroupBarrier())
         self._bring(scope, self.v_feed, f"t + {KEYS}", stop)
         scores = self._scores(scope)
         self._hide(scope, scores)
         weights = [of_edge.next(scope, line) for of_edge, line in zip(self.weights, scores, strict=True)]
-        scope.add(AwaitCopies(2), Barrier())
+        scope.add(AwaitCopies(2), WorkGroupBarrier())
         self._bring(scope, self.k_feed, f"t + {2 * KEYS}", stop)
         self._add(scope, weights)
 
     def _scores(self, scope: Scope) -> list[list[Var]]:
         """For each 16 queries the products with each 8 keys, with the mask added where there is one."""
         one, (of_q, of_k, _) = self.one, self.readers
-        scores = [[scope.let(Number(0.0), FLOAT32, 4) for _ in range(2 * self.shape.parts)] for _ in range(self.edges)]
+        scores = [
+            [scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in range(2 * self.shape.parts)] for _ in range(self.edges)
+        ]
         units = [
             _Unit(step, part) for step in range(-(-one.size // self.shape.step)) for part in range(self.shape.parts)
         ]
@@ -264,7 +266,7 @@ class _Lowering:
         one = self.one
         assert one.mask is not None
         pairs = scope.inner(2)
-        scale, to_power = (pairs.let(Number(in_powers(factor)), FLOAT32, 4) for factor in (one.scale, 1.0))
+        scale, to_power = (pairs.let(ConstantValue(in_powers(factor)), FLOAT32, 4) for factor in (one.scale, 1.0))
         for two, line in zip(self.own, scores, strict=True):
             for part, score in enumerate(line):
                 added = []
@@ -285,7 +287,7 @@ class _Lowering:
         if not (one.causal or one.partial):
             return
         inner = scope.inner(2)
-        hidden = inner.let(Number(-math.inf), FLOAT32)
+        hidden = inner.let(ConstantValue(-math.inf), FLOAT32)
         for two, line in zip(self.own, scores, strict=True):
             # How many keys from the work-item's first one on are before those that are seen, and up to their end.
             ends = [
@@ -331,7 +333,7 @@ class _Lowering:
     def _shrunk(self, scope: Scope) -> list[list[Var]]:
         """What weighted values of a tile are added to: all those before it, or nothing."""
         if not self.exact:
-            return [[scope.let(Number(0.0), FLOAT32, 4) for _ in line] for line in self.totals]
+            return [[scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in line] for line in self.totals]
         for of_edge, line in zip(self.weights, self.totals, strict=True):
             for total in line:
                 scope.add(Assign(total, Splat(self.one.apply(scope, multiply.op, total, of_edge.shrink))))
@@ -363,7 +365,7 @@ class _Lowering:
                 whole = of_edge.whole(scope, lower)
                 if shares is not None:
                     whole = one.apply(scope, multiply.op, whole, shares[lower])
-                scope.add(Put(WHOLE, f"{place} + {edge * EDGE + 8 * lower}", whole))
+                scope.add(PutItem(WHOLE, f"{place} + {edge * EDGE + 8 * lower}", whole))
 
         def finish(edge: int, lower: bool, pair: Var) -> Var:
             del edge
@@ -377,7 +379,7 @@ class _Lowering:
         def store(inner: Scope, row: str, column: str, made: Var) -> None:
             own, column = inner.integer(f"{self.first} + {row}"), inner.integer(f"(long){column}")
             count = None if one.columns % LANES == 0 else inner.integer(f"min((long){LANES}, {one.columns} - {column})")
-            whole, *more = (inner.let(Item(WHOLE, f"{row} + {team * EDGE}"), FLOAT32, 1) for team in range(teams))
+            whole, *more = (inner.let(ArrayItem(WHOLE, f"{row} + {team * EDGE}"), FLOAT32, 1) for team in range(teams))
             for other in more:
                 whole = one.added(inner, whole, other)
             made = one.share(inner, made, whole)
@@ -395,12 +397,14 @@ class _Lowering:
             return None
         (weights,) = self.weights
         for lower, highest in zip(HALVES, weights.highest, strict=True):
-            scope.add(Put(HIGHEST, f"{place} + {8 * lower}", highest))
-        scope.add(Barrier())
+            scope.add(PutItem(HIGHEST, f"{place} + {8 * lower}", highest))
+        scope.add(WorkGroupBarrier())
         shares = []
         for lower in HALVES:
             row = f"lid % {TEAM} / 4 + {8 * lower}"
-            highest, *more = (scope.let(Item(HIGHEST, f"{row} + {team * EDGE}"), FLOAT32, 1) for team in range(TEAMS))
+            highest, *more = (
+                scope.let(ArrayItem(HIGHEST, f"{row} + {team * EDGE}"), FLOAT32, 1) for team in range(TEAMS)
+            )
             for other in more:
                 highest = self.one.apply(scope, LARGER, highest, other)
             shares.append(weights.share_of(scope, lower, highest))

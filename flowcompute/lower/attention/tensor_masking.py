@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flowcompute.elements.math import multiply, subtract
-from flowcompute.ir import Assign, For, If, Load, MultiplyAdd, Number, Splat, Var
+from flowcompute.ir import Assign, ConstantValue, For, If, Load, MultiplyAdd, Splat, Var
 from flowcompute.lower.anchor_point import Operand, times
-from flowcompute.lower.attention.attention_anchor import Attention
+from flowcompute.lower.attention.attention_anchor import AttentionAnchor
 from flowcompute.lower.attention.tensor_softmax import LARGER, POWER, in_powers
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import FLOAT32
@@ -29,7 +29,7 @@ class Unseen:
         record, matrix: whose queries the work-group has.
     """
 
-    one: Attention
+    one: AttentionAnchor
     record: str
     matrix: str
 
@@ -47,8 +47,8 @@ class Unseen:
         one = self.one
         total = one.tree(scope, "sum", made)
         inner = scope.inner(1)
-        highest, weights = inner.let(one.lowest, FLOAT32), inner.let(Number(0.0), FLOAT32)
-        sums = inner.let(Number(0.0), FLOAT32, made.lanes)
+        highest, weights = inner.let(one.lowest, FLOAT32), inner.let(ConstantValue(0.0), FLOAT32)
+        sums = inner.let(ConstantValue(0.0), FLOAT32, made.lanes)
         body = inner.inner()
         # n >> 62 is zero, but the compiler does not know that and keeps no place from before the loop over tiles.
         record = inner.integer(f"{self.record} + (n >> 62)")
@@ -73,15 +73,15 @@ class Unseen:
     def _score(self, scope: Scope, query: str, at_q: str, at_k: str, at_mask: str) -> Var:
         """The score of a query and key `u`, in powers of two."""
         one = self.one
-        score = scope.let(Number(0.0), FLOAT32)
+        score = scope.let(ConstantValue(0.0), FLOAT32)
         body = scope.inner()
         q = f"{at_q} + {times(query, one.q.rows.stride)} + {times('c', one.q.columns.stride)}"
         k = f"{at_k} + {times('u', one.k.rows.stride)} + {times('c', one.k.columns.stride)}"
         left, right = (one.factor(body, Load(side.argument, at)) for side, at in ((one.q, q), (one.k, k)))
         body.add(Assign(score, MultiplyAdd(left, right, score)))
         scope.add(For("c", "0", str(one.size), "1", tuple(body.statements)))
-        score = one.apply(scope, multiply.op, score, scope.let(Number(in_powers(one.scale)), FLOAT32))
+        score = one.apply(scope, multiply.op, score, scope.let(ConstantValue(in_powers(one.scale)), FLOAT32))
         if one.mask is None:
             return score
         added = one.factor(scope, Load(one.mask.argument, f"{at_mask} + {one.mask_offset(query, 'u')}"))
-        return scope.let(MultiplyAdd(added, scope.let(Number(in_powers(1.0)), FLOAT32), score), FLOAT32)
+        return scope.let(MultiplyAdd(added, scope.let(ConstantValue(in_powers(1.0)), FLOAT32), score), FLOAT32)

@@ -9,8 +9,8 @@ import numpy as np
 
 from flowcompute.elements import Kind, Op, by_ufunc
 from flowcompute.elements.math import multiply
-from flowcompute.ir import Across, Assign, Half, Join, MultiplyAdd, Number, Splat, Var
-from flowcompute.lower.attention.attention_anchor import Attention
+from flowcompute.ir import Across, Assign, ConstantValue, Half, Join, MultiplyAdd, Splat, Var
+from flowcompute.lower.attention.attention_anchor import AttentionAnchor
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import FLOAT32
 
@@ -28,12 +28,12 @@ class Weights:
     Scores with a mask are in powers of two already; others are made so on their way.
     """
 
-    def __init__(self, scope: Scope, one: Attention) -> None:
+    def __init__(self, scope: Scope, one: AttentionAnchor) -> None:
         self.one = one
         self.highest = [scope.let(one.lowest, FLOAT32, 1) for _ in HALVES]
-        self.total = scope.let(Number(0.0), FLOAT32, 4)
+        self.total = scope.let(ConstantValue(0.0), FLOAT32, 4)
         self.shrink = self.total
-        self.scale = None if one.mask is not None else scope.let(Number(in_powers(one.scale)), FLOAT32, 4)
+        self.scale = None if one.mask is not None else scope.let(ConstantValue(in_powers(one.scale)), FLOAT32, 4)
 
     def next(self, scope: Scope, scores: Sequence[Var]) -> list[Var]:
         """The weights of a tile of keys; what was summed so far is to be multiplied by `shrink`."""
@@ -85,7 +85,7 @@ class Weights:
         if self.scale is not None:
             scale, lowest = scope.let(Splat(self.scale), FLOAT32, 1), scope.let(one.lowest, FLOAT32, 1)
             score = one.apply(scope, LARGER, one.apply(scope, multiply.op, score, scale), lowest)
-        return one.apply(scope, multiply.op, score, scope.let(Number(-1.0), FLOAT32, 1))
+        return one.apply(scope, multiply.op, score, scope.let(ConstantValue(-1.0), FLOAT32, 1))
 
     def _power(self, scope: Scope, score: Var, unit: Var) -> Var:
         """Two to the power of how far scores are above `-unit`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flowcompute.lower.attention.attention_anchor import KEYS, Attention
+from flowcompute.lower.attention.attention_anchor import KEYS, AttentionAnchor
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.matmul import CHUNK_BYTES, EDGE, PITCH, TEAM, TensorTile, lines_along_k
 from flowcompute.spec import FLOAT32
@@ -52,7 +52,7 @@ class TensorShape:
         return KernelKnobs() if self.split else KernelKnobs(work_group=self.group, block_rows=self.rows)
 
 
-def choose_shape(one: Attention, style: KernelStyle) -> TensorShape | None:
+def choose_shape(one: AttentionAnchor, style: KernelStyle) -> TensorShape | None:
     """The shape, as wanted where there are registers for it; None where operands do not lie as they must."""
     dtype = one.q.argument.dtype
     exact, split = dtype != FLOAT32, one.queries <= EDGE

@@ -19,22 +19,22 @@ from flowcompute.graph import Graph
 from flowcompute.ir import (
     Array,
     Assign,
-    Barrier,
     Below,
+    ConstantValue,
     For,
     If,
     Kernel,
     Load,
     MultiplyAdd,
-    Number,
     Picked,
     Select,
     Splat,
     Stmt,
     Var,
+    WorkGroupBarrier,
 )
 from flowcompute.lower.anchor_point import Operand, Row
-from flowcompute.lower.attention.attention_anchor import KEYS, LANES, Attention
+from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor
 from flowcompute.lower.attention.attention_slab import TILES, Origin, Slab, Space
 from flowcompute.lower.attention.attention_tiling import choose_shape
 from flowcompute.lower.attention.tiled_softmax import EXCHANGE, WEIGHTS, TiledWeights, picked, read
@@ -49,7 +49,7 @@ class TiledAttentionLowering:
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
-        self.one = one = Attention(graph, region)
+        self.one = one = AttentionAnchor(graph, region)
         self.dtype = one.dtype
         self.shape = choose_shape(one, style)
         self.wide, self.parts = self.shape.wide, self.shape.parts
@@ -92,7 +92,7 @@ class TiledAttentionLowering:
         )
         self.at_mask = "0" if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
         self.weights = TiledWeights(scope, one, shape, self.x, self.y, shuffles=self.shuffles)
-        self.totals = [[scope.let(Number(0.0), self.dtype, self.wide) for _ in range(self.parts)] for _ in rows]
+        self.totals = [[scope.let(ConstantValue(0.0), self.dtype, self.wide) for _ in range(self.parts)] for _ in rows]
         from_key, self.to_key = scope.integer(one.sees_from(self.first)), scope.integer(one.sees_to(self.last))
         start = from_key if from_key == "0" else scope.integer(f"{from_key} / {KEYS} * {KEYS}")
         self._slabs(scope)
@@ -117,7 +117,7 @@ class TiledAttentionLowering:
         beside = Space(begin + KEYS * shape.pitch, shape.rows, shape.depth, shape.query_pitch, shape.slot)
         keys = Space(begin, KEYS, shape.depth, shape.pitch, shape.slot)
         values = Space(begin, shape.value_depth, shape.spread, shape.spread, shape.slot)
-        scale = scope.let(Number(one.scale), self.dtype, 1)
+        scale = scope.let(ConstantValue(one.scale), self.dtype, 1)
 
         def slab(operand: Operand, space: Space, factor: Var | None = None) -> Slab:
             return Slab(one, operand, space, shape.group, shape.vector, factor, aligned=self.aligned)
@@ -136,13 +136,13 @@ class TiledAttentionLowering:
             one_slab.declare(scope)
         turns = max(self.value_slab.turns, sum(one_slab.turns for one_slab in self.key_slabs))
         # Values and keys take turns in the same registers.
-        self.brought = [scope.let(Number(0.0), self.dtype, shape.vector) for _ in range(turns)]
+        self.brought = [scope.let(ConstantValue(0.0), self.dtype, shape.vector) for _ in range(turns)]
 
     def _begin(self, scope: Scope, start: str) -> list[Stmt]:
         inner = scope.inner()
         inner.add(*self._bring_keys(inner, start, "0"), *self._put_keys(self._slot("0", start)))
         inside = [If(f"{start} < {self.to_key}", tuple(inner.statements))]
-        return [*inside, Barrier()]
+        return [*inside, WorkGroupBarrier()]
 
     def _tile(self, scope: Scope) -> None:
         """Scores, weights and sums of a tile of keys."""
@@ -151,7 +151,7 @@ class TiledAttentionLowering:
         if not one.size:
             scope.add(*self._bring_values(scope, "0"), *self._put_values(self._slot("0", "t")))
         shrinks = self.weights.next(scope, scores)
-        scope.add(Barrier())
+        scope.add(WorkGroupBarrier())
         for line, shrink in zip(self.totals, shrinks, strict=True):
             for total in line:
                 wide = scope.let(Splat(shrink), self.dtype, self.wide)
@@ -172,7 +172,7 @@ class TiledAttentionLowering:
             f"{after} < {self.to_key}" if one.size else "0",
             lambda _: self._put_keys(self._slot("0", after)),
         )
-        body.add(Barrier())
+        body.add(WorkGroupBarrier())
         scope.add(For("s", "0", str(steps), "1", tuple(body.statements)))
 
     @staticmethod
@@ -235,7 +235,7 @@ class TiledAttentionLowering:
         """For each of the work-item's queries the scores of its keys, -inf of those that are not seen."""
         one, shape = self.one, self.shape
         across = shape.across
-        scores = [scope.let(Number(-0.0 if one.size else 0.0), self.dtype) for _ in self.own]
+        scores = [scope.let(ConstantValue(-0.0 if one.size else 0.0), self.dtype) for _ in self.own]
         if one.size:
             body, more = scope.inner(), f"s + 1 < {shape.steps}"
             self._next(
@@ -253,7 +253,7 @@ class TiledAttentionLowering:
                 "1",
                 lambda _: self._put_values(self._slot("(s + 1)", "t")),
             )
-            body.add(Barrier())
+            body.add(WorkGroupBarrier())
             scope.add(For("s", "0", str(shape.steps), "1", tuple(body.statements)))
         key = scope.integer(f"t + {self.x}")
         made = []
@@ -297,7 +297,7 @@ class TiledAttentionLowering:
         one, size, across = self.one, self.dtype.itemsize, self.shape.across
         if not (one.causal or one.partial):
             return score
-        hidden = scope.let(Number(-float("inf")), self.dtype)
+        hidden = scope.let(ConstantValue(-float("inf")), self.dtype)
         before_end = scope.let(Below(f"({to_key} - {key} + {across - 1}) / {across}"), BOOL, mask_bytes=size)
         score = scope.let(Select(before_end, score, hidden), self.dtype)
         if one.window is not None:
@@ -382,4 +382,4 @@ class TiledAttentionLowering:
                 )
                 storing.add(If(f"{column} < {one.columns}", tuple(inside.statements)))
             scope.add(If(f"{mine} + {i * shape.down} < {one.queries}", tuple(storing.statements)))
-        scope.add(Barrier())
+        scope.add(WorkGroupBarrier())

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from flowcompute.elements.math import multiply
-from flowcompute.ir import Across, Assign, Barrier, Half, Item, Number, Picked, Put, Splat, Var
-from flowcompute.lower.attention.attention_anchor import LANES, Attention
+from flowcompute.ir import Across, ArrayItem, Assign, ConstantValue, Half, Picked, PutItem, Splat, Var, WorkGroupBarrier
+from flowcompute.lower.attention.attention_anchor import LANES, AttentionAnchor
 from flowcompute.lower.attention.attention_tiling import Shape
 from flowcompute.lower.attention.tensor_softmax import LARGER
 from flowcompute.lower.emit import Scope
@@ -22,7 +22,7 @@ EXCHANGE = "exchange"
 
 def read(scope: Scope, dtype: np.dtype, array: str, index: str, lanes: int) -> Var:
     """Neighbours in a local array."""
-    return scope.let(Item(array, index, vector=lanes > 1), dtype, lanes)
+    return scope.let(ArrayItem(array, index, vector=lanes > 1), dtype, lanes)
 
 
 def picked(scope: Scope, var: Var, lane: int, lanes: int) -> Var:
@@ -37,7 +37,7 @@ class TiledWeights:
     weights of its query become NaN.
     """
 
-    def __init__(self, scope: Scope, one: Attention, shape: Shape, x: str, y: str, *, shuffles: bool) -> None:
+    def __init__(self, scope: Scope, one: AttentionAnchor, shape: Shape, x: str, y: str, *, shuffles: bool) -> None:
         """Declare them.
 
         Args:
@@ -51,7 +51,7 @@ class TiledWeights:
         self.row = scope.narrow(f"{y} * {shape.queries}")
         rows = range(shape.queries)
         self.highest = [scope.let(one.lowest, one.dtype, 1) for _ in rows]
-        self.sums = [scope.let(Number(0.0), one.dtype, shape.classes) for _ in rows]
+        self.sums = [scope.let(ConstantValue(0.0), one.dtype, shape.classes) for _ in rows]
 
     def next(self, scope: Scope, scores: list[Var]) -> list[Var]:
         """Put the weights of a tile of keys into local memory.
@@ -85,8 +85,8 @@ class TiledWeights:
         for i, total in enumerate(self.sums):
             for lane in range(self.shape.classes):
                 place = f"({self.row} + {i}) * {LANES} + {self.x} + {lane * self.shape.across}"
-                scope.add(Put(EXCHANGE, place, picked(scope, total, lane, 1)))
-        scope.add(Barrier())
+                scope.add(PutItem(EXCHANGE, place, picked(scope, total, lane, 1)))
+        scope.add(WorkGroupBarrier())
 
     def whole(self, scope: Scope, i: int) -> Var:
         """The sum of all weights of query `i`, once its classes have been shown."""
@@ -100,7 +100,7 @@ class TiledWeights:
             lanes = tuple(lane + at * shape.keys for at in range(together))
             for i in range(0, shape.queries, together):
                 some = scope.let(Picked(tuple(weights[i : i + together]), lanes), self.one.dtype, together)
-                scope.add(Put(WEIGHTS, f"{place} + {i}", some, vector=together > 1))
+                scope.add(PutItem(WEIGHTS, f"{place} + {i}", some, vector=together > 1))
 
     def _largest(self, scope: Scope, scores: list[Var]) -> list[Var]:
         """The largest score of each query in this tile, for all work-items of a row."""
@@ -114,8 +114,8 @@ class TiledWeights:
                 own = [larger(*pair) for pair in zip(own, other, strict=True)]
             return own
         for i, score in enumerate(own):
-            scope.add(Put(EXCHANGE, f"({self.row} + {i}) * {across} + {self.x}", score))
-        scope.add(Barrier())
+            scope.add(PutItem(EXCHANGE, f"({self.row} + {i}) * {across} + {self.x}", score))
+        scope.add(WorkGroupBarrier())
         return [self._halved(scope, self._across(scope, i, across, larger)) for i in range(len(own))]
 
     def _halved(self, scope: Scope, var: Var) -> Var:

@@ -29,7 +29,7 @@ from flowcompute.ir import (
 from flowcompute.lower.emit import Arguments, Point, Scope, loaded, units_loop
 from flowcompute.lower.kernel_knobs import KernelStyle, written_turns
 from flowcompute.lower.reduction import Parts, Reduction, moved
-from flowcompute.lower.rows import Slot, Team, VectorBlocks, team_size
+from flowcompute.lower.rows import Slot, Subgroup, VectorBlocks, team_size
 
 
 def is_flat(graph: Graph, region: Region) -> bool:
@@ -216,7 +216,7 @@ class FlatLowering:
 
     def _team_blocks(self, scope: Scope, reductions: list[Reduction]) -> list[Stmt]:
         """Each team of a work-group reduces a block; where there is none left it repeats the last one."""
-        team = Team(scope, BLOCK, group=self.group, shuffle=self.shuffles, lanes=LANES)
+        team = Subgroup(scope, BLOCK, group=self.group, shuffle=self.shuffles, lanes=LANES)
         totals = team.start(reductions)
         whole, short = team.scope.inner(1), team.scope.inner(1)
         for inner, limit in ((whole, None), (short, "left")):

@@ -66,7 +66,7 @@ def _is_computed_beside(graph: Graph, users: Sequence[Sequence[int]], node: Node
 
 
 @dataclass(frozen=True)
-class Run:
+class ColumnRun:
     """Columns from `start` to `stop` of a row that come of one operand (None: `fill`), from its column 0 on.
 
     Attributes:
@@ -89,10 +89,10 @@ class Choice:
 
     condition: str | None
     indices: tuple[str, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[ColumnRun, ...]
 
 
-class Together(Anchor):
+class Gather(Anchor):
     """What both code shapes must know.
 
     Rows are as long as one index of everything up to the last axis that changes; where that is the
@@ -151,21 +151,21 @@ class Together(Anchor):
             start += size
         return made
 
-    def _whole(self, operand: int) -> tuple[Run, ...]:
-        return (Run(0, self.columns, operand),)
+    def _whole(self, operand: int) -> tuple[ColumnRun, ...]:
+        return (ColumnRun(0, self.columns, operand),)
 
     def _looked_up(self, at: str, size: int) -> str:
         return f"({self.table}[{at}] + ({self.table}[{at}] < 0 ? {size} : 0))"
 
-    def _runs_across(self) -> tuple[Run, ...]:
+    def _runs_across(self) -> tuple[ColumnRun, ...]:
         """Runs along the last axis, which is the one that changes."""
         if self.node.op is TAKE:
             size = self.graph.nodes[self.node.inputs[0]].spec.shape[-1]
-            return (Run(0, self.columns, 0, self._looked_up("{0}", size)),)
+            return (ColumnRun(0, self.columns, 0, self._looked_up("{0}", size)),)
         runs, start = [], 0
         for position, operand in enumerate(self.operands):
             size = 1 if self.node.op is STACK else operand.spec.shape[-1]
-            runs.append(Run(start, start + size, position))
+            runs.append(ColumnRun(start, start + size, position))
             start += size
         return tuple(runs)
 
@@ -192,14 +192,14 @@ class Together(Anchor):
                 for shift in (f" - {before}", f" + {size}")
             )
             every = (
-                Run(0, before, outside, left),
-                Run(before, before + size, 0),
-                Run(before + size, before + size + after, outside, right),
+                ColumnRun(0, before, outside, left),
+                ColumnRun(before, before + size, 0),
+                ColumnRun(before + size, before + size + after, outside, right),
             )
             runs = tuple(run for run in every if run.start < run.stop)
         if not conditions:
             return [Choice(None, tuple(places), runs)]
-        nothing = Choice(None, tuple(places), (Run(0, self.columns, None),))
+        nothing = Choice(None, tuple(places), (ColumnRun(0, self.columns, None),))
         return [Choice(" && ".join(conditions), tuple(places), runs), nothing]
 
 

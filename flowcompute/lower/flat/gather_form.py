@@ -6,18 +6,30 @@ from collections.abc import Callable
 
 from flowcompute.fuse import Region
 from flowcompute.graph import Graph
-from flowcompute.ir import Assign, For, If, Kernel, Load, Number, SetInteger, Splat, Stmt, Traits, Var
+from flowcompute.ir import (
+    Assign,
+    ConstantValue,
+    DeviceCapabilities,
+    For,
+    If,
+    Kernel,
+    Load,
+    SetInteger,
+    Splat,
+    Stmt,
+    Var,
+)
 from flowcompute.lower.anchor_point import Row, times
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.flat.gather import Choice, Run, Together
+from flowcompute.lower.flat.gather import Choice, ColumnRun, Gather
 
 GROUP = 256
 """Work-items of a GPU's work-group."""
 
 
-def lower_together(graph: Graph, region: Region, traits: Traits, name: str) -> Kernel:
+def lower_together(graph: Graph, region: Region, traits: DeviceCapabilities, name: str) -> Kernel:
     """The kernel of a region whose anchor is put together of others."""
-    one = Together(graph, region)
+    one = Gather(graph, region)
     if traits.code_shape == "gpu":
         body = _numbers(one)
         return Kernel(
@@ -27,7 +39,7 @@ def lower_together(graph: Graph, region: Region, traits: Traits, name: str) -> K
     return Kernel(name, region.name, one.arguments.ordered(), body, "rows", units=one.units, lanes=traits.lanes)
 
 
-def _rows(one: Together, lanes: int) -> tuple[Stmt, ...]:
+def _rows(one: Gather, lanes: int) -> tuple[Stmt, ...]:
     """Each work-item takes a run of rows."""
     scope = Scope(one.names, lanes=lanes)
     row = one.row(scope, "r")
@@ -49,12 +61,12 @@ def _rows(one: Together, lanes: int) -> tuple[Stmt, ...]:
     return SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)"), loop
 
 
-def _numbers(one: Together) -> tuple[Stmt, ...]:
+def _numbers(one: Gather) -> tuple[Stmt, ...]:
     """Each work-item takes single numbers, neighbours of its neighbours'."""
     scope = Scope(one.names, lanes=1)
     row = one.row(scope, scope.integer(f"t / {one.columns}"))
     column = scope.integer(f"t % {one.columns}")
-    total = scope.let(Number(one.fill), one.dtype)
+    total = scope.let(ConstantValue(one.fill), one.dtype)
 
     def runs(inner: Scope, choice: Choice) -> None:
         rest: tuple[Stmt, ...] = ()
@@ -82,10 +94,10 @@ def _choose(scope: Scope, choices: list[Choice], emit: Callable[[Scope, Choice],
     scope.add(*rest)
 
 
-def _value(one: Together, scope: Scope, row: Row, choice: Choice, run: Run, column: str, count: str | None) -> Var:
+def _value(one: Gather, scope: Scope, row: Row, choice: Choice, run: ColumnRun, column: str, count: str | None) -> Var:
     """The numbers of a run from a column on."""
     if run.operand is None:
-        return scope.let(Number(one.fill), one.dtype)
+        return scope.let(ConstantValue(one.fill), one.dtype)
     operand = one.operands[run.operand]
     lies, axes = operand.lies, operand.columns
     terms = [str(lies.offset)] if lies.offset else []

@@ -11,17 +11,17 @@ from flowcompute.ir import (
     Argument,
     Assign,
     Below,
+    ConstantValue,
+    DeviceCapabilities,
     For,
     If,
     Kernel,
     Load,
-    Number,
     Select,
     SetInteger,
     Splat,
     Stmt,
     Storage,
-    Traits,
     Var,
     c_strides,
     register_dtype,
@@ -37,7 +37,7 @@ GROUP = 256
 
 
 @dataclass(frozen=True)
-class Seen:
+class NeighboursAt:
     """Neighbours at one distance.
 
     Attributes:
@@ -61,7 +61,7 @@ class Seen:
 class StencilLowering(Anchor):
     """Lowers one region of operations that read neighbours."""
 
-    def __init__(self, graph: Graph, region: Region, traits: Traits) -> None:
+    def __init__(self, graph: Graph, region: Region, traits: DeviceCapabilities) -> None:
         assert region.anchor is not None
         node = graph.nodes[region.anchor]
         shape = node.spec.shape
@@ -73,7 +73,7 @@ class StencilLowering(Anchor):
         self.columns = shape[-1]
         self.seen = [self._seen(i) for i in region.nodes if graph.nodes[i].op is INDEX]
 
-    def _seen(self, view: int) -> Seen:
+    def _seen(self, view: int) -> NeighboursAt:
         nodes = self.graph.nodes
         pad = nodes[nodes[view].inputs[0]]
         assert pad.op is PAD
@@ -82,7 +82,7 @@ class StencilLowering(Anchor):
         offsets = tuple(start - before for (start, _, _), (before, _) in pairs)
         fill = spec.dtype.type(pad.attrs["fill"]).item()
         argument = self.arguments.get("input", spec.dtype, lies.base)
-        return Seen(view, argument, lies, spec.shape, offsets, pad.attrs["mode"], fill)
+        return NeighboursAt(view, argument, lies, spec.shape, offsets, pad.attrs["mode"], fill)
 
     def lower(self, name: str) -> Kernel:
         """The kernel; its work counts rows on CPUs, numbers on GPUs."""
@@ -143,7 +143,15 @@ class StencilLowering(Anchor):
     # -- neighbours -----------------------------------------------------------------------------------
 
     def _neighbours(
-        self, scope: Scope, seen: Seen, row: Row, indices: list[str], column: str, count: str | None, *, inside: bool
+        self,
+        scope: Scope,
+        seen: NeighboursAt,
+        row: Row,
+        indices: list[str],
+        column: str,
+        count: str | None,
+        *,
+        inside: bool,
     ) -> Var:
         """The numbers that lie so far from these columns, or what stands for them beyond the edges."""
         conditions: list[str] = []
@@ -168,14 +176,14 @@ class StencilLowering(Anchor):
             load = Load(seen.argument, f"{base} + {times(at, stride)}", stride, count)
         if not conditions:
             return self._bordered(scope, seen, loaded(scope, load), column, lanes=each is not None)
-        value = scope.let(Number(seen.fill), register_dtype(seen.argument.dtype))
+        value = scope.let(ConstantValue(seen.fill), register_dtype(seen.argument.dtype))
         inner = scope.inner()
         there = self._bordered(inner, seen, loaded(inner, load), column, lanes=each is not None)
         inner.add(Assign(value, Splat(there)))
         scope.add(If(" && ".join(conditions), tuple(inner.statements)))
         return value
 
-    def _place(self, seen: Seen, axis: int, index: str, conditions: list[str]) -> str:
+    def _place(self, seen: NeighboursAt, axis: int, index: str, conditions: list[str]) -> str:
         """The index on an axis; of a constant border also the condition under which there is one."""
         offset, size = seen.offsets[axis], seen.shape[axis]
         at = f"({index} + {offset})" if offset else index
@@ -184,18 +192,18 @@ class StencilLowering(Anchor):
             return at
         return repeated(at, size, seen.mode) if offset else at
 
-    def _bordered(self, scope: Scope, seen: Seen, value: Var, column: str, *, lanes: bool) -> Var:
+    def _bordered(self, scope: Scope, seen: NeighboursAt, value: Var, column: str, *, lanes: bool) -> Var:
         """With the number of a constant border in the lanes beyond the row's ends."""
         offset = seen.offsets[-1]
         if not lanes or seen.mode != "constant":
             return value
-        fill = scope.let(Number(seen.fill), value.dtype)
+        fill = scope.let(ConstantValue(seen.fill), value.dtype)
         limit = f"-({column} + {offset})" if offset < 0 else f"{seen.shape[-1]} - ({column} + {offset})"
         mask = scope.let(Below(limit), BOOL, mask_bytes=value.dtype.itemsize)
         yes, no = (fill, value) if offset < 0 else (value, fill)
         return scope.let(Select(mask, yes, no), value.dtype)
 
 
-def lower_stencil(graph: Graph, region: Region, traits: Traits, name: str) -> Kernel:
+def lower_stencil(graph: Graph, region: Region, traits: DeviceCapabilities, name: str) -> Kernel:
     """The kernel of a region around operations that read neighbours."""
     return StencilLowering(graph, region, traits).lower(name)

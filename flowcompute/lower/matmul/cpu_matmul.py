@@ -14,15 +14,15 @@ from flowcompute.fuse import Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Array,
+    ArrayItem,
     Assign,
     Combine,
     For,
     If,
-    Item,
     Kernel,
     Load,
     MultiplyAdd,
-    Put,
+    PutItem,
     SetInteger,
     Splat,
     Stmt,
@@ -32,8 +32,8 @@ from flowcompute.ir import (
 from flowcompute.lower.anchor_point import Axes, Row, times
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.matmul.matmul_anchor import PANEL, Contraction
-from flowcompute.lower.matmul.strided_columns import EverySecond, are_every_second, in_order
+from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor
+from flowcompute.lower.matmul.strided_columns import StridedColumns, are_every_second, in_order
 from flowcompute.lower.matmul.tile_sizes import STRIP_BYTES, strip_lanes
 from flowcompute.strategy import KernelKnobs
 
@@ -61,7 +61,7 @@ class MatmulLowering:
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
-        self.contraction = one = Contraction(graph, region)
+        self.contraction = one = MatmulAnchor(graph, region)
         itemsize = one.dtype.itemsize
         self.lanes = strip_lanes(style.traits, itemsize)
         strip = max(self.lanes, STRIP_BYTES // itemsize)
@@ -169,7 +169,7 @@ class MatmulLowering:
             inner = line.inner()
             stride = one.a.columns.stride
             numbers = one.factor(inner, Load(one.a.argument, f"{at_a} + {times(k, stride)}", stride, count))
-            inner.add(Put("left", f"(r - begin) * {self.pitch} + {k}", numbers, vector=True))
+            inner.add(PutItem("left", f"(r - begin) * {self.pitch} + {k}", numbers, vector=True))
             return inner.statements
 
         whole = one.inner // self.lanes * self.lanes
@@ -201,7 +201,7 @@ class MatmulLowering:
             scope.add(*self._rows(lambda rows: self._packed_tile(rows, strip, count, "0", str(one.inner))))
             return scope.statements
         clear = scope.inner()
-        clear.add(Put("totals", "i", clear.let(one.zero(), one.dtype)))
+        clear.add(PutItem("totals", "i", clear.let(one.zero(), one.dtype)))
         scope.add(For("i", "0", str(ROWS_PER_ITEM * len(self.strip)), "1", tuple(clear.statements)))
         panel = scope.inner()
         length = panel.integer(f"min((long){PANEL}, {one.inner} - panel)")
@@ -272,7 +272,7 @@ class MatmulLowering:
         at_a = [scope.integer(f"{self._of_a(scope, row)} + {times(start, self.stride)}") for row in places]
 
         def packed(inner: Scope) -> list[Var]:
-            return [inner.let(Item("packed", f"k * {len(strip)} + {i}"), one.dtype) for i in range(len(strip))]
+            return [inner.let(ArrayItem("packed", f"k * {len(strip)} + {i}"), one.dtype) for i in range(len(strip))]
 
         self._accumulate(scope, sums, at_a, "0", length, packed)
         for position, (row, line) in enumerate(zip(places, sums, strict=True)):
@@ -282,11 +282,13 @@ class MatmulLowering:
                     continue
                 slot = f"(r - begin + {position}) * {len(strip)} + {vector}"
                 # Numbers that are not there yet, -0.0, change no bit of the first panel.
-                before = scope.let(Item("totals", slot), one.dtype)
+                before = scope.let(ArrayItem("totals", slot), one.dtype)
                 added = scope.let(Combine("sum", (before,), (own,), 0), one.dtype)
                 last = scope.inner()
                 self._store(last, row, strip[vector], count, added)
-                scope.add(If(f"panel + {PANEL} < {one.inner}", (Put("totals", slot, added),), tuple(last.statements)))
+                scope.add(
+                    If(f"panel + {PANEL} < {one.inner}", (PutItem("totals", slot, added),), tuple(last.statements))
+                )
         return scope.statements
 
     def _of_a(self, scope: Scope, row: Row) -> str:
@@ -304,7 +306,7 @@ class MatmulLowering:
         """One number of A in all lanes."""
         one = self.contraction
         if self.kept:
-            return scope.let(Splat(scope.let(Item("left", at), one.dtype, 1)), one.dtype)
+            return scope.let(Splat(scope.let(ArrayItem("left", at), one.dtype, 1)), one.dtype)
         return one.factor(scope, Load(one.a.argument, at, 0))
 
     def _zeros(self, scope: Scope, rows: int, strip: Strip) -> list[list[Var]]:
@@ -318,7 +320,7 @@ class MatmulLowering:
         k = "k" if start == "0" else f"({start} + k)"
         begin, step = ([], []) if rows.single else _walked(rows, start)
         for vector, var in enumerate(self._from_b(copy, at_b, "at_k" if begin else rows.offset(k), strip, count)):
-            copy.add(Put("packed", f"k * {len(strip)} + {vector}", var))
+            copy.add(PutItem("packed", f"k * {len(strip)} + {vector}", var))
         loop = For("k", "0", length, "1", (*copy.statements, *step))
         return [If("1", (*begin, loop)) if begin else loop]
 
@@ -352,7 +354,7 @@ class MatmulLowering:
         """The sums where columns are every second number, all of k written out."""
         line = "" if self.contraction.b.columns.single else " + at_y"
         starts = [f"{at_b}{line} + ({self._column(place)}) * 2" for place in strip]
-        for k, turn, right in EverySecond(self.contraction, self.lanes).rows(scope, starts):
+        for k, turn, right in StridedColumns(self.contraction, self.lanes).rows(scope, starts):
             for i, columns in enumerate(right):
                 self._add_products(turn, sums, at_a, str(k + i), columns)
             scope.add(If("1", tuple(turn.statements)))

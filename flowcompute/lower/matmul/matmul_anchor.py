@@ -23,7 +23,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.math import MATMUL
 from flowcompute.fuse import Access, Region
 from flowcompute.graph import Graph
-from flowcompute.ir import Number, c_strides
+from flowcompute.ir import ConstantValue, c_strides
 from flowcompute.lower.anchor_point import Anchor, Row, times
 from flowcompute.lower.emit import Scope
 from flowcompute.spec import is_float
@@ -40,7 +40,7 @@ def sum_dtype(dtype: np.dtype) -> np.dtype:
     return dtype
 
 
-class Contraction(Anchor):
+class MatmulAnchor(Anchor):
     """What both code shapes must know of a region with a product.
 
     Attributes:
@@ -106,9 +106,9 @@ class Contraction(Anchor):
             return row, f"{self.first} + {column}"
         return replace(row, own=f"({self.first} + {row.own})"), column
 
-    def zero(self) -> Number:
+    def zero(self) -> ConstantValue:
         """What a sum begins with: the number that changes nothing, so that one product keeps its sign of zero."""
-        return Number(-0.0 if is_float(self.dtype) and self.inner else 0)
+        return ConstantValue(-0.0 if is_float(self.dtype) and self.inner else 0)
 
 
 def cut_factor(graph: Graph, region: Region) -> tuple[int, int] | None:

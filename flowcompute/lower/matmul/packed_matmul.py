@@ -11,11 +11,11 @@ import numpy as np
 
 from flowcompute.fuse import Region
 from flowcompute.graph import Graph
-from flowcompute.ir import Assign, DotAdd, Expr, If, Kernel, Load, Number, Packed, Splat, Var
+from flowcompute.ir import Assign, ConstantValue, DotAdd, Expr, If, Kernel, Load, Packed, Splat, Var
 from flowcompute.lower.anchor_point import Axes, Operand
 from flowcompute.lower.emit import Scope, loaded
 from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.matmul.matmul_anchor import Contraction
+from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor
 from flowcompute.lower.matmul.tiled_matmul import Side, TiledMatmulLowering
 
 WORD = 4
@@ -28,7 +28,7 @@ _INT32 = np.dtype(np.int32)
 
 def lower_dot_matmul(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
     """The kernel of a region with such a product; None where numbers are wider, or computed where they are loaded."""
-    one = Contraction(graph, region)
+    one = MatmulAnchor(graph, region)
     sides = (one.a, one.b)
     if one.dtype != _INT32 or any(side.argument.dtype.itemsize > 1 or one.is_computed(side) for side in sides):
         return None
@@ -71,7 +71,7 @@ class _DotMatmulLowering(TiledMatmulLowering):
             reading = scope if whole or not position else scope.inner(1)
             number = loaded(reading, Load(argument, f"{base} + {position * stride}"))
             if reading is not scope:
-                kept = scope.let(Number(0), argument.dtype)
+                kept = scope.let(ConstantValue(0), argument.dtype)
                 reading.add(Assign(kept, Splat(number)))
                 scope.add(If(f"({k}) * {WORD} + {position} < {self.numbers}", tuple(reading.statements)))
                 number = kept

@@ -10,19 +10,19 @@ from collections.abc import Iterator
 
 from flowcompute.ir import Load, Picked, Var
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.matmul.matmul_anchor import Contraction
+from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor
 
 _OF_EIGHT = (0, 1, 4, 5, 2, 3, 6, 7)
 """Columns in the lanes of a register of 32 bytes, made of the even numbers of two: halves of it never meet."""
 
 
-def are_every_second(one: Contraction) -> bool:
+def are_every_second(one: MatmulAnchor) -> bool:
     """Whether the columns of B are every second number of what lies in memory."""
     return one.b.columns.stride == 2 and not one.is_computed(one.b)
 
 
 def in_order(scope: Scope, var: Var) -> Var:
-    """A vector whose lanes are in the order of `EverySecond.rows` in that of columns."""
+    """A vector whose lanes are in the order of `StridedColumns.rows` in that of columns."""
     return scope.let(Picked((var,), _order(var.lanes, var.dtype.itemsize)), var.dtype)
 
 
@@ -33,7 +33,7 @@ def _order(lanes: int, itemsize: int) -> tuple[int, ...]:
     return tuple(start + at for start in range(0, lanes, 8) for at in _OF_EIGHT)
 
 
-class EverySecond:
+class StridedColumns:
     """Loads rows of B.
 
     Args:
@@ -41,7 +41,7 @@ class EverySecond:
         lanes: numbers in a vector.
     """
 
-    def __init__(self, one: Contraction, lanes: int) -> None:
+    def __init__(self, one: MatmulAnchor, lanes: int) -> None:
         self.one = one
         self.lanes = lanes
         self.order = _order(lanes, one.dtype.itemsize)

@@ -26,7 +26,6 @@ from flowcompute.ir import (
     Array,
     Assign,
     AwaitCopies,
-    Barrier,
     Combine,
     EndCopies,
     For,
@@ -35,11 +34,12 @@ from flowcompute.ir import (
     Kernel,
     Splat,
     Var,
+    WorkGroupBarrier,
 )
 from flowcompute.lower.anchor_point import times
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.matmul.matmul_anchor import Contraction
+from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor
 from flowcompute.lower.matmul.tensor_results import LANES, PITCH, Results
 from flowcompute.lower.matmul.tensor_tile import (
     CHUNK_BYTES,
@@ -47,7 +47,7 @@ from flowcompute.lower.matmul.tensor_tile import (
     TEAM,
     TILES,
     Feed,
-    Reader,
+    FragmentReader,
     TensorTile,
     copied_together,
     lines_along_k,
@@ -61,7 +61,7 @@ LEAST = 16
 
 
 @dataclass(frozen=True)
-class Tile:
+class TensorWorkGroup:
     """What a work-group makes.
 
     Attributes:
@@ -95,13 +95,17 @@ class Tile:
 
 
 SHAPES = {
-    2: (Tile(128, 256, 64, 3, 64, 64), Tile(128, 128, 64, 3, 64, 32), Tile(64, 64, 64, 3, 32, 32)),
-    4: (Tile(128, 128, 32, 4, 64, 32), Tile(64, 64, 32, 3, 32, 32)),
+    2: (
+        TensorWorkGroup(128, 256, 64, 3, 64, 64),
+        TensorWorkGroup(128, 128, 64, 3, 64, 32),
+        TensorWorkGroup(64, 64, 64, 3, 32, 32),
+    ),
+    4: (TensorWorkGroup(128, 128, 32, 4, 64, 32), TensorWorkGroup(64, 64, 32, 3, 32, 32)),
 }
 """Tiles by the bytes of a factor, the largest first."""
 
 
-def choose_tile(rows: int | None, columns: int, itemsize: int, local_bytes: int) -> Tile:
+def choose_tile(rows: int | None, columns: int, itemsize: int, local_bytes: int) -> TensorWorkGroup:
     """The largest tile that is not much larger than the matrix and fits into local memory."""
     *larger, smallest = SHAPES[itemsize]
     for tile in larger:
@@ -113,7 +117,7 @@ def choose_tile(rows: int | None, columns: int, itemsize: int, local_bytes: int)
 
 def lower_tensor_matmul(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
     """The kernel of a product; None where it is not for tensor cores."""
-    one = Contraction(graph, region)
+    one = MatmulAnchor(graph, region)
     dtype, traits = one.a.argument.dtype, style.traits
     dtypes = (FLOAT16, BFLOAT16, FLOAT32) if style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
     if not traits.tensor_cores or dtype not in dtypes or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
@@ -132,7 +136,7 @@ def lower_tensor_matmul(graph: Graph, region: Region, style: KernelStyle, name: 
 
 
 class _Lowering:
-    def __init__(self, one: Contraction, region: Region, tile: Tile) -> None:
+    def __init__(self, one: MatmulAnchor, region: Region, tile: TensorWorkGroup) -> None:
         self.one, self.region, self.tile = one, region, tile
         a, b = lines_along_k(one.a.columns, one.a.rows), lines_along_k(one.b.rows, one.b.columns)
         # Rows of all records may be neighbours in windows only, whose number nobody knows.
@@ -242,7 +246,7 @@ class _Lowering:
         self.top = scope.narrow(f"{team} % {tile.down} * {tile.team_rows}")
         self.left = scope.narrow(f"{team} / {tile.down} * {tile.team_columns}")
         readers = tuple(
-            Reader(scope, side, first, right=right)
+            FragmentReader(scope, side, first, right=right)
             for side, first, right in zip(self.tiles, (self.top, self.left), (False, True), strict=True)
         )
         sums = [
@@ -255,7 +259,7 @@ class _Lowering:
             if step < self.steps:
                 self._bring(scope, feeds, str(step), str(step))
             scope.add(EndCopies())
-        scope.add(AwaitCopies(ahead - 1), Barrier())
+        scope.add(AwaitCopies(ahead - 1), WorkGroupBarrier())
         ready = self._read(scope, readers, "0", 0)
         body = scope.inner()
         self._step(body, feeds, readers, sums, ready)
@@ -263,7 +267,7 @@ class _Lowering:
         scope.add(For("s", "0", str(self.steps), "1", tuple(body.statements)))
         return totals or sums
 
-    def _read(self, scope: Scope, readers: tuple[Reader, ...], stage: str, step: int) -> list[list[Var]]:
+    def _read(self, scope: Scope, readers: tuple[FragmentReader, ...], stage: str, step: int) -> list[list[Var]]:
         counts = (self.tile.team_rows // EDGE, self.tile.team_columns // EDGE)
         return [
             [reader.read(scope, stage, part, step) for part in range(count)]
@@ -274,7 +278,7 @@ class _Lowering:
         self,
         scope: Scope,
         feeds: tuple[Feed, Feed],
-        readers: tuple[Reader, ...],
+        readers: tuple[FragmentReader, ...],
         sums: list[list[Var]],
         ready: list[list[Var]],
     ) -> None:
@@ -287,7 +291,7 @@ class _Lowering:
             last = part == every - 1
             if last:
                 # Whoever is behind the barrier has read all of this stage, which the next step overwrites.
-                scope.add(AwaitCopies(ahead - 1), Barrier())
+                scope.add(AwaitCopies(ahead - 1), WorkGroupBarrier())
             coming = self._read(scope, readers, after if last else here, 0 if last else part + 1)
             if part == 0:
                 further = scope.inner()

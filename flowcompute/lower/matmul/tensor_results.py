@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from flowcompute.ir import Barrier, Combine, For, Half, If, Item, Put, Var
+from flowcompute.ir import ArrayItem, Combine, For, Half, If, PutItem, Var, WorkGroupBarrier
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.matmul.tensor_tile import EDGE, TEAM, TILES
 from flowcompute.spec import FLOAT32
@@ -50,15 +50,15 @@ class Results:
             finish: what becomes of two sums of a row, in the upper or lower half of so many 16 rows, before that.
         """
         pitch = self.columns + PITCH
-        scope.add(Barrier())
+        scope.add(WorkGroupBarrier())
         place = scope.narrow(f"({top} + lid % {TEAM} / 4) * {pitch} + {left} + lid % 4 * 2")
         for i, line in enumerate(sums):
             for j, total in enumerate(line):
                 for lower in (False, True):
                     pair = finish(i, lower, scope.let(Half(total, lower), FLOAT32, 2))
                     further = (i * EDGE + 8 * lower) * pitch + j * 8
-                    scope.add(Put(TILES, f"{place} + {further}", pair, vector=True))
-        scope.add(Barrier())
+                    scope.add(PutItem(TILES, f"{place} + {further}", pair, vector=True))
+        scope.add(WorkGroupBarrier())
         body = scope.inner(LANES)
         across = self.columns // LANES
         row = body.narrow(f"(int)e / {across}")
@@ -66,7 +66,7 @@ class Results:
         inside = body.inner(LANES)
         below = self.rows // self.teams
         made, *more = (
-            inside.let(Item(TILES, f"({row} + {team * below}) * {pitch} + {column}", vector=True), FLOAT32, LANES)
+            inside.let(ArrayItem(TILES, f"({row} + {team * below}) * {pitch} + {column}", vector=True), FLOAT32, LANES)
             for team in range(self.teams)
         )
         for other in more:
@@ -74,4 +74,4 @@ class Results:
         self.store(inside, row, column, made)
         body.add(If(self.exists(row, column), tuple(inside.statements)))
         many = str(below * across)
-        scope.add(For("e", "lid", many, str(self.group), tuple(body.statements), unroll=4), Barrier())
+        scope.add(For("e", "lid", many, str(self.group), tuple(body.statements), unroll=4), WorkGroupBarrier())

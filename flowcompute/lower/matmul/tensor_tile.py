@@ -195,7 +195,7 @@ class Feed:
         )
 
 
-class Reader:
+class FragmentReader:
     """How a team of work-items reads its part of a tile as fragments: those of 16 rows or columns, and 32 bytes of k.
 
     Of the left operand a fragment is four quarters of 16 rows; of the right one two halves for each

@@ -11,7 +11,7 @@ from flowcompute.graph import Graph
 from flowcompute.ir import Assign, Combine, For, Kernel, Load, MultiplyAdd, Splat, Var
 from flowcompute.lower.anchor_point import times
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.matmul.matmul_anchor import PANEL, Contraction
+from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor
 
 THIN = 2
 """Most rows of a matrix: each reads all of the other factor again."""
@@ -23,7 +23,7 @@ SHORT = 32
 
 def lower_thin_matmul(graph: Graph, region: Region, name: str) -> Kernel | None:
     """The kernel of a region with such a product; None where rows are many, or share one matrix."""
-    one = Contraction(graph, region)
+    one = MatmulAnchor(graph, region)
     if one.shared or one.height > THIN or not one.columns:
         return None
     scope = Scope(one.names, lanes=1)
@@ -46,7 +46,7 @@ def lower_thin_matmul(graph: Graph, region: Region, name: str) -> Kernel | None:
     return Kernel(name, region.name, one.arguments.ordered(), (body,), "flat", work_group=GROUP, units=units)
 
 
-def _add(one: Contraction, scope: Scope, total: Var, at_a: str, at_b: str, start: str, stop: str) -> None:
+def _add(one: MatmulAnchor, scope: Scope, total: Var, at_a: str, at_b: str, start: str, stop: str) -> None:
     """Add products in order of k."""
     inner = scope.inner()
     left = one.factor(inner, Load(one.a.argument, f"{at_a} + {times('k', one.a.columns.stride)}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowcompute.ir import Traits
+from flowcompute.ir import DeviceCapabilities
 
 STRIP_BYTES = 64
 """What a CPU holds of a row at once: four rows of it are 8 sums of AVX2, which keep its multipliers busy."""
@@ -12,6 +12,6 @@ NEAR = 1 << 23
 """Strides below it keep what lies in one tile within 32 bits."""
 
 
-def strip_lanes(traits: Traits, itemsize: int) -> int:
+def strip_lanes(traits: DeviceCapabilities, itemsize: int) -> int:
     """Numbers of `itemsize` bytes in a vector on a CPU: a strip of them, but never fewer than 8."""
     return min(traits.lanes, max(8, STRIP_BYTES // itemsize))

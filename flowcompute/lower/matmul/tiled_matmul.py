@@ -14,27 +14,27 @@ from flowcompute.fuse import Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Array,
+    ArrayItem,
     Assign,
-    Barrier,
     Combine,
+    ConstantValue,
     Expr,
     For,
     If,
-    Item,
     Kernel,
     Load,
     MultiplyAdd,
-    Number,
     Picked,
-    Put,
+    PutItem,
     Splat,
     Stmt,
     Var,
+    WorkGroupBarrier,
 )
 from flowcompute.lower.anchor_point import Axes, Operand, times
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.matmul.matmul_anchor import PANEL, Contraction
+from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor
 from flowcompute.lower.matmul.tile_sizes import NEAR, PAD
 from flowcompute.strategy import KernelKnobs
 
@@ -46,7 +46,7 @@ BAND = 8
 
 
 @dataclass(frozen=True)
-class Tile:
+class WorkGroupTile:
     """Rows and columns of the result that a work-group makes, and those that a work-item makes."""
 
     rows: int
@@ -65,7 +65,7 @@ class Tile:
         return self.columns // self.item_columns
 
 
-def choose_tile(rows: int | None, columns: int, itemsize: int, style: KernelStyle) -> Tile:
+def choose_tile(rows: int | None, columns: int, itemsize: int, style: KernelStyle) -> WorkGroupTile:
     """As wanted, else not much larger than the matrix; its local memory stays below 40 KiB."""
     largest = 128 if itemsize <= 4 else 64
     height, width = (
@@ -74,11 +74,11 @@ def choose_tile(rows: int | None, columns: int, itemsize: int, style: KernelStyl
     )
     knobs = style.settled("matmul", tile_rows=min(height, largest), tile_columns=min(width, largest))
     height, width = min(knobs.tile_rows or height, largest), min(knobs.tile_columns or width, largest)
-    return Tile(height, width, height // 16 if height == 128 else 4, width // 16 if width == 128 else 4)
+    return WorkGroupTile(height, width, height // 16 if height == 128 else 4, width // 16 if width == 128 else 4)
 
 
 @dataclass(frozen=True)
-class Place:
+class TilePosition:
     """Of tile `t` of the result: its first row, the end of the rows it may hold, its first column; and all tiles.
 
     Attributes:
@@ -93,7 +93,7 @@ class Place:
     many: str
 
 
-def place_of_tile(scope: Scope, one: Contraction, rows: int, columns: int) -> Place:
+def place_of_tile(scope: Scope, one: MatmulAnchor, rows: int, columns: int) -> TilePosition:
     """Where a tile of `rows` and `columns` stands, so that neighbouring work-groups find their operands in cache."""
     across = -(-one.columns // columns)
     high = -(-one.height // rows)
@@ -111,7 +111,7 @@ def place_of_tile(scope: Scope, one: Contraction, rows: int, columns: int) -> Pl
     row = scope.integer(f"{first} + ({band} * {BAND} + {inside} % {side}) * {rows}")
     column = scope.integer(f"{inside} / {side} * {columns}")
     many = f"((n + {rows - 1}) / {rows})" if one.shared else f"n / {one.height} * {high}"
-    return Place(row, until, column, across, f"{many} * {across}")
+    return TilePosition(row, until, column, across, f"{many} * {across}")
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class TiledMatmulLowering:
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
-        self.contraction = one = Contraction(graph, region)
+        self.contraction = one = MatmulAnchor(graph, region)
         rows = None if one.shared and region.stream else one.units if one.shared else one.height
         self.tile = choose_tile(rows, one.columns, one.dtype.itemsize, style)
         self.wide_rows = range(self.tile.item_rows // 4)
@@ -237,7 +237,7 @@ class TiledMatmulLowering:
             brought.append(scope.let(self.contraction.zero(), dtype, 1))
         return Side(operand, array, DEPTH * pitch, pitch, slots, indices, depth, origin, brought)
 
-    def _bring(self, side: Side, start: str, *, nothing: Number) -> list[Stmt]:
+    def _bring(self, side: Side, start: str, *, nothing: ConstantValue) -> list[Stmt]:
         """Read the tile that begins at k = `start`; beyond the last k stands what adds nothing."""
         one = self.contraction
         scope = Scope(one.names, lanes=1)
@@ -265,7 +265,7 @@ class TiledMatmulLowering:
     def _put(side: Side, half: str) -> list[Stmt]:
         """Write what was brought into one of the two local tiles."""
         return [
-            Put(side.array, f"({half}) * {side.length} + {place}", var)
+            PutItem(side.array, f"({half}) * {side.length} + {place}", var)
             for (place, _), var in zip(side.slots, side.brought, strict=True)
         ]
 
@@ -275,7 +275,7 @@ class TiledMatmulLowering:
         one, tile = self.contraction, self.tile
         a, b = self._sides(scope, row, until, column)
         # -0.0 * 0.0 is -0.0, which changes no sum, not even the sign of a zero.
-        nothing = {id(a): Number(one.zero().value), id(b): Number(0)}
+        nothing = {id(a): ConstantValue(one.zero().value), id(b): ConstantValue(0)}
         sums = self._zeros(scope)
         panels = one.inner > PANEL
         if panels:
@@ -284,11 +284,11 @@ class TiledMatmulLowering:
             # compiler does not know, for n >> 62 is zero, keeps it in memory.
             self.hidden = scope.integer("n >> 62")
             for slot in range(len(sums) * len(sums[0])):
-                scope.add(Put("totals", f"{self.hidden} + {slot}", sums[0][0]))
+                scope.add(PutItem("totals", f"{self.hidden} + {slot}", sums[0][0]))
         steps = -(-one.inner // DEPTH)
         for side in (a, b):
             scope.add(*self._bring(side, "0", nothing=nothing[id(side)]), *self._put(side, "0"))
-        scope.add(Barrier())
+        scope.add(WorkGroupBarrier())
         body = Scope(one.names, scope)
         more = f"s + 1 < {steps}"
         ahead = body.integer(f"(s + 1) * {DEPTH}")
@@ -297,14 +297,14 @@ class TiledMatmulLowering:
         if panels:
             per = PANEL // DEPTH
             body.add(If(f"s % {per} == {per - 1} || s == {steps - 1}", tuple(self._end_panel(body, sums))))
-        body.add(If(more, tuple(s for side in (a, b) for s in self._put(side, "(s + 1) % 2"))), Barrier())
+        body.add(If(more, tuple(s for side in (a, b) for s in self._put(side, "(s + 1) % 2"))), WorkGroupBarrier())
         scope.add(For("s", "0", str(steps), "1", tuple(body.statements)))
         y, x = (scope.integer(text) for text in (f"lid / {tile.across}", f"lid % {tile.across}"))
         for i, line in enumerate(sums):
             r = scope.integer(f"{row} + {self._offset(y, i // 4, tile.rows)} + {i % 4}")
             for h, total in enumerate(line):
                 if panels:
-                    total = scope.let(Item("totals", self._slot(i, h)), one.dtype, LANES)
+                    total = scope.let(ArrayItem("totals", self._slot(i, h)), one.dtype, LANES)
                 self._store(scope, r, until, f"{column} + {self._offset(x, h, tile.columns)}", total)
 
     def _slot(self, i: int, h: int) -> str:
@@ -328,7 +328,7 @@ class TiledMatmulLowering:
 
         def vector(side: Side, half: str, item: str, part: int, size: int) -> Var:
             index = f"{half} + k * {side.pitch} + {self._offset(item, part, size)}"
-            return inner.let(Item(side.array, index, vector=True), dtype, LANES)
+            return inner.let(ArrayItem(side.array, index, vector=True), dtype, LANES)
 
         left = [vector(a, halves[0], y, part, tile.rows) for part in self.wide_rows]
         right = [vector(b, halves[1], x, part, tile.columns) for part in self.wide_columns]
@@ -347,9 +347,9 @@ class TiledMatmulLowering:
         inner = scope.inner(LANES)
         for i, line in enumerate(sums):
             for h, panel in enumerate(line):
-                before = inner.let(Item("totals", self._slot(i, h)), panel.dtype)
+                before = inner.let(ArrayItem("totals", self._slot(i, h)), panel.dtype)
                 added = inner.let(Combine("sum", (before,), (panel,), 0), panel.dtype)
-                inner.add(Put("totals", self._slot(i, h), added), Assign(panel, self.contraction.zero()))
+                inner.add(PutItem("totals", self._slot(i, h), added), Assign(panel, self.contraction.zero()))
         return inner.statements
 
     # -- results ------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from flowcompute.elements.math import add
-from flowcompute.ir import Apply, Assign, Below, Combine, Convert, For, Half, Integer, Number, Select, Splat, Var
+from flowcompute.ir import Apply, Assign, Below, Combine, ConstantValue, Convert, For, Half, Integer, Select, Splat, Var
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.spec import BOOL, INT32, INT64
@@ -89,9 +89,9 @@ class FirstBest:
             number, at = inner.let(Splat(value), dtype, None, dtype.itemsize), inner.let(Integer(place), places)
             if count is not None:
                 mask = inner.let(Below(count), BOOL, None, dtype.itemsize)
-                nothing = inner.let(Number(reduction.identity(0)), dtype, None, dtype.itemsize)
+                nothing = inner.let(ConstantValue(reduction.identity(0)), dtype, None, dtype.itemsize)
                 number = inner.let(Select(mask, number, nothing), dtype, None, dtype.itemsize)
-                at = inner.let(Select(mask, at, inner.let(Number(NOWHERE), places)), places)
+                at = inner.let(Select(mask, at, inner.let(ConstantValue(NOWHERE), places)), places)
             totals.append((number, at))
         self.scope.add(*inner.statements)
         return totals

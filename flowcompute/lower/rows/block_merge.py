@@ -10,12 +10,12 @@ from flowcompute.elements.math import add, multiply, subtract
 from flowcompute.ir import (
     Apply,
     Combine,
+    ConstantValue,
     Convert,
     FoldSpec,
     For,
     Kernel,
     Load,
-    Number,
     SetInteger,
     Store,
     Var,
@@ -73,7 +73,7 @@ class _Moments(Reduction):
         """As `Fold.merge_nodes`, of nodes of as many records."""
         del fused
         gap = _apply(scope, subtract.op, right[0], left[0])
-        mean = _apply(scope, add.op, left[0], _apply(scope, multiply.op, gap, scope.let(Number(0.5), FLOAT64)))
+        mean = _apply(scope, add.op, left[0], _apply(scope, multiply.op, gap, scope.let(ConstantValue(0.5), FLOAT64)))
         between = _apply(scope, multiply.op, _apply(scope, multiply.op, gap, gap), left[-1])
         deviations = _apply(scope, add.op, _apply(scope, add.op, between, left[1]), right[1])
         return (mean, deviations, *(_apply(scope, add.op, a, b) for a, b in zip(left[2:], right[2:], strict=True)))
@@ -83,10 +83,10 @@ def _moments(scope: Scope, block: Parts, records: int) -> Parts:
     """As `Fold._moments`, and half of the block's records."""
     shift, first, second, *inside = block
     # A block has a power of two of records, so that this product is the quotient.
-    mean = _apply(scope, multiply.op, first, scope.let(Number(1 / records), FLOAT64))
+    mean = _apply(scope, multiply.op, first, scope.let(ConstantValue(1 / records), FLOAT64))
     squares = _apply(scope, subtract.op, second, _apply(scope, multiply.op, first, mean))
-    deviations = scope.let(Combine("max", (squares,), (scope.let(Number(0.0), FLOAT64),), 0), FLOAT64)
-    return (_apply(scope, add.op, shift, mean), deviations, *inside, scope.let(Number(records / 2), FLOAT64))
+    deviations = scope.let(Combine("max", (squares,), (scope.let(ConstantValue(0.0), FLOAT64),), 0), FLOAT64)
+    return (_apply(scope, add.op, shift, mean), deviations, *inside, scope.let(ConstantValue(records / 2), FLOAT64))
 
 
 def _apply(scope: Scope, op: Op, left: Var, right: Var) -> Var:

@@ -14,23 +14,23 @@ from flowcompute.fuse import Access, Layout
 from flowcompute.ir import (
     Argument,
     Assign,
-    Barrier,
+    ConstantValue,
     For,
     If,
     Integer,
     Load,
-    Number,
     SetInteger,
     Splat,
     Stmt,
     Store,
+    WorkGroupBarrier,
     identity,
     register_dtype,
 )
 from flowcompute.lower.emit import Arguments, Scope, loaded, units_loop
 from flowcompute.lower.reduction import Parts, Reduction, moved
 from flowcompute.lower.rows.row_shape import RowShape
-from flowcompute.lower.rows.row_sweep import ColumnPoint, RowWalk
+from flowcompute.lower.rows.row_sweep import ColumnPoint, RowSweep
 from flowcompute.spec import INT64
 
 _FRESH_BLOCK = "(block > 0) | (phase == 0)"
@@ -63,7 +63,7 @@ class ColumnFolds:
         for fold in self.folds:
             self._accumulate(point, fold)
 
-    def body(self, walk: RowWalk) -> list[Stmt]:
+    def body(self, walk: RowSweep) -> list[Stmt]:
         """Each work-item (CPU) or work-group (GPU) takes the records of a block, and perhaps a tile of its columns."""
         shape = self.shape
         if not shape.cpu and not shape.depth and shape.rows == 1:
@@ -73,7 +73,7 @@ class ColumnFolds:
         self._begin_block(head)
         if not shape.cpu:
             # A column's accumulator is set by another work-item than the one that adds to it.
-            head.add(Barrier())
+            head.add(WorkGroupBarrier())
         record = (SetInteger("lo", f"max((long)0, block * {block} - phase)"),)
         limit = (SetInteger("hi", f"min(n, (block + 1) * {block} - phase)"),)
         loop = For("record", "lo", "hi", "1", self._rows(walk))
@@ -94,14 +94,14 @@ class ColumnFolds:
         ]
         return place, tiles
 
-    def _rows(self, walk: RowWalk) -> tuple[Stmt, ...]:
+    def _rows(self, walk: RowSweep) -> tuple[Stmt, ...]:
         """All rows of a record."""
         statements = tuple(walk.scope.statements)
         return statements if self.shape.rows == 1 else (For("outer", "0", str(self.shape.rows), "1", statements),)
 
     # -- columns of GPUs ------------------------------------------------------------------------
 
-    def _columns(self, walk: RowWalk) -> list[Stmt]:
+    def _columns(self, walk: RowSweep) -> list[Stmt]:
         """Each work-item takes a column of a block, whose accumulators it keeps in registers."""
         shape = self.shape
         size, tiles = shape.folds[self.folds[0]].block, -(-shape.columns // shape.group)
@@ -127,12 +127,12 @@ class ColumnFolds:
         own = If(f"c < {shape.columns}", tuple(outer.scope.statements))
         return [For("unit", "gid", f"blocks * {tiles}", "gsize", (*unit, own))]
 
-    def _begun(self, walk: RowWalk, fold: int) -> Parts:
+    def _begun(self, walk: RowSweep, fold: int) -> Parts:
         """A column's accumulators: the identity, or what was left unfinished; a variance's shift is its first."""
         spec, scope = self.shape.folds[fold], walk.scope
         starts = [_start(spec.op, dtype, part) for part, dtype in enumerate(spec.parts())]
         totals = tuple(
-            scope.let(Number(value), register_dtype(dtype), 1, 1)
+            scope.let(ConstantValue(value), register_dtype(dtype), 1, 1)
             for value, dtype in zip(starts, spec.parts(), strict=True)
         )
         number, old, fresh = self._number(walk, fold), scope.inner(1), walk.again()
@@ -147,7 +147,7 @@ class ColumnFolds:
         scope.add(If(_FRESH_BLOCK, tuple(fresh.scope.statements), tuple(old.statements)))
         return totals
 
-    def _number(self, walk: RowWalk, fold: int) -> str:
+    def _number(self, walk: RowSweep, fold: int) -> str:
         """Which number of the fold's item column `c` is."""
         place = self.shape.place(self._layout(fold), self.shape.folds[fold].item, stream=False)
         index, _, each = walk.address(walk.base(f"part{fold}", place), place, "c")
@@ -210,7 +210,7 @@ class ColumnFolds:
             for part, (target, dtype) in enumerate(zip(self._parts(fold), spec.parts(), strict=True)):
                 carry = self.arguments.get("carry", dtype, fold, part)
                 fresh, old = scope.inner(1), scope.inner(1)
-                start = fresh.let(Number(_start(spec.op, dtype, part)), register_dtype(dtype), mask_bytes=1)
+                start = fresh.let(ConstantValue(_start(spec.op, dtype, part)), register_dtype(dtype), mask_bytes=1)
                 before = loaded(old, Load(carry, "j", 1))
                 for inner, var in ((fresh, start), (old, before)):
                     inner.add(Store(target, f"block * {spec.numbers} + j", var, 1, "1"))
@@ -224,7 +224,7 @@ class ColumnFolds:
 
     # -- shifts of variances --------------------------------------------------------------------
 
-    def _shift_sweep(self, walk: RowWalk) -> list[Stmt]:
+    def _shift_sweep(self, walk: RowSweep) -> list[Stmt]:
         """Store the first record of a fresh block as the shift of its variances."""
         shape = self.shape
         shifts = [fold for fold in self.folds if shape.folds[fold].op == "var"]
@@ -241,7 +241,7 @@ class ColumnFolds:
         first.scope.add(*stores)
         return [If(_FRESH_BLOCK, (SetInteger("record", "lo"), *self._rows(first)))]
 
-    def _shift_stores(self, walk: RowWalk, shifts: list[int]) -> tuple[Stmt, ...]:
+    def _shift_stores(self, walk: RowSweep, shifts: list[int]) -> tuple[Stmt, ...]:
         shape = self.shape
 
         def stores(column: str, count: str | None) -> tuple[Stmt, ...]:

@@ -7,18 +7,18 @@ from flowcompute.ir import (
     LANES,
     ROLLED,
     Array,
+    ArrayItem,
     Assign,
     Combine,
+    ConstantValue,
     Convert,
     Expr,
     For,
     Generate,
     Half,
     If,
-    Item,
     Let,
-    Number,
-    Put,
+    PutItem,
     SetInteger,
     Splat,
     Var,
@@ -69,7 +69,7 @@ class VectorBlocks:
 
     def _empty(self, scope: Scope, reduction: Reduction) -> Parts:
         value = 0 if reduction.op in ("sum", "vecdot") else reduction.identity(0)
-        return (scope.let(Number(value), reduction.dtypes[0], 1, reduction.dtypes[0].itemsize),)
+        return (scope.let(ConstantValue(value), reduction.dtypes[0], 1, reduction.dtypes[0].itemsize),)
 
     def block(self, scope: Scope, base: str, length: int, lanes: int) -> list[Parts]:
         """Reduce `length` columns from `base` in `lanes` lanes; `length` is known now."""
@@ -247,11 +247,11 @@ class VectorBlocks:
     def _keep(self, scope: Scope, totals: list[Parts], group: str) -> None:
         for reduction, total in zip(self.reductions, totals, strict=True):
             for part, var in enumerate(total):
-                scope.add(Put(self.arrays[reduction.name, part], group, var))
+                scope.add(PutItem(self.arrays[reduction.name, part], group, var))
 
     def _fetch(self, scope: Scope, reduction: Reduction, group: str) -> Parts:
         return tuple(
-            scope.let(Item(self.arrays[reduction.name, part], group), dtype, self.lanes, dtype.itemsize)
+            scope.let(ArrayItem(self.arrays[reduction.name, part], group), dtype, self.lanes, dtype.itemsize)
             for part, dtype in enumerate(reduction.dtypes)
         )
 
@@ -274,7 +274,7 @@ class VectorBlocks:
                 left = self._fetch(inner, reduction, group)
                 right = self._fetch(inner, reduction, f"{group} + {half}")
                 for part, var in enumerate(reduction.combined(inner, left, right)):
-                    inner.add(Put(self.arrays[reduction.name, part], group, var))
+                    inner.add(PutItem(self.arrays[reduction.name, part], group, var))
             scope.add(For(group, "0", str(half), "1", tuple(inner.statements)))
             half //= 2
         return self._across(scope, [self._fetch(scope, reduction, "0") for reduction in self.reductions])
@@ -338,7 +338,7 @@ class Merging:
         inner.add(SetInteger(self.top, f"{self.top} - 1", new=False))
         for reduction, total in zip(self.reductions, totals, strict=True):
             older = tuple(
-                inner.let(Item(self.stacks[reduction.name, part], self.top), var.dtype, self.lanes, var.mask_bytes)
+                inner.let(ArrayItem(self.stacks[reduction.name, part], self.top), var.dtype, self.lanes, var.mask_bytes)
                 for part, var in enumerate(total)
             )
             for var, new in zip(total, reduction.combined(inner, older, total), strict=True):
@@ -354,7 +354,7 @@ class Merging:
         self._pop(scope, totals, f"{count} & 1", (SetInteger(count, f"{count} >> 1", new=False),))
         for reduction, total in zip(self.reductions, totals, strict=True):
             for part, var in enumerate(total):
-                scope.add(Put(self.stacks[reduction.name, part], self.top, var))
+                scope.add(PutItem(self.stacks[reduction.name, part], self.top, var))
         scope.add(SetInteger(self.top, f"{self.top} + 1", new=False))
 
     def newest(self, scope: Scope) -> list[Parts]:
@@ -362,7 +362,9 @@ class Merging:
         scope.add(SetInteger(self.top, f"{self.top} - 1", new=False))
         return [
             tuple(
-                scope.let(Item(self.stacks[one.name, part], self.top), merge_dtype(dtype), self.lanes, dtype.itemsize)
+                scope.let(
+                    ArrayItem(self.stacks[one.name, part], self.top), merge_dtype(dtype), self.lanes, dtype.itemsize
+                )
                 for part, dtype in enumerate(one.dtypes)
             )
             for one in self.reductions

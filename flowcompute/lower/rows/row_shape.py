@@ -25,7 +25,7 @@ COLUMN_TILE = 1024
 
 
 @dataclass(frozen=True)
-class Place:
+class RowStrides:
     """Where a value lies: strides in numbers over records, row axes and column axes."""
 
     record: int
@@ -108,22 +108,22 @@ class RowShape:
             return self.is_full(key.layout, self.graph.nodes[key.value].spec.shape)
         return self.is_full(self.region.layouts[key], self.graph.nodes[key].spec.shape)
 
-    def place(self, layout: Layout, shape: tuple[int, ...], stream: bool) -> Place:
+    def place(self, layout: Layout, shape: tuple[int, ...], stream: bool) -> RowStrides:
         """Strides of a C-contiguous value of this item shape."""
         return self._placed(layout, shape, c_strides(shape), math.prod(shape) if stream else 0)
 
-    def place_of(self, access: Access) -> tuple[Storage, Place]:
+    def place_of(self, access: Access) -> tuple[Storage, RowStrides]:
         """Where a value lies that the region reads."""
         lies = storage(self.graph, access.value, self.region.entered)
         shape = self.graph.nodes[access.value].spec.shape
         return lies, self._placed(access.layout, shape, lies.strides, lies.record)
 
-    def _placed(self, layout: Layout, shape: tuple[int, ...], own: tuple[int, ...], record: int) -> Place:
+    def _placed(self, layout: Layout, shape: tuple[int, ...], own: tuple[int, ...], record: int) -> RowStrides:
         strides = [0] * len(self.region.domain)
         for axis, size, stride in zip(layout, shape, own, strict=True):
             if axis is not None and size != 1:
                 strides[axis] = stride
-        return Place(
+        return RowStrides(
             record,
             tuple(strides[axis] for axis in self.row_axes),
             tuple(strides[axis] for axis in self.column_axes),

@@ -12,12 +12,12 @@ from flowcompute.ir import (
     LINE_BYTES,
     Argument,
     Array,
-    FetchAhead,
+    ArrayItem,
     For,
     If,
-    Item,
     Load,
-    Put,
+    Prefetch,
+    PutItem,
     SetInteger,
     Splat,
     Stmt,
@@ -27,7 +27,7 @@ from flowcompute.ir import (
 from flowcompute.lower.emit import Arguments, Key, Point, Scope, loaded
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.item_reduce import VectorBlocks
-from flowcompute.lower.rows.row_shape import Place, RowShape
+from flowcompute.lower.rows.row_shape import RowShape, RowStrides
 from flowcompute.lower.rows.work_group_blocks import GroupBlocks
 from flowcompute.spec import INT64
 
@@ -43,7 +43,7 @@ Accumulate = Callable[["ColumnPoint"], None]
 class RowPoint(Point):
     """A row: what is constant along its columns."""
 
-    def __init__(self, walk: RowWalk, scope: Scope) -> None:
+    def __init__(self, walk: RowSweep, scope: Scope) -> None:
         super().__init__(walk.shape.graph, walk.shape.region, walk.arguments, scope)
         self.walk = walk
 
@@ -96,13 +96,13 @@ class ColumnPoint(Point):
         array, slot = self.walk.kept_array(key), f"({self.column}) / {shape.lanes}"
         if 2 * kept[key] < self.phase:
             dtype = register_dtype(self.graph.nodes[key].spec.dtype)
-            return self.scope.let(Item(array, slot), dtype, mask_bytes=dtype.itemsize)
+            return self.scope.let(ArrayItem(array, slot), dtype, mask_bytes=dtype.itemsize)
         var = super().compute(key)
-        self.scope.add(Put(array, slot, var))
+        self.scope.add(PutItem(array, slot, var))
         return var
 
 
-class RowWalk:
+class RowSweep:
     """Emits the sweeps over one row."""
 
     def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, folds: Accumulate | None) -> None:
@@ -111,13 +111,13 @@ class RowWalk:
         self.scope = scope
         self.folds = folds
         self.row = RowPoint(self, scope)
-        self.bases: dict[tuple[str, Place, int], str] = {}
+        self.bases: dict[tuple[str, RowStrides, int], str] = {}
         self.arrays: dict[int, str] = {}
         self.declared: list[Array] = []
 
     # -- addresses ----------------------------------------------------------------------------
 
-    def locate(self, access: Access) -> tuple[Argument, str, Place]:
+    def locate(self, access: Access) -> tuple[Argument, str, RowStrides]:
         """The argument of an access, the integer that holds its row's first number, and its strides."""
         lies, place = self.shape.place_of(access)
         argument = self.arguments.get("input", self.shape.graph.nodes[access.value].spec.dtype, lies.base)
@@ -129,13 +129,13 @@ class RowWalk:
         index, stride, each = self.address(base, place, point.column)
         return loaded(point.scope, Load(argument, index, stride, point.count, each))
 
-    def generated(self, node: Node) -> tuple[str, Place, str]:
+    def generated(self, node: Node) -> tuple[str, RowStrides, str]:
         """Of a generated stream the row's first number in the batch, its strides, and the numbers before the batch."""
         spec = node.spec
         place = self.shape.place(self.shape.region.layouts[node.id], spec.shape, True)
         return self.base("position", place), place, f"first * {spec.item_numbers} + "
 
-    def base(self, name: str, place: Place, offset: int = 0) -> str:
+    def base(self, name: str, place: RowStrides, offset: int = 0) -> str:
         """An integer with the offset of the row in an argument."""
         if (name, place, offset) not in self.bases:
             terms = [str(offset)] if offset else []
@@ -153,7 +153,7 @@ class RowWalk:
         text = "outer" if below == 1 else f"(outer / {below})"
         return text if position == 0 else f"({text} % {sizes[position]})"
 
-    def address(self, base: str, place: Place, column: str) -> tuple[str, int, str | None]:
+    def address(self, base: str, place: RowStrides, column: str) -> tuple[str, int, str | None]:
         """Index, stride and, where there is no single stride, the index of each lane."""
         axes = [(self.shape.region.domain[axis], place.columns[at]) for at, axis in enumerate(self.shape.column_axes)]
         wide = [(size, stride) for size, stride in axes if size != 1]
@@ -249,9 +249,9 @@ class RowWalk:
         dtypes = (source, INT64) if op in ("argmin", "argmax") else (source,)
         return Reduction(f"n{node}", op, dtypes, operands)
 
-    def again(self) -> RowWalk:
+    def again(self) -> RowSweep:
         """Another walk over the rows, which keeps what it keeps in the same arrays."""
-        walk = RowWalk(self.shape, self.arguments, Scope(self.scope.names, lanes=self.scope.lanes), None)
+        walk = RowSweep(self.shape, self.arguments, Scope(self.scope.names, lanes=self.scope.lanes), None)
         walk.arrays, walk.declared = self.arrays, self.declared
         return walk
 
@@ -325,7 +325,7 @@ class RowWalk:
             size = argument.dtype.itemsize
             if stride == 1 and each is None and step:
                 for number in range(0, self.shape.lanes, LINE_BYTES // size):
-                    scope.add(FetchAhead(argument, f"{index} + {step * ahead + number}", written))
+                    scope.add(Prefetch(argument, f"{index} + {step * ahead + number}", written))
 
     def _finish(self, phase: int) -> None:
         """The sweep that stores full-level outputs and accumulates columns."""
@@ -374,7 +374,7 @@ class RowWalk:
         if self.folds is not None:
             self.folds(point)
 
-    def _stored(self, output: int) -> tuple[str, Place]:
+    def _stored(self, output: int) -> tuple[str, RowStrides]:
         """The integer that holds where the row's first number of an output goes, and the output's strides."""
         spec = self.shape.graph.nodes[output].spec
         place = self.shape.place(self.shape.region.layouts[output], spec.shape, True)

@@ -11,7 +11,7 @@ from flowcompute.lower.emit import Arguments, Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.rows.column_folds import ColumnFolds
 from flowcompute.lower.rows.row_shape import RowShape
-from flowcompute.lower.rows.row_sweep import RowWalk
+from flowcompute.lower.rows.row_sweep import RowSweep
 
 ROW_LANES = 4
 """Lanes of row values on CPUs: library functions have the bits of their vector form (never the scalar's)."""
@@ -23,7 +23,7 @@ def lower_rows(graph: Graph, region: Region, style: KernelStyle, folds: dict[int
     arguments = Arguments()
     scope = Scope(itertools.count(), lanes=ROW_LANES if shape.cpu else 1)
     columns = ColumnFolds(shape, arguments) if region.folds else None
-    walk = RowWalk(shape, arguments, scope, None if columns is None else columns.accumulate)
+    walk = RowSweep(shape, arguments, scope, None if columns is None else columns.accumulate)
     walk.emit()
     body = rows_body(walk) if columns is None else columns.body(walk)
     return Kernel(
@@ -43,7 +43,7 @@ def lower_rows(graph: Graph, region: Region, style: KernelStyle, folds: dict[int
     )
 
 
-def rows_body(walk: RowWalk) -> list[Stmt]:
+def rows_body(walk: RowSweep) -> list[Stmt]:
     """Each work-item (CPU) takes a run of rows; work-groups (GPU) take rows in turn."""
     if walk.shape.cpu:
         start = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]

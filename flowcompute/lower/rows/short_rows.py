@@ -35,8 +35,8 @@ from flowcompute.ir import (
 from flowcompute.lower.emit import Arguments, Key, Point, Scope, loaded
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.reduction import Parts, Reduction
-from flowcompute.lower.rows.row_shape import Place, RowShape
-from flowcompute.lower.rows.row_sweep import RowWalk
+from flowcompute.lower.rows.row_shape import RowShape, RowStrides
+from flowcompute.lower.rows.row_sweep import RowSweep
 from flowcompute.lower.rows.rows_form import ROW_LANES
 from flowcompute.spec import INT64
 
@@ -69,7 +69,7 @@ def lower_short_rows(graph: Graph, region: Region, style: KernelStyle, name: str
     vectors.emit()
     if sum(_operations(statement) for statement in vectors.scope.statements) > WRITTEN_OUT:
         return None
-    rest = RowWalk(shape, arguments, Scope(names, lanes=ROW_LANES), None)
+    rest = RowSweep(shape, arguments, Scope(names, lanes=ROW_LANES), None)
     rest.emit()
     return Kernel(
         name,
@@ -85,7 +85,7 @@ def lower_short_rows(graph: Graph, region: Region, style: KernelStyle, name: str
     )
 
 
-def _body(vectors: _ShortRows, rest: RowWalk) -> list[Stmt]:
+def _body(vectors: _ShortRows, rest: RowSweep) -> list[Stmt]:
     """Each work-item takes a run of rows that begins at a whole vector, so that only the last one's has a rest."""
     lanes = vectors.shape.lanes
     return [
@@ -109,7 +109,7 @@ def _operations(statement: Stmt) -> int:
     return wide * (_COMBINED.get(expr.op, 1) if isinstance(expr, Combine) else 1)
 
 
-def _places(shape: RowShape) -> list[Place]:
+def _places(shape: RowShape) -> list[RowStrides]:
     """Where everything lies that the region reads, generates or stores."""
     region, nodes = shape.region, shape.graph.nodes
     accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
@@ -119,7 +119,7 @@ def _places(shape: RowShape) -> list[Place]:
     ]
 
 
-def row_stride(shape: RowShape, place: Place) -> int | None:
+def row_stride(shape: RowShape, place: RowStrides) -> int | None:
     """Numbers from one row to the next in the run of all records' rows; None where that is not one number."""
     sizes = [shape.region.domain[axis] for axis in shape.row_axes]
     steps = [(1, place.record), *((size, stride) for size, stride in zip(sizes, place.rows, strict=True) if size != 1)]
@@ -166,7 +166,7 @@ class _ShortRows:
         # What a column's values were once found to be is known in all later phases.
         self.columns = [_RowsPoint(self, scope.beside(), column) for column in range(shape.columns)]
 
-    def address(self, place: Place, column: int | None, offset: int = 0) -> tuple[str, int]:
+    def address(self, place: RowStrides, column: int | None, offset: int = 0) -> tuple[str, int]:
         """Index of a column's number of row `r`, and its stride from row to row."""
         stride = row_stride(self.shape, place)
         assert stride is not None
@@ -175,7 +175,7 @@ class _ShortRows:
         terms = [f"r * {stride}" if stride > 1 else "r"] if stride else []
         return " + ".join(terms + ([str(offset)] if offset or not terms else [])), stride
 
-    def _column_offset(self, place: Place, column: int) -> int:
+    def _column_offset(self, place: RowStrides, column: int) -> int:
         sizes = [self.shape.region.domain[axis] for axis in self.shape.column_axes]
         below = [math.prod(sizes[position + 1 :]) for position in range(len(sizes))]
         return sum(

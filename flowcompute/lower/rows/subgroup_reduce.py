@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 
-from flowcompute.ir import LANES, Assign, Barrier, Below, Exchange, Select, Splat, row_lanes
+from flowcompute.ir import LANES, Assign, Below, Exchange, Select, Splat, WorkGroupBarrier, row_lanes
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.spec import BOOL
@@ -41,7 +41,7 @@ class Slot:
     valid: str | None
 
 
-class Team:
+class Subgroup:
     """Reduces up to 1024 columns, whose number is known now, or known to be below a limit when running.
 
     Args:
@@ -60,7 +60,7 @@ class Team:
         self.shuffle = shuffle
         self.place = scope.narrow(f"lid % {self.size}")
 
-    def at(self, scope: Scope) -> Team:
+    def at(self, scope: Scope) -> Subgroup:
         """The same team, whose statements go elsewhere."""
         team = copy.copy(self)
         team.scope = scope
@@ -141,7 +141,7 @@ class Team:
         if spread:
             results, turn = self._exchanged(results, None, turn), turn + 1
         if turn % 2 and not self.shuffle:
-            self.scope.add(Barrier())
+            self.scope.add(WorkGroupBarrier())
         return results
 
     def _exchanged(self, values: list[Parts], distance: int | None, turn: int) -> list[Parts]:

@@ -15,8 +15,8 @@ from flowcompute.lower.emit import Arguments, Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape
-from flowcompute.lower.rows.row_sweep import ColumnPoint, RowPoint, RowWalk
-from flowcompute.lower.rows.subgroup_reduce import Slot, Team
+from flowcompute.lower.rows.row_sweep import ColumnPoint, RowPoint, RowSweep
+from flowcompute.lower.rows.subgroup_reduce import Slot, Subgroup
 
 WRITTEN_OUT = 1500
 """Most operations that a work-item is written out for: those of all its columns."""
@@ -29,10 +29,10 @@ def lower_team_rows(graph: Graph, region: Region, style: KernelStyle, name: str)
         return None
     arguments = Arguments()
     scope = Scope(itertools.count(), lanes=1)
-    team = Team(scope, shape.columns, group=shape.group, shuffle=shape.shuffles)
+    team = Subgroup(scope, shape.columns, group=shape.group, shuffle=shape.shuffles)
     if -(-team.columns // team.size) * len(region.nodes) > WRITTEN_OUT:
         return None
-    walk = TeamWalk(shape, arguments, scope, team)
+    walk = SubgroupSweep(shape, arguments, scope, team)
     walk.emit()
     return Kernel(
         name,
@@ -50,7 +50,7 @@ def lower_team_rows(graph: Graph, region: Region, style: KernelStyle, name: str)
     )
 
 
-class TeamWalk(RowWalk):
+class SubgroupSweep(RowSweep):
     """Emits the sweeps over one row, written out for the columns of a work-item.
 
     Attributes:
@@ -58,7 +58,7 @@ class TeamWalk(RowWalk):
         together: rows that a work-group walks at once.
     """
 
-    def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, team: Team) -> None:
+    def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, team: Subgroup) -> None:
         super().__init__(shape, arguments, scope, None)
         self.team = team
         self.work_group, self.together = shape.group, shape.group // team.size

@@ -8,23 +8,23 @@ from flowcompute.ir import (
     BLOCK,
     LANES,
     Array,
-    Barrier,
+    ArrayItem,
     Below,
+    ConstantValue,
     Convert,
     For,
     If,
-    Item,
-    Number,
-    Put,
+    PutItem,
     Select,
     Splat,
     Var,
+    WorkGroupBarrier,
     merge_dtype,
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.item_reduce import Merging
-from flowcompute.lower.rows.subgroup_reduce import WARP, Team, team_size
+from flowcompute.lower.rows.subgroup_reduce import WARP, Subgroup, team_size
 from flowcompute.spec import BOOL
 
 
@@ -47,10 +47,10 @@ class GroupBlocks:
         blocks = -(-length // BLOCK)
         arrays = self._arrays(blocks)
         self._blocks(length, arrays)
-        self.scope.add(Barrier())
+        self.scope.add(WorkGroupBarrier())
         results = self._merged(arrays, blocks) if blocks <= WARP else self._counted(arrays, blocks)
         # The arrays are written again for the next row.
-        self.scope.add(Barrier())
+        self.scope.add(WorkGroupBarrier())
         return results
 
     def merged_of_teams(self, results: list[list[Parts]], blocks: int) -> list[Parts]:
@@ -65,17 +65,17 @@ class GroupBlocks:
         for turn, parts in enumerate(results):
             block = f"lid / {WARP}" + (f" + {turn * teams}" if turn else "")
             self._put(self.scope, parts, arrays, block, f"lid % {WARP} == 0")
-        self.scope.add(Barrier())
+        self.scope.add(WorkGroupBarrier())
         merged = self._merged(arrays, blocks)
-        self.scope.add(Barrier())
+        self.scope.add(WorkGroupBarrier())
         return merged
 
     def _empty(self, reduction: Reduction) -> Parts:
         value, dtype = 0 if reduction.op in ("sum", "vecdot") else reduction.identity(0), reduction.dtypes[0]
-        return (self.scope.let(Number(value), dtype, 1, dtype.itemsize),)
+        return (self.scope.let(ConstantValue(value), dtype, 1, dtype.itemsize),)
 
     def _block(self, scope: Scope, base: str, columns: int, lanes: int | None, *, spread: bool) -> list[Parts]:
-        team = Team(scope, columns, group=self.group, shuffle=self.shuffle, lanes=lanes)
+        team = Subgroup(scope, columns, group=self.group, shuffle=self.shuffle, lanes=lanes)
         totals = team.start(self.reductions)
         team.accumulate(self.reductions, totals, team.slots(base))
         return team.finish(self.reductions, totals, spread=spread)
@@ -107,7 +107,7 @@ class GroupBlocks:
         self, scope: Scope, results: list[Parts], arrays: dict[tuple[str, int], str], block: str, condition: str
     ) -> None:
         puts = [
-            Put(arrays[reduction.name, part], block, var)
+            PutItem(arrays[reduction.name, part], block, var)
             for reduction, parts in zip(self.reductions, results, strict=True)
             for part, var in enumerate(parts)
         ]
@@ -116,7 +116,7 @@ class GroupBlocks:
     def _fetched(self, scope: Scope, arrays: dict[tuple[str, int], str], block: str) -> list[Parts]:
         return [
             tuple(
-                scope.let(Item(arrays[reduction.name, part], block), dtype, 1, dtype.itemsize)
+                scope.let(ArrayItem(arrays[reduction.name, part], block), dtype, 1, dtype.itemsize)
                 for part, dtype in enumerate(reduction.dtypes)
             )
             for reduction in self.reductions
@@ -125,7 +125,7 @@ class GroupBlocks:
     def _merged(self, arrays: dict[tuple[str, int], str], blocks: int) -> list[Parts]:
         """Every team merges, a block in each work-item, or two neighbours."""
         scope = self.scope
-        team = Team(scope, WARP, group=self.group, shuffle=self.shuffle, lanes=WARP)
+        team = Subgroup(scope, WARP, group=self.group, shuffle=self.shuffle, lanes=WARP)
         if blocks <= WARP:
             wide, count = self._widened(arrays, scope.narrow(f"min({team.place}, {blocks - 1})")), blocks
         else:

@@ -18,14 +18,14 @@ from flowcompute.ir import (
     LANES,
     ROLLED,
     Array,
+    ArrayItem,
     AwaitCopies,
     Copy,
     EndCopies,
     Family,
     For,
-    Item,
     Kernel,
-    Put,
+    PutItem,
     Stmt,
     Var,
     register_dtype,
@@ -34,9 +34,9 @@ from flowcompute.lower.emit import Arguments, Key, Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape
-from flowcompute.lower.rows.row_sweep import ColumnPoint, RowWalk
-from flowcompute.lower.rows.subgroup_reduce import WARP, Slot, Team
-from flowcompute.lower.rows.subgroup_rows import WRITTEN_OUT, TeamWalk
+from flowcompute.lower.rows.row_sweep import ColumnPoint, RowSweep
+from flowcompute.lower.rows.subgroup_reduce import WARP, Slot, Subgroup
+from flowcompute.lower.rows.subgroup_rows import WRITTEN_OUT, SubgroupSweep
 from flowcompute.lower.rows.work_group_blocks import GroupBlocks
 
 SHARED_ROW_BYTES = 64 << 10
@@ -67,7 +67,7 @@ def lower_group_rows(graph: Graph, region: Region, style: KernelStyle, name: str
     family: Family = "long rows" if len(able) == 2 else "fixed"
     knobs = style.settled(family, team_blocks=2 if _is_crowded(shape, style, blocks) else 1)
     arguments, before = Arguments(), Scope(itertools.count(), lanes=1)
-    walk = GroupWalk(shape, arguments, before, knobs.team_blocks or able[0])
+    walk = WorkGroupSweep(shape, arguments, before, knobs.team_blocks or able[0])
     walk.emit()
     return Kernel(
         name,
@@ -115,7 +115,7 @@ def _local_bytes(shape: RowShape, group: int) -> int:
 
 def _copied(shape: RowShape) -> list[Access]:
     """What lies in local memory of a second block: all of it that a row has for itself; none if not all can."""
-    walk = RowWalk(shape, Arguments(), Scope(itertools.count()), None)
+    walk = RowSweep(shape, Arguments(), Scope(itertools.count()), None)
     reads = dict.fromkeys(key for node in shape.region.nodes for key in shape.region.reads[node])
     found = []
     for access in (key for key in reads if isinstance(key, Access) and shape.full_key(key)):
@@ -143,7 +143,7 @@ def _read_by(shape: RowShape, phase: int, kept: set[int]) -> set[Access]:
     return found
 
 
-class GroupWalk(TeamWalk):
+class WorkGroupSweep(SubgroupSweep):
     """Emits the sweeps over one row of several blocks.
 
     What lies in registers is loaded and computed once. What lies in local memory is loaded once and walked in loops,
@@ -160,7 +160,7 @@ class GroupWalk(TeamWalk):
 
     def __init__(self, shape: RowShape, arguments: Arguments, before: Scope, count: int) -> None:
         blocks = -(-shape.columns // BLOCK)
-        team = Team(before, BLOCK, group=shape.group, shuffle=True)
+        team = Subgroup(before, BLOCK, group=shape.group, shuffle=True)
         scope = before.inner()
         super().__init__(shape, arguments, scope, team.at(scope))
         self.blocks = blocks
@@ -239,7 +239,7 @@ class GroupWalk(TeamWalk):
         for node, (array, first) in self.put_away.items():
             for slot in slots if first < self.phase else ():
                 dtype = register_dtype(self.shape.graph.nodes[node].spec.dtype)
-                slot.scope.known[node] = slot.scope.let(Item(array, self.places[slot.column]), dtype)
+                slot.scope.known[node] = slot.scope.let(ArrayItem(array, self.places[slot.column]), dtype)
         return body, slots, step
 
     def _loop(self, body: Scope, step: str, unroll: int = ROLLED) -> None:
@@ -253,7 +253,7 @@ class GroupWalk(TeamWalk):
         """From local memory what was brought there."""
         if access not in self.local or point.column not in self.places:
             return super().load(point, access)
-        item = Item(self.local[access], self.places[point.column])
+        item = ArrayItem(self.local[access], self.places[point.column])
         return point.scope.let(item, self.shape.graph.nodes[access.value].spec.dtype)
 
     def columns(self) -> list[Slot]:
@@ -285,7 +285,7 @@ class GroupWalk(TeamWalk):
                 for slot in slots if first == self.phase else ():
                     var = slot.scope.find(node)
                     assert var is not None, "this sweep is the first that needs it"
-                    body.add(Put(array, self.places[slot.column], var))
+                    body.add(PutItem(array, self.places[slot.column], var))
             self._loop(body, step)
             made.append(team.finish(reductions, totals, spread=False))
         merging = GroupBlocks(self.scope, reductions, group=self.work_group, shuffle=True)

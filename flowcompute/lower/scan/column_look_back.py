@@ -15,18 +15,17 @@ from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
     RUN,
     Array,
+    ArrayItem,
     Assign,
     Await,
-    Barrier,
+    ConstantValue,
     For,
     If,
     Integer,
-    Item,
     Kernel,
     Load,
-    Number,
     Publish,
-    Put,
+    PutItem,
     SetInteger,
     Splat,
     Stmt,
@@ -34,6 +33,7 @@ from flowcompute.ir import (
     Ticket,
     Var,
     While,
+    WorkGroupBarrier,
     register_dtype,
     scan_tile,
 )
@@ -76,7 +76,7 @@ def _group(node: Node) -> int:
     return 1 << most.bit_length() - 1
 
 
-class ColumnScanLowering(TileScan):
+class ColumnLookBackLowering(TileScan):
     """Lowers one region around a scan of wide items along the stream for a GPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
@@ -99,7 +99,7 @@ class ColumnScanLowering(TileScan):
         """The kernel; its work counts tiles."""
         scope = Scope(self.names, lanes=1)
         scope.add(*self._sizes())
-        kept = [scope.let(Number(0), self.dtype) for _ in range(self.run)]
+        kept = [scope.let(ConstantValue(0), self.dtype) for _ in range(self.run)]
         total = scope.let(self.nothing(self.dtype), self.dtype)
         runs = scope.let(self.nothing(self.wide), self.wide)
         scope.add(*self._begin(total, runs))
@@ -107,23 +107,23 @@ class ColumnScanLowering(TileScan):
         scope.add(*self._take(kept, total))
         adds = self.widened(scope, total)
         adds = self.combined(scope, runs, adds) if self.runs == 1 else adds
-        scope.add(Put("adds", "lid", adds), Barrier())
+        scope.add(PutItem("adds", "lid", adds), WorkGroupBarrier())
         if self.meets_twice:
             # PoCL 3.0 loses a barrier after a loop that some work-items turn more often.
-            scope.add(Barrier())
-        scope.add(self._chain(), Barrier())
-        carry = scope.let(Item("before", "lid"), self.wide)
+            scope.add(WorkGroupBarrier())
+        scope.add(self._chain(), WorkGroupBarrier())
+        carry = scope.let(ArrayItem("before", "lid"), self.wide)
         if self.runs > 1:
-            scope.add(Assign(runs, Item("adds", "lid")))
+            scope.add(Assign(runs, ArrayItem("adds", "lid")))
         # Drawn late: whoever has a ticket keeps all later tiles waiting.
         scope.add(Ticket("drawn", self.words, tickets="tasks"), *self._results(kept, carry, runs, begun))
         scope.add(self._leave(carry, runs, total, adds))
-        scope.add(self._share("drawn"), Barrier(), SetInteger("task", "taken[0]", new=False))
+        scope.add(self._share("drawn"), WorkGroupBarrier(), SetInteger("task", "taken[0]", new=False))
         first: list[Stmt] = [
             SetInteger("tasks", f"(blocks + {self.tiles - 1}) / {self.tiles} * {self.panels}"),
             Ticket("drawn_first", self.words, tickets="tasks"),
             self._share("drawn_first"),
-            Barrier(),
+            WorkGroupBarrier(),
             SetInteger("task", "taken[0]"),
         ]
         arrays = [Array(array, self.wide, 1, self.group, local=True) for array in ("adds", "before")]
@@ -177,7 +177,7 @@ class ColumnScanLowering(TileScan):
     def _share(self, drawn: str) -> Stmt:
         """Tell the work-group its next ticket."""
         scope = Scope(self.names, lanes=1)
-        scope.add(Put("taken", "0", scope.let(Integer(drawn), INT64)))
+        scope.add(PutItem("taken", "0", scope.let(Integer(drawn), INT64)))
         return If("lid == 0", tuple(scope.statements))
 
     def _begin(self, total: Var, runs: Var) -> list[Stmt]:
@@ -208,7 +208,7 @@ class ColumnScanLowering(TileScan):
         scope.add(Assign(total, Splat(after)))
         if self.signless is not None and record in ("j", "0"):
             place = "t" if self.runs == 1 else "t + begin"
-            scope.add(If(f"first + {place} + {record} == 0", (Assign(before, Number(self.signless)),)))
+            scope.add(If(f"first + {place} + {record} == 0", (Assign(before, ConstantValue(self.signless)),)))
         return before
 
     def _take(self, kept: list[Var], total: Var) -> list[Stmt]:
@@ -267,8 +267,8 @@ class ColumnScanLowering(TileScan):
         scope.add(If("stretch == 0", tuple(first.statements), tuple(later.statements)))
         inner, place = scope.inner(), f"w * {self.across} + lid"
         if self.runs == 1:
-            own = inner.let(Item("adds", place), self.wide)
-            inner.add(Put("before", place, carry), Assign(carry, Splat(self.combined(inner, carry, own))))
+            own = inner.let(ArrayItem("adds", place), self.wide)
+            inner.add(PutItem("before", place, carry), Assign(carry, Splat(self.combined(inner, carry, own))))
         else:
             self._chain_runs(scope, inner, carry)
         scope.add(For("w", "0", f"min((long){self.tiles}, blocks - t)", "1", tuple(inner.statements), unroll=8))
@@ -283,8 +283,8 @@ class ColumnScanLowering(TileScan):
         total = inner.let(Splat(runs), self.wide)
         for run in range(self.runs):
             place = f"(w * {self.runs} + {run}) * {self.across} + lid"
-            own = inner.let(Item("adds", place), self.wide)
-            inner.add(Put("before", place, carry), Put("adds", place, total))
+            own = inner.let(ArrayItem("adds", place), self.wide)
+            inner.add(PutItem("before", place, carry), PutItem("adds", place, total))
             total = self.combined(inner, total, own)
         inner.add(Assign(carry, Splat(self.combined(inner, carry, total))))
         inner.add(Assign(runs, self.nothing(self.wide)))

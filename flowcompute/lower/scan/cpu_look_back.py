@@ -15,16 +15,16 @@ from flowcompute.ir import (
     ENDS,
     RUN,
     Array,
+    ArrayItem,
     Assign,
+    AwaitSlot,
     Family,
     For,
     If,
-    Item,
     Kernel,
     Load,
     Publish,
-    Put,
-    Seen,
+    PutItem,
     SetInteger,
     Splat,
     Stmt,
@@ -41,7 +41,7 @@ BESIDE = 8
 """Runs that are walked side by side: an addition takes about four turns of a processor."""
 
 
-class TileScanLowering(TileScan):
+class CpuLookBackLowering(TileScan):
     """Lowers one region around a scan along the stream for a CPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
@@ -109,10 +109,10 @@ class TileScanLowering(TileScan):
         d = self.columns
         old, new = self._scope(1), self._scope(1)
         left = old.let(Load(self.state, f"{2 * d} + c"), self.wide)
-        old.add(Put("last", "c", self.narrow(old, left)))
-        old.add(Put("sums", "c", old.let(Load(self.state, f"{d} + c"), self.wide)))
-        new.add(Put("last", "c", new.let(self.nothing(self.dtype), self.dtype)))
-        new.add(Put("sums", "c", new.let(self.nothing(self.wide), self.wide)))
+        old.add(PutItem("last", "c", self.narrow(old, left)))
+        old.add(PutItem("sums", "c", old.let(Load(self.state, f"{d} + c"), self.wide)))
+        new.add(PutItem("last", "c", new.let(self.nothing(self.dtype), self.dtype)))
+        new.add(PutItem("sums", "c", new.let(self.nothing(self.wide), self.wide)))
         return [self._each_column(If("t == 0", tuple(old.statements), tuple(new.statements)))]
 
     def _each_column(self, *body: Stmt) -> Stmt:
@@ -131,7 +131,7 @@ class TileScanLowering(TileScan):
 
     def _stage(self) -> list[Stmt]:
         def stage(scope: Scope, count: str | None) -> None:
-            scope.add(Put("stage", "p", self.operand(scope, "base + p", count), vector=True))
+            scope.add(PutItem("stage", "p", self.operand(scope, "base + p", count), vector=True))
 
         d = self.columns
         return [If("1", tuple(self._vectors(f"lo * {d}", f"hi * {d}", stage)))]
@@ -162,15 +162,15 @@ class TileScanLowering(TileScan):
         d, vector = self.columns, scope.lanes > 1
         total = scope.let(self.nothing(self.dtype), self.dtype)
         begun = scope.inner()
-        begun.add(Assign(total, Splat(begun.let(Item("last", column, vector), self.dtype))))
+        begun.add(Assign(total, Splat(begun.let(ArrayItem("last", column, vector), self.dtype))))
         scope.add(If(f"{run} == q0", tuple(begun.statements)))
         inner = scope.inner()
         place = inner.integer(f"j * {d} + {column}")
-        number = inner.let(Item("stage", place, vector), self.dtype)
+        number = inner.let(ArrayItem("stage", place, vector), self.dtype)
         self.take_in(inner, total, place, number, vector=vector)
         start = f"max({run} * {RUN}, lo)" if partial else f"{run} * {RUN}"
         scope.add(For("j", start, f"min({run} * {RUN} + {RUN}, hi)", "1", tuple(inner.statements)))
-        scope.add(Put("totals", f"{run} * {d} + {column}", self.widened(scope, total), vector))
+        scope.add(PutItem("totals", f"{run} * {d} + {column}", self.widened(scope, total), vector))
 
     def _runs_beside(self, scope: Scope) -> None:
         d = self.columns
@@ -178,11 +178,11 @@ class TileScanLowering(TileScan):
         inner = scope.inner()
         for run, total in enumerate(totals):
             place = inner.integer(f"((q + {run}) * {RUN} + j) * {d} + c")
-            number = inner.let(Item("stage", place), self.dtype)
+            number = inner.let(ArrayItem("stage", place), self.dtype)
             self.take_in(inner, total, place, number)
         scope.add(For("j", "0", str(RUN), "1", tuple(inner.statements)))
         for run, total in enumerate(totals):
-            scope.add(Put("totals", f"(q + {run}) * {d} + c", self.widened(scope, total)))
+            scope.add(PutItem("totals", f"(q + {run}) * {d} + c", self.widened(scope, total)))
 
     # -- what comes before ------------------------------------------------------------------------
 
@@ -190,19 +190,19 @@ class TileScanLowering(TileScan):
         """`totals` become what comes before each run in its tile, `sums` what its whole runs come to."""
         d = self.columns
         scope = self._scope(1)
-        total = scope.let(Item("totals", f"q * {d} + c"), self.wide)
-        before = scope.let(Item("sums", "c"), self.wide)
+        total = scope.let(ArrayItem("totals", f"q * {d} + c"), self.wide)
+        before = scope.let(ArrayItem("sums", "c"), self.wide)
         after = self.combined(scope, before, total)
-        scope.add(Put("totals", f"q * {d} + c", before))
+        scope.add(PutItem("totals", f"q * {d} + c", before))
         open_run = scope.inner()
-        open_run.add(Put("last", "c", self.narrow(open_run, total)))
-        scope.add(If("q < ended", (Put("sums", "c", after),), tuple(open_run.statements)))
+        open_run.add(PutItem("last", "c", self.narrow(open_run, total)))
+        scope.add(If("q < ended", (PutItem("sums", "c", after),), tuple(open_run.statements)))
         return [For("q", "q0", "q1", "1", (self._each_column(*scope.statements),)), self._hand_on()]
 
     def _hand_on(self) -> Stmt:
         """What the tile adds, for later ones: whoever has this one may be taken off its core while it waits."""
         scope = self._scope(1)
-        adds = scope.let(Item("sums", "c"), self.wide)
+        adds = scope.let(ArrayItem("sums", "c"), self.wide)
         scope.add(Publish(self.words, f"t * {self.columns} + c", adds, prefix=False))
         return If("t > 0 && t + 1 < blocks", (self._each_column(*scope.statements),))
 
@@ -210,27 +210,27 @@ class TileScanLowering(TileScan):
         """Set `carries` to what comes before the tile: the latest known end, and in order what was added since."""
         slot = f"back * {self.columns} + c"
         first, earlier, later = scope.fresh(self.wide, 1), scope.fresh(self.wide, 1), scope.fresh(self.wide, 1)
-        scope.add(SetInteger("back", "t - 1"), Seen(first, "kind", self.words, slot))
+        scope.add(SetInteger("back", "t - 1"), AwaitSlot(first, "kind", self.words, slot))
         total = scope.let(Splat(first), self.wide)
-        seen = (Seen(earlier, "other", self.words, slot), Assign(total, Splat(earlier)))
+        seen = (AwaitSlot(earlier, "other", self.words, slot), Assign(total, Splat(earlier)))
         step_back = (SetInteger("back", "back - 1", new=False), *seen, SetInteger("kind", "other", new=False))
         scope.add(While(f"kind != {ENDS}", step_back))
         added = scope.inner()
         added.add(Assign(total, Splat(self.combined(added, total, later))))
         known = If(f"known == {ENDS}", (Assign(total, Splat(later)),), tuple(added.statements))
-        step_on = (SetInteger("back", "back + 1", new=False), Seen(later, "known", self.words, slot), known)
-        scope.add(While("back + 1 < t", step_on), Put("carries", "c", total))
+        step_on = (SetInteger("back", "back + 1", new=False), AwaitSlot(later, "known", self.words, slot), known)
+        scope.add(While("back + 1 < t", step_on), PutItem("carries", "c", total))
 
     def _carry(self) -> list[Stmt]:
         """What comes before the tile; then what comes before the next one, or the state after the batch."""
         d = self.columns
         old, new = self._scope(1), self._scope(1)
-        old.add(Put("carries", "c", old.let(Load(self.state, "c"), self.wide)))
+        old.add(PutItem("carries", "c", old.let(Load(self.state, "c"), self.wide)))
         self._before(new)
         scope = self._scope(1)
         scope.add(If("t == 0", tuple(old.statements), tuple(new.statements)))
-        carry = scope.let(Item("carries", "c"), self.wide)
-        after = self.combined(scope, carry, scope.let(Item("sums", "c"), self.wide))
+        carry = scope.let(ArrayItem("carries", "c"), self.wide)
+        after = self.combined(scope, carry, scope.let(ArrayItem("sums", "c"), self.wide))
         publish = Publish(self.words, f"t * {d} + c", after, prefix=True)
         scope.add(If("t + 1 < blocks", (publish,), tuple(self._leave(carry, after))))
         return [self._each_column(*scope.statements)]
@@ -242,8 +242,8 @@ class TileScanLowering(TileScan):
         nothing = scope.let(self.nothing(self.wide), self.wide)
         whole = [after, nothing, nothing]
         inside, at_run = scope.inner(), scope.inner()
-        last = self.widened(inside, inside.let(Item("last", "c"), self.dtype))
-        parts = [carry, scope.let(Item("sums", "c"), self.wide), last]
+        last = self.widened(inside, inside.let(ArrayItem("last", "c"), self.dtype))
+        parts = [carry, scope.let(ArrayItem("sums", "c"), self.wide), last]
         inside.add(Store(self.state, f"{2 * d} + c", last))
         at_run.add(Store(self.state, f"{2 * d} + c", nothing))
         ended = [Store(self.state, f"{part * d} + c", var) for part, var in enumerate(whole)]
@@ -259,16 +259,16 @@ class TileScanLowering(TileScan):
         scope = self._scope(1)
         known: dict[str, Var] = {}
         if d == 1:
-            known = {"before": scope.let(Item("totals", "q"), self.wide)}
-            known["around"] = scope.let(Item("carries", "0"), self.wide)
+            known = {"before": scope.let(ArrayItem("totals", "q"), self.wide)}
+            known["around"] = scope.let(ArrayItem("carries", "0"), self.wide)
         else:
             scope.add(self._around("before", "totals", f"q * {d} + "))
 
         def finish(inner: Scope, count: str | None) -> None:
-            number = self.widened(inner, inner.let(Item("stage", "p", vector=True), self.dtype))
+            number = self.widened(inner, inner.let(ArrayItem("stage", "p", vector=True), self.dtype))
             for name in ("before", "around"):
                 one = known.get(name)
-                expr = Item(name, f"p % {d}", vector=True) if one is None else Splat(one)
+                expr = ArrayItem(name, f"p % {d}", vector=True) if one is None else Splat(one)
                 number = self.combined(inner, inner.let(expr, self.wide), number, count)
             self.store(inner, "base + p", count, number)
 
@@ -280,5 +280,5 @@ class TileScanLowering(TileScan):
         """The columns' numbers, repeated for one more vector, so that vectors may begin at any column."""
         d = self.columns
         scope = self._scope(1)
-        scope.add(Put(name, "c", scope.let(Item(source, f"{base}c % {d}"), self.wide)))
+        scope.add(PutItem(name, "c", scope.let(ArrayItem(source, f"{base}c % {d}"), self.wide)))
         return For("c", "0", str(d + self.lanes), "1", tuple(scope.statements))

@@ -16,26 +16,26 @@ from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
     RUN,
     Array,
+    ArrayItem,
     Assign,
-    Barrier,
+    DeviceCapabilities,
     For,
     If,
     Integer,
-    Item,
     Kernel,
     Load,
     LookBehind,
     Picked,
     Publish,
-    Put,
+    PutItem,
     SetInteger,
     Splat,
     Stmt,
     Store,
     Ticket,
-    Traits,
     Var,
     While,
+    WorkGroupBarrier,
     register_dtype,
     scan_tile,
 )
@@ -60,7 +60,7 @@ BEHIND = 64
 """Tiles that are looked at: about those that are on their way from being added up to knowing what comes before."""
 
 
-def takes_numbers(node: Node, traits: Traits) -> bool:
+def takes_numbers(node: Node, traits: DeviceCapabilities) -> bool:
     """Whether a scan along the stream is one of numbers, by work-groups that look back."""
     return traits.shuffles and node.spec.item_numbers == 1
 
@@ -75,7 +75,7 @@ def _lanes(dtype: np.dtype) -> int:
     return VECTOR_BYTES // max(dtype.itemsize, 4)
 
 
-class NumberScanLowering(TileScan):
+class NumberLookBackLowering(TileScan):
     """Lowers one region around a scan of numbers along the stream for a GPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
@@ -95,14 +95,19 @@ class NumberScanLowering(TileScan):
         scope.add(*self._sizes())
         sums = scope.let(self.nothing(self.wide), self.wide)
         last = scope.let(self.nothing(self.wide), self.wide)
-        scope.add(self._stage(), If("lid == 0", self._put("nearest", str(BEHIND), INT32)), Barrier())
-        scope.add(self._walk(), Barrier(), self._chain(sums, last))
+        scope.add(self._stage(), If("lid == 0", self._put("nearest", str(BEHIND), INT32)), WorkGroupBarrier())
+        scope.add(self._walk(), WorkGroupBarrier(), self._chain(sums, last))
         carry = scope.fresh(self.wide, 1)
         scope.add(LookBehind(carry, self.words, self.state, "t", BEHIND, self.op), self._carry(carry, sums, last))
         # Drawn late: whoever has a ticket keeps all later tiles waiting.
         scope.add(Ticket("drawn", self.words), *self._results(carry))
-        scope.add(self._share("drawn"), Barrier(), SetInteger("t", "taken[0]", new=False))
-        first = [Ticket("drawn_first", self.words), self._share("drawn_first"), Barrier(), SetInteger("t", "taken[0]")]
+        scope.add(self._share("drawn"), WorkGroupBarrier(), SetInteger("t", "taken[0]", new=False))
+        first = [
+            Ticket("drawn_first", self.words),
+            self._share("drawn_first"),
+            WorkGroupBarrier(),
+            SetInteger("t", "taken[0]"),
+        ]
         return Kernel(
             name,
             self.region.name,
@@ -146,7 +151,7 @@ class NumberScanLowering(TileScan):
     def _put(self, array: str, text: str, dtype: np.dtype) -> tuple[Stmt, ...]:
         """Set the only element of an array to an integer."""
         scope = self._scope()
-        scope.add(Put(array, "0", scope.let(Integer(text), dtype)))
+        scope.add(PutItem(array, "0", scope.let(Integer(text), dtype)))
         return tuple(scope.statements)
 
     def _share(self, drawn: str) -> Stmt:
@@ -192,9 +197,9 @@ class NumberScanLowering(TileScan):
         whole, some = self._scope(self.lanes), self._scope()
         turns = self._turns(whole, self.loads)
         values = [self._point(whole.beside(), at).value(self.read) for at, _, _ in turns]
-        whole.add(*(Put("stage", slot, value, True) for (_, slot, _), value in zip(turns, values, strict=True)))
+        whole.add(*(PutItem("stage", slot, value, True) for (_, slot, _), value in zip(turns, values, strict=True)))
         slot = self._slot(some, "p")
-        some.add(Put("stage", slot, self._point(some, "base + p").value(self.read)))
+        some.add(PutItem("stage", slot, self._point(some, "base + p").value(self.read)))
         return self._each(whole, self.loads, some)
 
     # -- runs ---------------------------------------------------------------------------------------
@@ -210,23 +215,25 @@ class NumberScanLowering(TileScan):
         whole, some = scope.inner(), scope.inner()
         self._walk_vectors(whole, total)
         slot = self._slot(some, "j")
-        self.take_in(some, total, slot, some.let(Item("stage", slot), self.dtype))
+        self.take_in(some, total, slot, some.let(ArrayItem("stage", slot), self.dtype))
         partly = For("j", start, stop, "1", tuple(some.statements))
         scope.add(If(f"{stop} - {start} == {RUN}", tuple(whole.statements), (partly,)))
-        scope.add(Put("totals", "lid", self.widened(scope, total)))
+        scope.add(PutItem("totals", "lid", self.widened(scope, total)))
         return If("lid >= q0 && lid < q1", tuple(scope.statements))
 
     def _walk_vectors(self, scope: Scope, total: Var) -> None:
         """A run of which nothing is missing."""
         inner = scope.inner()
         slot = inner.narrow(f"(int)lid * {RUN + self.lanes} + j")
-        vector = inner.let(Item("stage", slot, True), self.dtype, self.lanes)
+        vector = inner.let(ArrayItem("stage", slot, True), self.dtype, self.lanes)
         sums = [total]
         for lane in range(self.lanes):
             sums.append(self.combined(inner, sums[-1], inner.let(Picked((vector,), (lane,)), self.dtype)))
         results = sums[:-1] if self.exclusive else sums[1:]
         every = Picked(tuple(results), tuple(range(self.lanes)))
-        inner.add(Put("stage", slot, inner.let(every, self.dtype, self.lanes), True), Assign(total, Splat(sums[-1])))
+        inner.add(
+            PutItem("stage", slot, inner.let(every, self.dtype, self.lanes), True), Assign(total, Splat(sums[-1]))
+        )
         scope.add(For("j", "0", str(RUN), str(self.lanes), tuple(inner.statements), unroll=1))
 
     # -- what comes before ----------------------------------------------------------------------------
@@ -242,7 +249,7 @@ class NumberScanLowering(TileScan):
         partly = For("q", "q0", "ended", "1", tuple(some.statements))
         scope.add(If(f"ended - q0 == {RUNS}", (every,), (partly,)))
         rest = scope.inner()
-        rest.add(Assign(last, Item("totals", "ended")), Put("totals", "ended", sums))
+        rest.add(Assign(last, ArrayItem("totals", "ended")), PutItem("totals", "ended", sums))
         scope.add(If("ended < q1", tuple(rest.statements)))
         scope.add(If("t > 0 && t + 1 < blocks", (Publish(self.words, "t", sums, prefix=False),)))
         if before := self.before_all(self._scope(), "0"):
@@ -251,10 +258,10 @@ class NumberScanLowering(TileScan):
 
     def _chain_runs(self, scope: Scope, sums: Var, together: int) -> None:
         """So many runs, all asked for before the first is waited for."""
-        runs = [scope.let(Item("totals", f"q + {i}"), self.wide) for i in range(together)]
+        runs = [scope.let(ArrayItem("totals", f"q + {i}"), self.wide) for i in range(together)]
         before = sums
         for i, own in enumerate(runs):
-            scope.add(Put("totals", f"q + {i}", before))
+            scope.add(PutItem("totals", f"q + {i}", before))
             before = self.combined(scope, before, own)
         scope.add(Assign(sums, Splat(before)))
 
@@ -281,8 +288,8 @@ class NumberScanLowering(TileScan):
 
     def _finish(self, scope: Scope, at: str, slot: str, run: str, carry: Var) -> None:
         lanes = scope.lanes
-        value = self.widened(scope, scope.let(Item("stage", slot, lanes > 1), self.dtype))
-        before = scope.let(Item("totals", run), self.wide, 1)
+        value = self.widened(scope, scope.let(ArrayItem("stage", slot, lanes > 1), self.dtype))
+        before = scope.let(ArrayItem("totals", run), self.wide, 1)
         for earlier in (before, carry):
             value = self.combined(scope, scope.let(Splat(earlier), self.wide), value)
         point = self._point(scope, at)

@@ -18,11 +18,11 @@ from flowcompute.ir import (
     Assign,
     CallFunction,
     Combine,
+    ConstantValue,
     Convert,
     Expr,
     Load,
-    Number,
-    Put,
+    PutItem,
     Splat,
     Stmt,
     Var,
@@ -175,9 +175,9 @@ class TileScan:
         point.scope.known[self.node.id] = self.narrow(scope, result)
         point.store_all()
 
-    def nothing(self, dtype: np.dtype) -> Number:
+    def nothing(self, dtype: np.dtype) -> ConstantValue:
         """The number that changes nothing."""
-        return Number(identity_of(self.node, dtype))
+        return ConstantValue(identity_of(self.node, dtype))
 
     def combined(self, scope: Scope, left: Var, right: Var, count: str | None = None) -> Var:
         """`left` and then `right`, of which `count` lanes exist."""
@@ -186,14 +186,14 @@ class TileScan:
     def take_in(self, scope: Scope, total: Var, place: str, number: Var, *, vector: bool = False) -> None:
         """Let `total` take in a number, and leave its result inside the run in its place of `stage`."""
         after = Assign(total, Splat(self.combined(scope, total, number)))
-        result = Put("stage", place, total, vector)
+        result = PutItem("stage", place, total, vector)
         scope.add(*((result, after) if self.exclusive else (after, result)))
 
     def before_all(self, scope: Scope, place: str) -> tuple[Stmt, ...]:
         """What comes before the very first record, in its place of `stage`: there zero has no sign."""
         if not self.exclusive or self.op != "sum" or not is_float(self.dtype):
             return ()
-        scope.add(Put("stage", place, scope.let(Number(scan_initial(self.node, self.dtype)), self.dtype)))
+        scope.add(PutItem("stage", place, scope.let(ConstantValue(scan_initial(self.node, self.dtype)), self.dtype)))
         return tuple(scope.statements)
 
     def widened(self, scope: Scope, var: Var) -> Var:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from flowcompute.elements.streams import SCAN, KernelScan
 from flowcompute.fuse import Region
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import Kernel, Traits
+from flowcompute.ir import DeviceCapabilities, Kernel
 from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.scan.column_look_back import ColumnScanLowering, column_scan_bytes, takes_columns
-from flowcompute.lower.scan.cpu_look_back import TileScanLowering
-from flowcompute.lower.scan.number_look_back import NumberScanLowering, number_scan_bytes, takes_numbers
+from flowcompute.lower.scan.column_look_back import ColumnLookBackLowering, column_scan_bytes, takes_columns
+from flowcompute.lower.scan.cpu_look_back import CpuLookBackLowering
+from flowcompute.lower.scan.number_look_back import NumberLookBackLowering, number_scan_bytes, takes_numbers
 from flowcompute.lower.scan.scan_anchor import REDUCTIONS, scan_wide
-from flowcompute.lower.scan.serial_scan import WalkScanLowering
-from flowcompute.lower.scan.tiled_serial_scan import TiledWalkLowering, is_walked_in_tiles
-from flowcompute.lower.scan.work_group_look_back import GroupScanLowering, scan_local_bytes
+from flowcompute.lower.scan.serial_scan import SerialScanLowering
+from flowcompute.lower.scan.tiled_serial_scan import TiledSerialScanLowering, is_walked_in_tiles
+from flowcompute.lower.scan.work_group_look_back import WorkGroupLookBackLowering, scan_local_bytes
 from flowcompute.spec import BOOL, FLOAT64
 
 WIDEST_TILE = 1024
 """Numbers in the widest item that is scanned along the stream in tiles."""
 
 
-def why_on_host(node: Node, traits: Traits, *, by_hand: bool) -> str | None:
+def why_on_host(node: Node, traits: DeviceCapabilities, *, by_hand: bool) -> str | None:
     """Why a scan is left to the host; None where there is a kernel for it."""
     assert node.op is not None
     if traits.code_shape == "numpy":
@@ -44,7 +44,7 @@ def why_on_host(node: Node, traits: Traits, *, by_hand: bool) -> str | None:
     return None
 
 
-def _local_bytes(node: Node, traits: Traits) -> int:
+def _local_bytes(node: Node, traits: DeviceCapabilities) -> int:
     """Local memory of a GPU's work-group for a scan in tiles."""
     if takes_columns(node):
         return column_scan_bytes(node)
@@ -70,12 +70,12 @@ def lower_scan(graph: Graph, region: Region, style: KernelStyle, name: str) -> K
     assert region.anchor is not None
     if is_walked(graph.nodes[region.anchor]):
         if is_walked_in_tiles(graph, region, style.traits):
-            return TiledWalkLowering(graph, region, style).lower(name)
-        return WalkScanLowering(graph, region, style).lower(name)
+            return TiledSerialScanLowering(graph, region, style).lower(name)
+        return SerialScanLowering(graph, region, style).lower(name)
     if style.traits.code_shape == "gpu":
         if takes_columns(graph.nodes[region.anchor]):
-            return ColumnScanLowering(graph, region, style).lower(name)
+            return ColumnLookBackLowering(graph, region, style).lower(name)
         if takes_numbers(graph.nodes[region.anchor], style.traits):
-            return NumberScanLowering(graph, region, style).lower(name)
-        return GroupScanLowering(graph, region, style).lower(name)
-    return TileScanLowering(graph, region, style).lower(name)
+            return NumberLookBackLowering(graph, region, style).lower(name)
+        return WorkGroupLookBackLowering(graph, region, style).lower(name)
+    return CpuLookBackLowering(graph, region, style).lower(name)

@@ -23,13 +23,13 @@ from flowcompute.ir import (
     Apply,
     Assign,
     CallFunction,
+    ConstantValue,
     Expr,
     For,
     If,
     Kernel,
     Load,
     MultiplyAdd,
-    Number,
     SetInteger,
     Splat,
     Stmt,
@@ -60,7 +60,7 @@ GROUP = 64
 """Work-items in a work-group of a GPU: few sequences are spread over many compute units."""
 
 
-class WalkScanLowering:
+class SerialScanLowering:
     """Lowers one region around a scan that is walked."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
@@ -159,7 +159,7 @@ class WalkScanLowering:
         exclusive = self.node.attrs.get("exclusive", False)
         levels = 1 + (self.length > RUN) + (self.length > tile)
         nothing = identity_of(self.node, wide)
-        before = scope.let(Number(scan_initial(self.node, wide)), wide) if exclusive else None
+        before = scope.let(ConstantValue(scan_initial(self.node, wide)), wide) if exclusive else None
 
         def combined(inner: Scope, left: Var, right: Var) -> Var:
             return put_together(inner, op, left, right, count)
@@ -167,7 +167,7 @@ class WalkScanLowering:
         def level(outer: Scope, depth: int, start: str, stop: str, above: list[Var]) -> Var:
             """What numbers from `start` to `stop` come to; `above` comes before them, the nearest last."""
             if depth == 0:
-                total = outer.let(Number(identity_of(self.node, self.dtype)), self.dtype)
+                total = outer.let(ConstantValue(identity_of(self.node, self.dtype)), self.dtype)
                 inner = outer.inner()
                 point = self._point(inner, "j", count)
                 number = point.value(self.region.reads[self.node.id][0])
@@ -182,7 +182,7 @@ class WalkScanLowering:
                     inner.add(Assign(before, Splat(result)))
                 outer.add(For("j", start, stop, "1", tuple(inner.statements)))
                 return converted(outer, total, wide)
-            total = outer.let(Number(nothing), wide)
+            total = outer.let(ConstantValue(nothing), wide)
             inner = outer.inner()
             size, index = (RUN, "r0") if depth == 1 else (tile, "t0")
             own = level(inner, depth - 1, index, f"min({index} + {size}, (long){stop})", [*above, total])
@@ -218,7 +218,7 @@ class WalkScanLowering:
         """What comes before the first number of a sequence in an item."""
         element = self.node.element
         inits = [init.item() for init in element.inits] if isinstance(element, KernelScan) else [0.0]
-        return [Number(init) for init in inits]
+        return [ConstantValue(init) for init in inits]
 
     def _selective(self, scope: Scope, count: str | None) -> None:
         """The states of a channel in registers, and what they come to at each time."""
@@ -226,12 +226,12 @@ class WalkScanLowering:
         a, b, c = (other for other in others if isinstance(other, Access))
         states = range(self.graph.nodes[a.value].spec.shape[1])
         factors = [self._beside(scope, a, f"(u + {{lane}}) % {self.inner}", str(n), count) for n in states]
-        held = [scope.let(Number(0.0), self.dtype) for _ in states]
+        held = [scope.let(ConstantValue(0.0), self.dtype) for _ in states]
         inner = scope.inner()
         point = self._point(inner, "j", count)
         x, step = point.value(u), point.value(delta)
         pushed = self._product(inner, step, x)
-        total = inner.let(Number(0.0), self.dtype)
+        total = inner.let(ConstantValue(0.0), self.dtype)
         for n, (factor, state) in enumerate(zip(factors, held, strict=True)):
             power = self._product(inner, step, factor)
             decay = inner.let(Apply(exp.op, (power,), self.dtype), self.dtype)
@@ -266,7 +266,7 @@ class WalkScanLowering:
         alpha = float(self.node.attrs["alpha"])
         (read,) = self.region.reads[self.node.id]
         number = converted(scope, point.value(read), FLOAT64)
-        keep, take = scope.let(Number(1.0 - alpha), FLOAT64), scope.let(Number(alpha), FLOAT64)
+        keep, take = scope.let(ConstantValue(1.0 - alpha), FLOAT64), scope.let(ConstantValue(alpha), FLOAT64)
         old = scope.let(Apply(multiply.op, (keep, *last), FLOAT64), FLOAT64)
         new = scope.let(Apply(multiply.op, (take, number), FLOAT64), FLOAT64)
         result = scope.let(Apply(add.op, (old, new), FLOAT64), FLOAT64)

@@ -23,19 +23,19 @@ from flowcompute.graph import Graph
 from flowcompute.ir import (
     RUN,
     Array,
+    ArrayItem,
     Assign,
-    Barrier,
+    ConstantValue,
+    DeviceCapabilities,
     For,
     If,
-    Item,
     Kernel,
-    Number,
-    Put,
+    PutItem,
     SetInteger,
     Splat,
     Stmt,
-    Traits,
     Var,
+    WorkGroupBarrier,
     first_carries,
     register_dtype,
     scan_tile,
@@ -55,7 +55,7 @@ from flowcompute.lower.scan.scan_anchor import (
     scan_wide,
     times,
 )
-from flowcompute.lower.scan.serial_scan import WalkScanLowering
+from flowcompute.lower.scan.serial_scan import SerialScanLowering
 from flowcompute.spec import BOOL, Spec
 
 WIDE = 64
@@ -74,7 +74,7 @@ ASKED = 16
 """Numbers of a sequence that are asked for in local memory before the first is waited for."""
 
 
-def is_walked_in_tiles(graph: Graph, region: Region, traits: Traits) -> bool:
+def is_walked_in_tiles(graph: Graph, region: Region, traits: DeviceCapabilities) -> bool:
     """Whether a scan that is walked takes tiles through local memory."""
     assert region.anchor is not None
     node = graph.nodes[region.anchor]
@@ -82,11 +82,11 @@ def is_walked_in_tiles(graph: Graph, region: Region, traits: Traits) -> bool:
         return False
     if any(_spec_of(graph, key).dtype == BOOL for key in region.reads[node.id]):
         return False
-    shape = WalkTile(graph, region, NARROW, NARROW)
+    shape = SerialScanTile(graph, region, NARROW, NARROW)
     return shape.inner < NEIGHBOURS and shape.local_bytes <= traits.local_bytes
 
 
-class WalkTile:
+class SerialScanTile:
     """Sizes of a tile, and its arrays in local memory.
 
     Attributes:
@@ -150,18 +150,18 @@ class WalkTile:
         return sum(self.numbers * dtype.itemsize for dtype in self.arrays.values())
 
 
-class TiledWalkLowering(WalkScanLowering):
+class TiledSerialScanLowering(SerialScanLowering):
     """Lowers one region around a scan along items for a GPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region, style)
-        wide = WalkTile(graph, region, WIDE, WIDE)
+        wide = SerialScanTile(graph, region, WIDE, WIDE)
         size = WIDE if wide.pitch == WIDE and wide.local_bytes <= style.traits.local_bytes else NARROW
         self.knobs = style.settled("tiled walk", work_group=size, tile_columns=size)
-        self.tile = WalkTile(graph, region, self.knobs.work_group or size, self.knobs.tile_columns or size)
+        self.tile = SerialScanTile(graph, region, self.knobs.work_group or size, self.knobs.tile_columns or size)
         if self.tile.local_bytes > style.traits.local_bytes:
             self.knobs = replace(self.knobs, work_group=NARROW, tile_columns=NARROW)
-            self.tile = WalkTile(graph, region, NARROW, NARROW)
+            self.tile = SerialScanTile(graph, region, NARROW, NARROW)
         # Numbers of a row of the batch.
         self.pace = self.tile.length * self.tile.inner
         self.whole = f"left == {self.tile.rows - 1}"
@@ -177,7 +177,7 @@ class TiledWalkLowering(WalkScanLowering):
         carried = self._carried(scope)
         ahead, first, body = self._ahead(scope), scope.inner(), scope.inner()
         self._ask(first, ahead, "0")
-        body.add(*self._stage(ahead), Barrier())
+        body.add(*self._stage(ahead), WorkGroupBarrier())
         following = body.inner()
         self._ask(following, ahead, f"j0 + {tile.steps}")
         if ahead:
@@ -185,7 +185,7 @@ class TiledWalkLowering(WalkScanLowering):
         if ahead and tile.length > tile.steps:
             body.add(If(f"{self.whole} && j0 + {tile.steps} < {tile.length}", tuple(following.statements)))
         body.add(SetInteger("stop", f"min((long){tile.steps}, {tile.length} - j0)", narrow=True))
-        body.add(*self._walk(carried), Barrier(), *self._results(), Barrier())
+        body.add(*self._walk(carried), WorkGroupBarrier(), *self._results(), WorkGroupBarrier())
         scope.add(For("j0", "0", str(tile.length), str(tile.steps), tuple(body.statements)))
         arrays = [Array(array, dtype, 1, tile.numbers, local=True) for array, dtype in tile.arrays.items()]
         places = [
@@ -238,7 +238,7 @@ class TiledWalkLowering(WalkScanLowering):
         tile = self.tile
         turns = tile.turns if tile.rows == tile.turns * tile.together else 0
         dtypes = [tile.arrays[f"stage{i}"] for i in range(len(tile.staged) if turns else 0)]
-        return [[scope.let(Number(0), dtype) for _ in range(turns)] for dtype in dtypes]
+        return [[scope.let(ConstantValue(0), dtype) for _ in range(turns)] for dtype in dtypes]
 
     def _ask(self, scope: Scope, ahead: list[list[Var]], start: str) -> None:
         """Load the tile from number `start` of each sequence on, of which no row is missing."""
@@ -255,10 +255,10 @@ class TiledWalkLowering(WalkScanLowering):
         some = Scope(self.names, lanes=1)
         place = self._place(some, "j0", "k")
         for i, key in enumerate(tile.staged):
-            some.add(Put(f"stage{i}", self._slot("k"), self._at(some.beside(), place).value(key)))
+            some.add(PutItem(f"stage{i}", self._slot("k"), self._at(some.beside(), place).value(key)))
         partly = self._rows(some)
         puts = [
-            Put(f"stage{i}", self._slot(str(turn * tile.together)), var)
+            PutItem(f"stage{i}", self._slot(str(turn * tile.together)), var)
             for i, variables in enumerate(ahead)
             for turn, var in enumerate(variables)
         ]
@@ -285,7 +285,7 @@ class TiledWalkLowering(WalkScanLowering):
     def _finish_one(self, scope: Scope, at: str, slot: str) -> None:
         point = self._at(scope, at)
         for node, array in self.tile.results.items():
-            scope.known[node] = scope.let(Item(array, slot), self.tile.arrays[array])
+            scope.known[node] = scope.let(ArrayItem(array, slot), self.tile.arrays[array])
         point.store_all()
 
     # -- walking ------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ class TiledWalkLowering(WalkScanLowering):
         steps = [scope.beside() for _ in slots]
         for step, slot in zip(steps, slots, strict=True):
             for i, key in enumerate(tile.staged):
-                step.known[key] = step.let(Item(f"stage{i}", slot), tile.arrays[f"stage{i}"])
+                step.known[key] = step.let(ArrayItem(f"stage{i}", slot), tile.arrays[f"stage{i}"])
         for step, slot in zip(steps, slots, strict=True):
             # Nothing is loaded here: what is no scalar is known.
             point = self._at(step, "0")
@@ -324,21 +324,21 @@ class TiledWalkLowering(WalkScanLowering):
                 node = self.graph.nodes[i]
                 own = results[node.element.step.result if isinstance(node.element, KernelScan) else 0]
                 step.known[i] = converted(step, own, register_dtype(node.spec.dtype))
-            step.add(*(Put(array, slot, point.value(i)) for i, array in tile.results.items()))
+            step.add(*(PutItem(array, slot, point.value(i)) for i, array in tile.results.items()))
 
 
 class _Runs:
     """A scan by an operation: what the open run comes to, and above it the runs and tiles that an axis so long has."""
 
-    def __init__(self, lowering: TiledWalkLowering, scope: Scope) -> None:
+    def __init__(self, lowering: TiledSerialScanLowering, scope: Scope) -> None:
         self.node = lowering.node
         self.read = lowering.region.reads[self.node.id][0]
         self.op, self.dtype, self.wide = operation_of(self.node), lowering.dtype, scan_wide(self.node)
-        self.total = scope.let(Number(identity_of(self.node, self.dtype)), self.dtype)
+        self.total = scope.let(ConstantValue(identity_of(self.node, self.dtype)), self.dtype)
         levels = (lowering.length > scan_tile(1)) + (lowering.length > RUN)
-        self.above = [scope.let(Number(identity_of(self.node, self.wide)), self.wide) for _ in range(levels)]
+        self.above = [scope.let(ConstantValue(identity_of(self.node, self.wide)), self.wide) for _ in range(levels)]
         exclusive = self.node.attrs.get("exclusive", False)
-        self.before = scope.let(Number(scan_initial(self.node, self.wide)), self.wide) if exclusive else None
+        self.before = scope.let(ConstantValue(scan_initial(self.node, self.wide)), self.wide) if exclusive else None
 
     def between(self, scope: Scope) -> None:
         """Before a tile: a run or a tile of the order may have ended."""
@@ -347,7 +347,7 @@ class _Runs:
             ended = scope.inner()
             own = converted(ended, below, self.wide)
             ended.add(Assign(total, Splat(put_together(ended, self.op, total, own))))
-            ended.add(Assign(below, Number(identity_of(self.node, below.dtype))))
+            ended.add(Assign(below, ConstantValue(identity_of(self.node, below.dtype))))
             scope.add(If(f"j0 > 0 && j0 % {size} == 0", tuple(ended.statements)))
             below = total
 
@@ -367,7 +367,7 @@ class _Runs:
 class _Last:
     """A recurrence: the last results."""
 
-    def __init__(self, lowering: TiledWalkLowering, scope: Scope, dtypes: list[np.dtype]) -> None:
+    def __init__(self, lowering: TiledSerialScanLowering, scope: Scope, dtypes: list[np.dtype]) -> None:
         begun = zip(lowering.begun(), dtypes, strict=True)
         self.last = [scope.let(expr, dtype) for expr, dtype in begun]
         self.next = lowering.linear if lowering.node.op is LINEAR_RECURRENCE else lowering.stepped

@@ -15,18 +15,17 @@ from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
     RUN,
     Array,
+    ArrayItem,
     Assign,
     Await,
-    Barrier,
     For,
     If,
     Integer,
-    Item,
     Kernel,
     Load,
     LookBack,
     Publish,
-    Put,
+    PutItem,
     SetInteger,
     Splat,
     Stmt,
@@ -34,6 +33,7 @@ from flowcompute.ir import (
     Ticket,
     Var,
     While,
+    WorkGroupBarrier,
     register_dtype,
     scan_tile,
 )
@@ -61,7 +61,7 @@ def scan_local_bytes(node: Node) -> int:
 
 
 @dataclass(frozen=True)
-class Number:
+class TileNumber:
     """A number of a tile: which, where in local memory, which of the batch, and its run where that is known."""
 
     number: str
@@ -70,7 +70,7 @@ class Number:
     run: str | None
 
 
-class GroupScanLowering(TileScan):
+class WorkGroupLookBackLowering(TileScan):
     """Lowers one region around a scan along the stream for a GPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
@@ -92,23 +92,28 @@ class GroupScanLowering(TileScan):
             *self._sizes(),
             *self._begin(),
             *self._stage(),
-            Barrier(),
+            WorkGroupBarrier(),
             *self._runs(),
-            Barrier(),
+            WorkGroupBarrier(),
             # PoCL 3.0 loses the one after a loop that some work-items turn more often.
-            *([] if self.looks_back else [Barrier()]),
+            *([] if self.looks_back else [WorkGroupBarrier()]),
             *self._chain(),
             self._before(),
             *self._carry(),
-            Barrier(),
+            WorkGroupBarrier(),
             # Drawn late: whoever has a ticket keeps all later tiles waiting.
             Ticket("drawn", self.words),
             *self._results(),
             self._share("drawn"),
-            Barrier(),
+            WorkGroupBarrier(),
             SetInteger("t", "taken[0]", new=False),
         ]
-        first = [Ticket("drawn_first", self.words), self._share("drawn_first"), Barrier(), SetInteger("t", "taken[0]")]
+        first = [
+            Ticket("drawn_first", self.words),
+            self._share("drawn_first"),
+            WorkGroupBarrier(),
+            SetInteger("t", "taken[0]"),
+        ]
         return Kernel(
             name,
             self.region.name,
@@ -136,7 +141,7 @@ class GroupScanLowering(TileScan):
     def _share(self, drawn: str) -> Stmt:
         """Tell the work-group its next ticket."""
         scope = self._scope()
-        scope.add(Put("taken", "0", scope.let(Integer(drawn), INT64)))
+        scope.add(PutItem("taken", "0", scope.let(Integer(drawn), INT64)))
         return If("lid == 0", tuple(scope.statements))
 
     def _arrays(self) -> list[Array]:
@@ -169,11 +174,11 @@ class GroupScanLowering(TileScan):
         """Where a number of the tile is in local memory."""
         return scope.narrow(f"{number} + ({number}) / {RUN}")
 
-    def _each_number(self, body: Callable[[Scope, list[Number]], None]) -> Stmt:
+    def _each_number(self, body: Callable[[Scope, list[TileNumber]], None]) -> Stmt:
         """A loop over the tile's numbers, neighbours by neighbours; `body` takes those of one turn of a work-item."""
         d = self.columns
         some = self._scope()
-        body(some, [Number("p", self._slot(some, "p"), "base + p", None)])
+        body(some, [TileNumber("p", self._slot(some, "p"), "base + p", None)])
         place = SetInteger("p", f"k * {self.group} + lid", narrow=True)
         low, high = times("lo", d), times("hi", d)
         guarded = If(f"p >= {low} && p < {high}", tuple(some.statements))
@@ -188,7 +193,7 @@ class GroupScanLowering(TileScan):
         body(
             scope,
             [
-                Number(
+                TileNumber(
                     f"{number} + {step}",
                     f"{slot} + {step + step // RUN}",
                     f"{here} + {step}",
@@ -203,9 +208,9 @@ class GroupScanLowering(TileScan):
     def _stage(self) -> list[Stmt]:
         """Bring the tile to local memory."""
 
-        def stage(scope: Scope, numbers: list[Number]) -> None:
+        def stage(scope: Scope, numbers: list[TileNumber]) -> None:
             values = [self.operand(scope.beside(), one.at, None) for one in numbers]
-            scope.add(*(Put("stage", one.slot, value) for one, value in zip(numbers, values, strict=True)))
+            scope.add(*(PutItem("stage", one.slot, value) for one, value in zip(numbers, values, strict=True)))
 
         return [self._each_number(stage)]
 
@@ -214,10 +219,10 @@ class GroupScanLowering(TileScan):
         d = self.columns
         old, new = self._scope(), self._scope()
         left = old.let(Load(self.state, f"{2 * d} + c"), self.wide)
-        old.add(Put("last", "c", self.narrow(old, left)))
-        old.add(Put("sums", "c", old.let(Load(self.state, f"{d} + c"), self.wide)))
-        new.add(Put("last", "c", new.let(self.nothing(self.dtype), self.dtype)))
-        new.add(Put("sums", "c", new.let(self.nothing(self.wide), self.wide)))
+        old.add(PutItem("last", "c", self.narrow(old, left)))
+        old.add(PutItem("sums", "c", old.let(Load(self.state, f"{d} + c"), self.wide)))
+        new.add(PutItem("last", "c", new.let(self.nothing(self.dtype), self.dtype)))
+        new.add(PutItem("sums", "c", new.let(self.nothing(self.wide), self.wide)))
         return [self._each_column(If("t == 0", tuple(old.statements), tuple(new.statements)))]
 
     # -- runs ---------------------------------------------------------------------------------------
@@ -230,17 +235,17 @@ class GroupScanLowering(TileScan):
         column = scope.narrow(f"s % {d}") if d > 1 else "0"
         total = scope.let(self.nothing(self.dtype), self.dtype)
         begun = scope.inner()
-        begun.add(Assign(total, Splat(begun.let(Item("last", column), self.dtype))))
+        begun.add(Assign(total, Splat(begun.let(ArrayItem("last", column), self.dtype))))
         scope.add(If(f"{run} == q0", tuple(begun.statements)))
         start, stop = scope.narrow(f"max({run} * {RUN}, lo)"), scope.narrow(f"min({run} * {RUN} + {RUN}, hi)")
         whole, some = scope.inner(), scope.inner()
         self._whole_run(whole, total, run, column)
         inner = some.inner()
         slot = self._slot(inner, inner.narrow("j" if d == 1 else f"j * {d} + {column}"))
-        self.take_in(inner, total, slot, inner.let(Item("stage", slot), self.dtype))
+        self.take_in(inner, total, slot, inner.let(ArrayItem("stage", slot), self.dtype))
         some.add(For("j", start, stop, "1", tuple(inner.statements)))
         scope.add(If(f"{stop} - {start} == {RUN}", tuple(whole.statements), tuple(some.statements)))
-        scope.add(Put("totals", f"{run} * {d} + {column}", self.widened(scope, total)))
+        scope.add(PutItem("totals", f"{run} * {d} + {column}", self.widened(scope, total)))
         return [For("s", "lid", f"(q1 - q0) * {d}", str(self.group), tuple(scope.statements))]
 
     def _whole_run(self, scope: Scope, total: Var, run: str, column: str) -> None:
@@ -251,12 +256,12 @@ class GroupScanLowering(TileScan):
         numbers = [inner.narrow(f"(j + {i}) * {d}") for i in range(self.loads)] if d > 1 else []
         slots = [f"{base} + {n} + ({n} + {column}) / {RUN}" for n in numbers]
         slots = slots or [f"{base} + j + {i}" for i in range(self.loads)]
-        values = [inner.let(Item("stage", slot), self.dtype) for slot in slots]
+        values = [inner.let(ArrayItem("stage", slot), self.dtype) for slot in slots]
         sums = [total]
         for value in values:
             sums.append(self.combined(inner, sums[-1], value))
         results = sums[:-1] if self.exclusive else sums[1:]
-        inner.add(*(Put("stage", slot, one) for slot, one in zip(slots, results, strict=True)))
+        inner.add(*(PutItem("stage", slot, one) for slot, one in zip(slots, results, strict=True)))
         inner.add(Assign(total, Splat(sums[-1])))
         scope.add(For("j", "0", str(RUN), str(self.loads), tuple(inner.statements)))
 
@@ -266,15 +271,15 @@ class GroupScanLowering(TileScan):
         """`totals` become what comes before each run in its tile; what the whole runs come to is handed on."""
         d, place = self.columns, f"q * {self.columns} + c"
         scope = self._scope()
-        total = scope.let(Item("sums", "c"), self.wide)
+        total = scope.let(ArrayItem("sums", "c"), self.wide)
         inner = scope.inner()
-        own = inner.let(Item("totals", place), self.wide)
-        inner.add(Put("totals", place, total), Assign(total, Splat(self.combined(inner, total, own))))
+        own = inner.let(ArrayItem("totals", place), self.wide)
+        inner.add(PutItem("totals", place, total), Assign(total, Splat(self.combined(inner, total, own))))
         scope.add(For("q", "q0", "ended", "1", tuple(inner.statements), unroll=8))
         rest = scope.inner()
-        open_run = rest.let(Item("totals", f"ended * {d} + c"), self.wide)
-        rest.add(Put("last", "c", self.narrow(rest, open_run)), Put("totals", f"ended * {d} + c", total))
-        scope.add(If("ended < q1", tuple(rest.statements)), Put("sums", "c", total))
+        open_run = rest.let(ArrayItem("totals", f"ended * {d} + c"), self.wide)
+        rest.add(PutItem("last", "c", self.narrow(rest, open_run)), PutItem("totals", f"ended * {d} + c", total))
+        scope.add(If("ended < q1", tuple(rest.statements)), PutItem("sums", "c", total))
         if self.looks_back:
             hand_on = Publish(self.words, f"t * {d} + c", total, prefix=False)
             scope.add(If("t > 0 && t + 1 < blocks", (hand_on,)))
@@ -291,16 +296,16 @@ class GroupScanLowering(TileScan):
         # Barriers in a loop whose turns are found while running are where compilers have their errors.
         d = self.columns
         first, later = self._scope(), self._scope()
-        first.add(Put("carries", "c", first.let(Load(self.state, "c"), self.wide)))
+        first.add(PutItem("carries", "c", first.let(Load(self.state, "c"), self.wide)))
         before = later.fresh(self.wide, 1)
-        later.add(Await(before, self.words, f"(t - 1) * {d} + c"), Put("carries", "c", before))
+        later.add(Await(before, self.words, f"(t - 1) * {d} + c"), PutItem("carries", "c", before))
         return self._each_column(If("t == 0", tuple(first.statements), tuple(later.statements)))
 
     def _carry(self) -> list[Stmt]:
         """What comes before the next tile is handed on; after the last one it is the state."""
         d = self.columns
         scope = self._scope()
-        carry, total = scope.let(Item("carries", "c"), self.wide), scope.let(Item("sums", "c"), self.wide)
+        carry, total = scope.let(ArrayItem("carries", "c"), self.wide), scope.let(ArrayItem("sums", "c"), self.wide)
         after = self.combined(scope, carry, total)
         hand_on = Publish(self.words, f"t * {d} + c", after, prefix=True)
         scope.add(If("t + 1 < blocks", (hand_on,), self._leave(scope.inner(), carry, total, after)))
@@ -311,7 +316,7 @@ class GroupScanLowering(TileScan):
         d = self.columns
         nothing = scope.let(self.nothing(self.wide), self.wide)
         open_run = scope.inner()
-        last = self.widened(open_run, open_run.let(Item("last", "c"), self.dtype))
+        last = self.widened(open_run, open_run.let(ArrayItem("last", "c"), self.dtype))
         open_run.add(Store(self.state, f"{2 * d} + c", last))
         ended = tuple(Store(self.state, f"{part * d} + c", var) for part, var in enumerate((after, nothing, nothing)))
         still = (Store(self.state, "c", carry), Store(self.state, f"{d} + c", total))
@@ -323,20 +328,20 @@ class GroupScanLowering(TileScan):
 
     def _results(self) -> list[Stmt]:
         scope = self._scope()
-        only_carry = scope.let(Item("carries", "0"), self.wide) if self.columns == 1 else None
+        only_carry = scope.let(ArrayItem("carries", "0"), self.wide) if self.columns == 1 else None
 
-        def finish(inner: Scope, numbers: list[Number]) -> None:
+        def finish(inner: Scope, numbers: list[TileNumber]) -> None:
             for one in numbers:
                 self._finish(inner.beside(), one, only_carry)
 
         return [*scope.statements, self._each_number(finish)]
 
-    def _finish(self, scope: Scope, one: Number, only_carry: Var | None) -> None:
+    def _finish(self, scope: Scope, one: TileNumber, only_carry: Var | None) -> None:
         """The result at a number of the tile."""
         d = self.columns
-        value = self.widened(scope, scope.let(Item("stage", one.slot), self.dtype))
+        value = self.widened(scope, scope.let(ArrayItem("stage", one.slot), self.dtype))
         column = scope.narrow(f"({one.number if self.group % d else 'lid'}) % {d}") if d > 1 else "0"
         run = one.run or (f"({one.number}) / {RUN}" if d == 1 else f"({one.number}) / {RUN * d} * {d} + {column}")
-        value = self.combined(scope, scope.let(Item("totals", run), self.wide), value)
-        carry = only_carry or scope.let(Item("carries", column), self.wide)
+        value = self.combined(scope, scope.let(ArrayItem("totals", run), self.wide), value)
+        carry = only_carry or scope.let(ArrayItem("carries", column), self.wide)
         self.store(scope, one.at, None, self.combined(scope, carry, value))

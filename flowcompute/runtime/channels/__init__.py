@@ -1,7 +1,7 @@
 """What lies between stages: buffers, channels, barriers, and their records."""
 
-from flowcompute.runtime.channels.barrier import Barrier
-from flowcompute.runtime.channels.batch_pool import Lease, Ledger, Pool
+from flowcompute.runtime.channels.barrier import CheckpointBarrier
+from flowcompute.runtime.channels.batch_pool import Lease, MemoryTracker, Pool
 from flowcompute.runtime.channels.channel import Channel, Parcel
 from flowcompute.runtime.channels.failure import attributed, first_failure
 from flowcompute.runtime.channels.pass_record import PassRecord
@@ -11,11 +11,11 @@ from flowcompute.runtime.channels.run_record import RunRecord
 from flowcompute.runtime.channels.workers import Workers
 
 __all__ = [
-    "Barrier",
     "Channel",
+    "CheckpointBarrier",
     "Display",
     "Lease",
-    "Ledger",
+    "MemoryTracker",
     "Parcel",
     "PassRecord",
     "Pool",

@@ -9,7 +9,7 @@ import trio
 from flowcompute.elements import State
 
 
-class Barrier:
+class CheckpointBarrier:
     """Comes behind the records that count and before those that do not, and collects what each destination has by then.
 
     Args:

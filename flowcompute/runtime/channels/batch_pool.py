@@ -32,7 +32,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype, room: Room) -> np.nda
     return raw[skip : skip + size].view(dtype).reshape(shape)
 
 
-class Ledger:
+class MemoryTracker:
     """Counts the bytes that a run holds in its own buffers and in results that grow.
 
     Args:
@@ -118,7 +118,7 @@ class Pool:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: MemoryTracker,
         count: int,
         items: int,
         item_shape: tuple[int, ...],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import trio
 
-from flowcompute.runtime.channels.barrier import Barrier
+from flowcompute.runtime.channels.barrier import CheckpointBarrier
 from flowcompute.runtime.channels.batch_pool import Lease
 from flowcompute.runtime.events import StageRecord, State
 
@@ -57,9 +57,9 @@ class Channel:
         self.capacity = capacity
         self.producer = producer
         self.consumer = consumer
-        self._sender, self._receiver = trio.open_memory_channel[Parcel | Barrier](capacity)
+        self._sender, self._receiver = trio.open_memory_channel[Parcel | CheckpointBarrier](capacity)
 
-    async def send(self, parcel: Parcel | Barrier) -> None:
+    async def send(self, parcel: Parcel | CheckpointBarrier) -> None:
         """Pass a parcel on. Once this returns it is the receiver's; if it is cancelled it is still the sender's."""
         try:
             self._sender.send_nowait(parcel)
@@ -67,7 +67,7 @@ class Channel:
             self.producer.enter(State.OUTPUT, self.consumer.name)
             await self._sender.send(parcel)
 
-    async def receive(self) -> Parcel | Barrier | None:
+    async def receive(self) -> Parcel | CheckpointBarrier | None:
         """The next parcel, or None after the last."""
         try:
             try:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import trio
 
-from flowcompute.elements.policies import ErrorPolicy, Tally, skipped_by_policy
+from flowcompute.elements.policies import ErrorPolicy, SkipCounter, skipped_by_policy
 from flowcompute.metrics import (
     Checkpoints,
     Metrics,
@@ -17,7 +17,7 @@ from flowcompute.metrics import (
     Snapshot,
     Track,
 )
-from flowcompute.runtime.channels.batch_pool import Ledger
+from flowcompute.runtime.channels.batch_pool import MemoryTracker
 from flowcompute.runtime.channels.pass_record import PassRecord
 from flowcompute.runtime.events import BATCHES, CheckpointRecord, Keep, StageHistory, StepsHistory, launch_track
 from flowcompute.schedule import Executor, LaunchLog
@@ -34,9 +34,9 @@ class RunRecord:
 
     def __init__(self, total_items: int | None, room_bytes: int, keep: Keep | None = None) -> None:
         self._keep = keep
-        self.ledger = Ledger(room_bytes)
+        self.ledger = MemoryTracker(room_bytes)
         self.passes: list[PassRecord] = []
-        self.tallies: list[Tally] = []
+        self.tallies: list[SkipCounter] = []
         self.checkpoints = CheckpointRecord()
         self._earlier_items = 0
         self._earlier_bytes = 0

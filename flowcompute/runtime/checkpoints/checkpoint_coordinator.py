@@ -16,12 +16,12 @@ import trio
 
 from flowcompute.checkpoint.job import KeptJob, read_progress
 from flowcompute.checkpoint.store import CheckpointFolder
-from flowcompute.elements import Constant, Place, SideFile, State, Writer
+from flowcompute.elements import Constant, GrowingFile, StagingArea, State, Writer
 from flowcompute.elements.policies import DeadLetters
 from flowcompute.errors import Site
 from flowcompute.files import FILES
-from flowcompute.runtime.channels import Barrier, RunRecord, Workers, attributed
-from flowcompute.runtime.checkpoints.checkpoint_policy import Cadence
+from flowcompute.runtime.channels import CheckpointBarrier, RunRecord, Workers, attributed
+from flowcompute.runtime.checkpoints.checkpoint_policy import CheckpointPolicy
 from flowcompute.runtime.checkpoints.stored_job import (
     check_job,
     create_folder,
@@ -50,7 +50,7 @@ class Request:
 
     path: str | None = None
     freeze: bool = False
-    cadence: Cadence = field(default_factory=Cadence)
+    cadence: CheckpointPolicy = field(default_factory=CheckpointPolicy)
     site: Site | None = None
 
     def aim(self, path: str | os.PathLike[str] | None, plan: Plan) -> str:
@@ -83,7 +83,7 @@ class Resume(NamedTuple):
     sinks: list[State]
 
 
-class Keeper:
+class CheckpointCoordinator:
     """Keeps the checkpoint of one run, if it has one.
 
     Args:
@@ -117,13 +117,13 @@ class Keeper:
         self._folder: CheckpointFolder | None = None
         self._published = False
         self._token = ""
-        self._sides: dict[int, SideFile] = {}
+        self._sides: dict[int, GrowingFile] = {}
         self._pass = 0
         self._resident: dict[int, np.ndarray] = {}
         self._resident_blobs: dict[str, Any] | None = None
         self._at_once = False
-        self._in_flight: Barrier | None = None
-        self._leaving, self._arriving = trio.open_memory_channel[Barrier](1)
+        self._in_flight: CheckpointBarrier | None = None
+        self._leaving, self._arriving = trio.open_memory_channel[CheckpointBarrier](1)
         self._began_s = 0.0
         self._at_cut: dict[str, Any] = {}
         self._idle = trio.Event()
@@ -193,16 +193,16 @@ class Keeper:
         if folder is not None:
             folder.close()
 
-    def place(self, position: int) -> Place:
+    def place(self, position: int) -> StagingArea:
         """Where a destination keeps what it writes."""
-        return Place(f"{self._token}-{position}", partial(self._side, position), lambda: self.epoch)
+        return StagingArea(f"{self._token}-{position}", partial(self._side, position), lambda: self.epoch)
 
     @property
     def token(self) -> str | None:
         """Names the drafts of this job; None where there is no checkpoint yet."""
         return self._token or None
 
-    def _side(self, position: int) -> SideFile:
+    def _side(self, position: int) -> GrowingFile:
         with self._sides_lock:
             if position not in self._sides:
                 assert self._folder is not None, "side files belong to a checkpoint"
@@ -231,7 +231,7 @@ class Keeper:
 
     async def begin(
         self, starts: Mapping[int, int], executor: State, flowing: Collection[int], known: Mapping[int, State]
-    ) -> Barrier:
+    ) -> CheckpointBarrier:
         """A barrier with the state of the compute stage.
 
         Args:
@@ -248,7 +248,7 @@ class Keeper:
         others = {
             position: writer.snapshot() for position, (_, writer) in enumerate(self._writers) if position not in flowing
         }
-        self._in_flight = Barrier(starts, executor, flowing, {**others, **known})
+        self._in_flight = CheckpointBarrier(starts, executor, flowing, {**others, **known})
         self._idle = trio.Event()
         self._leaving.send_nowait(self._in_flight)
         return self._in_flight
@@ -282,7 +282,7 @@ class Keeper:
 
     # -- in a thread --------------------------------------------------------------------------
 
-    def _write(self, barrier: Barrier) -> None:
+    def _write(self, barrier: CheckpointBarrier) -> None:
         began_s = time.monotonic()
         if self._folder is None:
             assert self._request.path is not None, "freeze says where"

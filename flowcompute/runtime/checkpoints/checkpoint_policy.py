@@ -21,7 +21,7 @@ Every = Literal["auto"] | float | str
 
 
 @dataclass
-class Cadence:
+class CheckpointPolicy:
     """How far checkpoints are apart: in seconds, in bytes read, or as far as keeps them below 1 % of the run.
 
     Attributes:
@@ -36,7 +36,7 @@ class Cadence:
     _cost_s: float = 0.0
 
     @classmethod
-    def parse(cls, every: Every) -> Cadence:
+    def parse(cls, every: Every) -> CheckpointPolicy:
         """From `checkpoint_every=`.
 
         Raises:

@@ -12,7 +12,7 @@ from flowcompute.runtime.checkpoints import check_alike, check_job, create_folde
 from flowcompute.runtime.flows.flow_core import FlowCore
 
 
-class FlowKeeper:
+class FlowCheckpoints:
     """The checkpoint of one flow, if it has one.
 
     Args:

@@ -14,7 +14,7 @@ import trio
 
 from flowcompute.errors import PlanError, RunError
 from flowcompute.observe import Observe
-from flowcompute.runtime.flows.flow_checkpoints import FlowKeeper
+from flowcompute.runtime.flows.flow_checkpoints import FlowCheckpoints
 from flowcompute.runtime.flows.flow_core import FlowCore, Result
 from flowcompute.runtime.flows.watched_flow import WatchedFlow
 from flowcompute.schedule import Clock
@@ -81,7 +81,7 @@ class FlowOpener:
 
     async def __aenter__(self) -> AsyncFlow:
         core = FlowCore(self.plan, self._mode, self._observe)
-        keeper = FlowKeeper(core, self._checkpoint)
+        keeper = FlowCheckpoints(core, self._checkpoint)
         await trio.to_thread.run_sync(_open, core, keeper)
         flow = AsyncFlow(core, keeper)
         self._flows.append(flow)
@@ -95,7 +95,7 @@ class FlowOpener:
         await flow.aclose()
 
 
-def _open(core: FlowCore, keeper: FlowKeeper) -> None:
+def _open(core: FlowCore, keeper: FlowCheckpoints) -> None:
     core.open()
     try:
         keeper.open()
@@ -104,7 +104,7 @@ def _open(core: FlowCore, keeper: FlowKeeper) -> None:
         raise
 
 
-def _close(core: FlowCore, keeper: FlowKeeper) -> None:
+def _close(core: FlowCore, keeper: FlowCheckpoints) -> None:
     try:
         core.close()
     finally:
@@ -144,7 +144,7 @@ class Flow(WatchedFlow):
     def __init__(self, core: FlowCore, checkpoint: str | None = None) -> None:
         self.plan = core.plan
         self._core = core
-        self._keeper = FlowKeeper(core, checkpoint)
+        self._keeper = FlowCheckpoints(core, checkpoint)
         self._lock = threading.Lock()
         self._closed = False
         _open(core, self._keeper)
@@ -226,7 +226,7 @@ class AsyncFlow(WatchedFlow):
         plan: what is run for each batch.
     """
 
-    def __init__(self, core: FlowCore, keeper: FlowKeeper) -> None:
+    def __init__(self, core: FlowCore, keeper: FlowCheckpoints) -> None:
         self.plan = core.plan
         self._core = core
         self._keeper = keeper

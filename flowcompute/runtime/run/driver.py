@@ -11,7 +11,7 @@ import trio
 
 from flowcompute.elements import Writer
 from flowcompute.runtime.channels import RunRecord, Workers, attributed
-from flowcompute.runtime.checkpoints import Keeper, Request, Resume
+from flowcompute.runtime.checkpoints import CheckpointCoordinator, Request, Resume
 from flowcompute.runtime.run.running_pass import Conduct, OpenWriters, RunningPass
 from flowcompute.schedule import SinkStage, find_dead_letters
 from flowcompute.schedule.explain import Plan
@@ -46,7 +46,7 @@ class Driver:
         self._resident: dict[int, np.ndarray] = {}
         self._letters = find_dead_letters(plan.graph)
         letters = tuple(self._letters.values())
-        self._keeper = Keeper(plan, record, self._workers, request or Request(), self._writers, letters)
+        self._keeper = CheckpointCoordinator(plan, record, self._workers, request or Request(), self._writers, letters)
 
     async def run(self) -> tuple[Any, ...]:
         """Run to the end; returns the values of the roots, in their order.

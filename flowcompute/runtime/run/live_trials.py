@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from flowcompute.elements import Reader
-from flowcompute.runtime.stages import Cuts
+from flowcompute.runtime.stages import BatchBoundaries
 from flowcompute.schedule.explain import Plan, batch_sizes, complete_strategy, is_read_in_parts
 from flowcompute.strategy import Candidate, Climb, DriftWatch, Search, Space
 
@@ -79,7 +79,7 @@ class LiveTrials:
         named = ((name, getattr(now, name)) for name in self._space)
         return tuple(sorted((name, value) for name, value in named if value != getattr(before, name)))
 
-    def begin(self, index: int, cuts: Sequence[Cuts], readers: Sequence[Reader]) -> None:
+    def begin(self, index: int, cuts: Sequence[BatchBoundaries], readers: Sequence[Reader]) -> None:
         """A pass begins.
 
         Args:
@@ -197,7 +197,7 @@ class _Part(NamedTuple):
 class _Pass:
     """The trials of one pass, batch by batch."""
 
-    def __init__(self, trials: LiveTrials, index: int, cuts: Cuts, readers: Sequence[Reader]) -> None:
+    def __init__(self, trials: LiveTrials, index: int, cuts: BatchBoundaries, readers: Sequence[Reader]) -> None:
         self._trials = trials
         self._index = index
         self._cuts = cuts

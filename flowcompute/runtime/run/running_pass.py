@@ -13,11 +13,11 @@ from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.elements.policies import DeadLetters, ErrorPolicy
 from flowcompute.errors import CheckpointError, RunError
 from flowcompute.runtime.channels import Channel, PassRecord, Pool, RunRecord, Workers, attributed, first_failure
-from flowcompute.runtime.checkpoints import Keeper, Resume, check_alike
+from flowcompute.runtime.checkpoints import CheckpointCoordinator, Resume, check_alike
 from flowcompute.runtime.events import ComputeRecord, StageRecord, watch
 from flowcompute.runtime.events import State as Doing
 from flowcompute.runtime.run.live_trials import LiveTrials
-from flowcompute.runtime.stages import ComputeTask, Cuts, Output, OverlappedTask, SinkTask, SourceTask
+from flowcompute.runtime.stages import BatchBoundaries, ComputeTask, Output, OverlappedTask, SinkTask, SourceTask
 from flowcompute.schedule import Clock, SinkStage, policies, records_wanted, with_defaults
 from flowcompute.schedule.explain import Plan
 from flowcompute.spec import Spec
@@ -72,7 +72,7 @@ class RunningPass:
         writers: OpenWriters,
         resident: dict[int, np.ndarray],
         letters: Mapping[ErrorPolicy, DeadLetters],
-        keeper: Keeper,
+        keeper: CheckpointCoordinator,
         resume: Resume | None = None,
     ) -> None:
         self._keeper = keeper
@@ -227,7 +227,7 @@ class RunningPass:
         """Make the stages with the channels and buffers between them."""
         record, live = self._record, self._conduct.live
         cuts = {
-            clock.id: Cuts(self._items_cut(clock), self._starts.get(clock.id, 0))
+            clock.id: BatchBoundaries(self._items_cut(clock), self._starts.get(clock.id, 0))
             for clock in self._pass.clocks
             if clock.is_root
         }

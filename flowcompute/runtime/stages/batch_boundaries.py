@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Cuts:
+class BatchBoundaries:
     """The ends of the batches of a root clock.
 
     Several sources of a clock are read each at its own pace, and their batches must fit each other.

@@ -10,11 +10,11 @@ import trio
 from flowcompute.batch import Batch
 from flowcompute.engine import DRAIN
 from flowcompute.errors import RunError
-from flowcompute.runtime.channels import Barrier, Channel, Lease, Parcel, PassRecord, Workers, attributed
-from flowcompute.runtime.checkpoints import Keeper
+from flowcompute.runtime.channels import Channel, CheckpointBarrier, Lease, Parcel, PassRecord, Workers, attributed
+from flowcompute.runtime.checkpoints import CheckpointCoordinator
 from flowcompute.runtime.events import State
-from flowcompute.runtime.stages.batch_boundaries import Cuts
-from flowcompute.runtime.stages.turn import Emission, Output, Turn
+from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
+from flowcompute.runtime.stages.turn import BatchTurn, Emission, Output
 from flowcompute.runtime.stages.writing import SinkTask
 from flowcompute.schedule import Clock, Executor
 
@@ -54,8 +54,8 @@ class ComputeTask:
         throttle_s: float,
         after_batch: Callable[[], object] | None,
         starts: Mapping[int, int] | None = None,
-        keeper: Keeper | None = None,
-        cuts: Mapping[int, Cuts],
+        keeper: CheckpointCoordinator | None = None,
+        cuts: Mapping[int, BatchBoundaries],
         passed: Callable[[int, float], object] | None = None,
     ) -> None:
         self._executor = executor
@@ -117,11 +117,11 @@ class ComputeTask:
     async def _drained(self) -> Emission:
         """Let derived clocks compute with what waits."""
         derived = {clock.id for clock in self._clocks if not clock.is_root}
-        return await self._make(Turn(derived, self._executor.drain))
+        return await self._make(BatchTurn(derived, self._executor.drain))
 
     async def _ended(self, root: int) -> Emission:
         """Tell the executor that a root clock has no more records."""
-        return await self._make(Turn(self._reached[root] - {root}, partial(self._executor.end, root)))
+        return await self._make(BatchTurn(self._reached[root] - {root}, partial(self._executor.end, root)))
 
     async def _pass_on(self, emission: Emission) -> None:
         try:
@@ -134,7 +134,7 @@ class ComputeTask:
             self._record.enter(State.PAUSED)
             await trio.sleep(self._throttle_s)
 
-    async def _cut(self, keeper: Keeper) -> None:
+    async def _cut(self, keeper: CheckpointCoordinator) -> None:
         """Send a barrier to the destinations: everything before it counts, and nothing behind it."""
         self._record.enter(State.BUSY, "copying its state for a checkpoint")
         sinks = [sink for output in self._outputs for sink in output.sinks]
@@ -157,7 +157,7 @@ class ComputeTask:
         ends: list[int] = []
         for stage in clock.sources:
             parcel = await self._sources[stage.value].receive()
-            assert not isinstance(parcel, Barrier), "barriers begin at the compute stage"
+            assert not isinstance(parcel, CheckpointBarrier), "barriers begin at the compute stage"
             if parcel is not None:
                 parcels.append(parcel)
             ends.append(start if parcel is None else parcel.stop)
@@ -173,7 +173,7 @@ class ComputeTask:
         clock = self._clocks[batch.clock]
         if clock.id in self._choose:
             await self._choose_places(clock, batch)
-        turn = Turn(self._reached[clock.id], partial(self._executor.process, batch), batch)
+        turn = BatchTurn(self._reached[clock.id], partial(self._executor.process, batch), batch)
         emission = await self._make(turn, settled=settled)
         if self._forwarded:
             sources = [stage.value for stage in clock.sources]
@@ -184,7 +184,7 @@ class ComputeTask:
                         emission.parcels += [(sink.channel, each[position].share()) for sink in output.sinks]
         return emission
 
-    async def _make(self, turn: Turn, *, settled: bool = True) -> Emission:
+    async def _make(self, turn: BatchTurn, *, settled: bool = True) -> Emission:
         """Compute in a thread; `settled`: and tell destinations of their own memory."""
         try:
             await self._lend(turn)
@@ -194,7 +194,7 @@ class ComputeTask:
         finally:
             turn.release()
 
-    async def _lend(self, turn: Turn) -> None:
+    async def _lend(self, turn: BatchTurn) -> None:
         """Take the memory that a turn may fill."""
         batch = turn.batch
         for output in self._outputs:
@@ -238,7 +238,7 @@ class ComputeTask:
             lease = await output.pool.acquire()
         return lease
 
-    def _work(self, turn: Turn, settled: bool) -> None:
+    def _work(self, turn: BatchTurn, settled: bool) -> None:
         """Everything that is done for a batch in the thread."""
         self._take(turn, settled)
         self._record.observe(self._executor)
@@ -247,7 +247,7 @@ class ComputeTask:
             with attributed("on_batch", None, turn.records):
                 self._after_batch()
 
-    def _take(self, turn: Turn, settled: bool) -> None:
+    def _take(self, turn: BatchTurn, settled: bool) -> None:
         """Compute a batch."""
         batch, records, outputs, emission = turn.batch, turn.records, turn.outputs, turn.emission
         for value, sink in turn.placed.items():

@@ -13,7 +13,7 @@ from flowcompute.elements import AsyncReader, Reader
 from flowcompute.errors import SourceError
 from flowcompute.runtime.channels import Channel, Lease, Parcel, Pool, Workers, attributed
 from flowcompute.runtime.events import StageRecord, State
-from flowcompute.runtime.stages.batch_boundaries import Cuts
+from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
 from flowcompute.schedule import SourceStage
 
 
@@ -50,7 +50,7 @@ class SourceTask:
         pool: Pool,
         *,
         workers: Workers,
-        cuts: Cuts,
+        cuts: BatchBoundaries,
         wanted: int | None = None,
         start: int = 0,
     ) -> None:

@@ -56,7 +56,7 @@ class Emission:
         self.parcels.clear()
 
 
-class Turn:
+class BatchTurn:
     """A batch, or the end of a stream, on its way through the thread that computes.
 
     Args:

@@ -8,7 +8,7 @@ import numpy as np
 
 from flowcompute.elements import State, Writer
 from flowcompute.errors import RunError
-from flowcompute.runtime.channels import Barrier, Channel, Ledger, Workers, attributed
+from flowcompute.runtime.channels import Channel, CheckpointBarrier, MemoryTracker, Workers, attributed
 from flowcompute.runtime.events import StageRecord
 from flowcompute.runtime.events import State as Doing
 from flowcompute.schedule import SinkStage
@@ -35,7 +35,7 @@ class SinkTask:
         channel: Channel,
         *,
         workers: Workers,
-        ledger: Ledger,
+        ledger: MemoryTracker,
         position: int = 0,
     ) -> None:
         self.stage = stage
@@ -50,7 +50,7 @@ class SinkTask:
     async def run(self) -> None:
         """Write to the end of the stream."""
         while (parcel := await self.channel.receive()) is not None:
-            if isinstance(parcel, Barrier):
+            if isinstance(parcel, CheckpointBarrier):
                 parcel.reach(self.position, self.snapshot())
                 continue
             try:

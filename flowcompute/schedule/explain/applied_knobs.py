@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from flowcompute.elements import Source
 from flowcompute.fuse import Reason
-from flowcompute.ir import Kernel, Traits
+from flowcompute.ir import DeviceCapabilities, Kernel
 from flowcompute.lower import KernelStyle, lower
 from flowcompute.schedule.memory import plan_memory
 from flowcompute.schedule.run_knobs import default_batch_bytes, joined_batches, with_defaults
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def not_applied(
-    strategy: Strategy, kernels: Sequence[Kernel], sources: Sequence[Source], traits: Traits
+    strategy: Strategy, kernels: Sequence[Kernel], sources: Sequence[Source], traits: DeviceCapabilities
 ) -> Iterator[Reason]:
     """A reason for each knob that is set and that no kernel has, or cannot do, or no source."""
     mapped = with_defaults(strategy, traits).input == "mapped"
@@ -52,7 +52,7 @@ def is_read_in_parts(source: Source, mapped: bool) -> bool:
     return source.must_read(mapped=mapped) is not None
 
 
-def _why(knob: str, wanted: int, having: Sequence[Kernel], traits: Traits) -> str:
+def _why(knob: str, wanted: int, having: Sequence[Kernel], traits: DeviceCapabilities) -> str:
     if not having:
         return f"no kernel here has it on {traits.name}"
     found = sorted({f"{getattr(kernel.knobs, knob)} in {kernel.name} ({kernel.family})" for kernel in having})

@@ -1,6 +1,6 @@
 """Bytes known before anything runs, on the host and on devices."""
 
-from flowcompute.schedule.memory.buffer_assignment import Between, Reused, nowhere, reused_on_host
+from flowcompute.schedule.memory.buffer_assignment import BufferAssignment, HostIntermediates, nowhere, reused_on_host
 from flowcompute.schedule.memory.in_flight import batches_of_each, pinned, uploads_at_a_time
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items, padding, span
 from flowcompute.schedule.memory.memory_plan import (
@@ -11,16 +11,16 @@ from flowcompute.schedule.memory.memory_plan import (
     staging_bytes,
     staging_shares,
 )
-from flowcompute.schedule.memory.transfer_plan import Crossing, in_turns, never_on_host, stored_by
+from flowcompute.schedule.memory.transfer_plan import TransferPlan, in_turns, never_on_host, stored_by
 from flowcompute.schedule.memory.worker_needs import not_isolated
 
 __all__ = [
     "PIECE_BYTES",
     "STAGING_BLOCKS",
     "BatchTooLargeError",
-    "Between",
-    "Crossing",
-    "Reused",
+    "BufferAssignment",
+    "HostIntermediates",
+    "TransferPlan",
     "base_item_bytes",
     "batches_of_each",
     "extra_items",

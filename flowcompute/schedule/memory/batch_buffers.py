@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Edge:
+class BatchBuffers:
     """Buffers of one kind.
 
     Attributes:

@@ -22,7 +22,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Reused:
+class BufferAssignment:
     """A buffer that values of a clock have in turns. It is a key by itself: equal ones are not the same.
 
     Attributes:
@@ -41,7 +41,9 @@ class Reused:
         return f"{first} and {more} more in turns" if more else first
 
 
-def reused_on_device(graph: Graph, one_pass: Pass, ahead: Collection[int], late: Collection[int]) -> tuple[Reused, ...]:
+def reused_on_device(
+    graph: Graph, one_pass: Pass, ahead: Collection[int], late: Collection[int]
+) -> tuple[BufferAssignment, ...]:
     """The buffers of a discrete device for what the kernels of a pass read and make.
 
     A value needs one from the first kernel of a clock that makes or reads it to the last that reads it. No kernel
@@ -62,7 +64,7 @@ def reused_on_device(graph: Graph, one_pass: Pass, ahead: Collection[int], late:
     Returns:
         Those of streams, but for what enters a clock: windows of it are uploaded anew for each kernel.
     """
-    found: list[Reused] = []
+    found: list[BufferAssignment] = []
     for clock in one_pass.clocks:
         entered, end = {entry.value for entry in clock.entries}, len(clock.steps)
         staying: dict[int, Span] = {}
@@ -80,7 +82,7 @@ def reused_on_device(graph: Graph, one_pass: Pass, ahead: Collection[int], late:
     return tuple(found)
 
 
-def reused_on_host(graph: Graph, one_pass: Pass, without: Collection[int]) -> tuple[Reused, ...]:
+def reused_on_host(graph: Graph, one_pass: Pass, without: Collection[int]) -> tuple[BufferAssignment, ...]:
     """The arrays for what regions of a pass make and no destination takes.
 
     A value is read by steps, by those that see it through a view or through what a host function returns, which may
@@ -94,7 +96,7 @@ def reused_on_host(graph: Graph, one_pass: Pass, without: Collection[int]) -> tu
     """
     sinks = {sink.value for sink in one_pass.sinks}
     late = sinks.union(i for clock in one_pass.clocks for entry in clock.entries for _, i in entry.inputs)
-    found: list[Reused] = []
+    found: list[BufferAssignment] = []
     for clock in one_pass.clocks:
         end, spans = len(clock.steps), dict[int, Span]()
         lies_in: dict[int, set[int]] = {}
@@ -115,7 +117,7 @@ def reused_on_host(graph: Graph, one_pass: Pass, without: Collection[int]) -> tu
     return tuple(found)
 
 
-def by_value(buffers: Iterable[Reused]) -> dict[Hashable, Reused]:
+def by_value(buffers: Iterable[BufferAssignment]) -> dict[Hashable, BufferAssignment]:
     """In which buffer each value lies."""
     return {value: one for one in buffers for value in one.values}
 
@@ -138,7 +140,7 @@ def _is_kept(step: Step) -> bool:
     return step.kernel is None and bool(step.region.folds)
 
 
-def _in_turns(graph: Graph, clock: Clock, spans: Mapping[int, Span]) -> list[Reused]:
+def _in_turns(graph: Graph, clock: Clock, spans: Mapping[int, Span]) -> list[BufferAssignment]:
     """Buffers of few bytes a record: the largest values come first, and each takes the first buffer that is free.
 
     Where all values are of one size these are no more than are there at a time. The rule is "greedy by size" of
@@ -160,7 +162,7 @@ def _in_turns(graph: Graph, clock: Clock, spans: Mapping[int, Span]) -> list[Reu
             taken.append(steps)
             holds.append([value])
     return [
-        Reused(clock.id, specs[values[0]].item_bytes, tuple(sorted(values, key=lambda value: spans[value])))
+        BufferAssignment(clock.id, specs[values[0]].item_bytes, tuple(sorted(values, key=lambda value: spans[value])))
         for values in holds
     ]
 
@@ -171,7 +173,7 @@ def nowhere(items: int, spec: Spec) -> np.ndarray:
     return np.ndarray(shape, spec.dtype, _NOTHING, strides=(0,) * len(shape))
 
 
-class Between:
+class HostIntermediates:
     """Host memory for values that only other steps take, made when first asked for and kept for the next batch.
 
     Args:

@@ -9,8 +9,8 @@ from flowcompute.errors import PlanError
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec
 from flowcompute.schedule.backend import Backend
-from flowcompute.schedule.memory.batch_buffers import Edge
-from flowcompute.schedule.memory.transfer_plan import Crossing, device_edges
+from flowcompute.schedule.memory.batch_buffers import BatchBuffers
+from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_edges
 from flowcompute.schedule.placement import HEADROOM, Residents, device_budget
 from flowcompute.schedule.plan import Pass
 from flowcompute.strategy import Config
@@ -20,7 +20,7 @@ Lines = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
-class Beside:
+class OtherDevices:
     """One of the other devices that have memory of their own.
 
     Attributes:
@@ -33,7 +33,7 @@ class Beside:
     name: str
     budget_bytes: int
     fixed: Lines
-    edges: tuple[Edge, ...]
+    edges: tuple[BatchBuffers, ...]
 
     def lines(self, rooms: list[int]) -> Lines:
         """What it holds when clocks have batches of so many records."""
@@ -64,15 +64,15 @@ class Beside:
 
 def devices_beside(
     graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec], config: Config, backend: Backend, depth: int
-) -> tuple[Beside, ...]:
+) -> tuple[OtherDevices, ...]:
     """The other devices that have memory of their own, with so many batches in flight."""
     found = []
     for number, seat in enumerate(backend.seats):
         if seat.traits.host_memory or number == backend.main:
             continue
         mine = one_pass.on_seat(number)
-        edges = device_edges(graph, mine, folds, Crossing.of(one_pass, by_hand=config.by_hand, seat=number), depth)
+        edges = device_edges(graph, mine, folds, TransferPlan.of(one_pass, by_hand=config.by_hand, seat=number), depth)
         budget = device_budget(seat.traits.memory_bytes, config.device_memory_bytes)
         fixed = Residents(graph, mine).within(sys.maxsize).lines
-        found.append(Beside(seat.traits.name, budget, fixed, tuple(edges)))
+        found.append(OtherDevices(seat.traits.name, budget, fixed, tuple(edges)))
     return tuple(found)

@@ -8,10 +8,10 @@ from flowcompute.elements import Kind
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec, is_copied
 from flowcompute.schedule.backend import Backend
-from flowcompute.schedule.memory.batch_buffers import Edge
+from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.buffer_assignment import reused_on_host
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
-from flowcompute.schedule.memory.transfer_plan import Crossing, never_on_host
+from flowcompute.schedule.memory.transfer_plan import TransferPlan, never_on_host
 from flowcompute.schedule.placement import why_dependent
 from flowcompute.schedule.plan import Clock, Pass, SinkStage
 from flowcompute.schedule.steps import RegionStep
@@ -27,7 +27,7 @@ def host_edges(
     *,
     mapped: bool,
     depth: int,
-) -> list[Edge]:
+) -> list[BatchBuffers]:
     """Buffers of sources, destinations and all that lies between steps.
 
     Args:
@@ -37,7 +37,7 @@ def host_edges(
     """
     shared = backend.traits.devices > 1 and why_dependent(one_pass, by_hand=config.by_hand) is None
     between = reused_on_host(graph, one_pass, never_on_host(one_pass, config, backend))
-    found: list[Edge] = []
+    found: list[BatchBuffers] = []
     for clock in one_pass.clocks:
         # What is computed ahead, or by devices that share a pass, is there before the batches before it are settled.
         early = clock.steps if shared else clock.steps[: one_pass.ahead if depth > 1 else 0]
@@ -47,11 +47,13 @@ def host_edges(
         found += _steps(graph, one_pass, clock, folds, [depth] * len(early) + [1] * (len(clock.steps) - len(early)))
         for one in (one for one in between if one.clock == clock.id):
             held = 1 if stored.isdisjoint(one.values) else depth
-            found.append(Edge(f"{one.name(graph)} (between kernels)", one.item_bytes, held, clock.id, 0))
+            found.append(BatchBuffers(f"{one.name(graph)} (between kernels)", one.item_bytes, held, clock.id, 0))
         if early:
             taken = stored.intersection(_takers(one_pass, clock)) - _late(one_pass, config, backend)
             nodes = (graph.nodes[i] for i in sorted(taken))
-            found += [Edge(f"{node.name} (computed)", node.spec.item_bytes, depth, clock.id, 0) for node in nodes]
+            found += [
+                BatchBuffers(f"{node.name} (computed)", node.spec.item_bytes, depth, clock.id, 0) for node in nodes
+            ]
     return found
 
 
@@ -64,25 +66,27 @@ def _takers(one_pass: Pass, clock: Clock) -> dict[int, list[SinkStage]]:
     return takers
 
 
-def _stages(graph: Graph, one_pass: Pass, clock: Clock, mapped: bool, depth: int) -> list[Edge]:
+def _stages(graph: Graph, one_pass: Pass, clock: Clock, mapped: bool, depth: int) -> list[BatchBuffers]:
     """What goes from stage to stage, and what waits where it enters a clock."""
     read = [source for source in clock.sources if source.element.must_read(mapped=mapped) is not None]
-    edges = [Edge(f"{source.name} (read)", source.spec.item_bytes, depth, clock.id, 0) for source in read]
+    edges = [BatchBuffers(f"{source.name} (read)", source.spec.item_bytes, depth, clock.id, 0) for source in read]
     for entry in clock.entries:
         # What waits for its partners, and what is put together of it.
         name, item_bytes = graph.nodes[entry.value].name, base_item_bytes(graph, entry)
-        edges.append(Edge(f"{name} (waiting)", item_bytes, 2, clock.id, extra_items(entry) + clock.granule))
+        edges.append(BatchBuffers(f"{name} (waiting)", item_bytes, 2, clock.id, extra_items(entry) + clock.granule))
     for value, sinks in _takers(one_pass, clock).items():
         # A result in memory is written in place.
         in_place = len(sinks) == 1 and sinks[0].element.in_memory and sinks[0].spec.length is not None
         if not (in_place and clock.is_root):
-            edges.append(Edge(f"{sinks[0].name} (write)", graph.nodes[value].spec.item_bytes, depth, clock.id, 0))
+            edges.append(
+                BatchBuffers(f"{sinks[0].name} (write)", graph.nodes[value].spec.item_bytes, depth, clock.id, 0)
+            )
     return edges
 
 
 def _steps(
     graph: Graph, one_pass: Pass, clock: Clock, folds: Mapping[int, FoldSpec], counts: Sequence[int]
-) -> list[Edge]:
+) -> list[BatchBuffers]:
     """What steps make beside what regions pass on; for each step, of so many batches at a time."""
     edges, takers = [], _takers(one_pass, clock)
     for step, held in zip(clock.steps, counts, strict=True):
@@ -90,17 +94,19 @@ def _steps(
             # A batch may cut through two blocks, and what is left of the last one is kept.
             open_items = 0 if step.kernel is None else 3 * step.kernel.block
             blocks = {graph.nodes[fold].name: folds[fold].bytes_of_blocks() for fold in step.region.folds}
-            edges += [Edge(f"{name} (blocks)", size, held, clock.id, open_items) for name, size in blocks.items()]
+            edges += [
+                BatchBuffers(f"{name} (blocks)", size, held, clock.id, open_items) for name, size in blocks.items()
+            ]
         elif step.node.kind is Kind.VIEW:
             # Also what a destination takes is put together here first.
             if is_copied(graph, step.node.id):
-                edges.append(Edge(f"{step.name} (host copy)", step.node.spec.item_bytes, held, clock.id, 0))
+                edges.append(BatchBuffers(f"{step.name} (host copy)", step.node.spec.item_bytes, held, clock.id, 0))
         elif step.node.spec.is_stream and step.node.id not in takers:
-            edges.append(Edge(f"{step.name} (host)", step.node.spec.item_bytes, held, clock.id, 0))
+            edges.append(BatchBuffers(f"{step.name} (host)", step.node.spec.item_bytes, held, clock.id, 0))
     return edges
 
 
 def _late(one_pass: Pass, config: Config, backend: Backend) -> set[int]:
     """Results that stay on a device until the memory is known that they go to."""
     across = (number for number, seat in enumerate(backend.seats) if not seat.traits.host_memory)
-    return {i for seat in across for i in Crossing.of(one_pass, by_hand=config.by_hand, seat=seat).late}
+    return {i for seat in across for i in TransferPlan.of(one_pass, by_hand=config.by_hand, seat=seat).late}

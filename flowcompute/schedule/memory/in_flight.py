@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flowcompute.ir import Traits
+from flowcompute.ir import DeviceCapabilities
 
 SLOTS_BYTES = 16 << 20
 """Pinned memory that the arrays of small batches go through on their way to a device, at most."""
@@ -16,7 +16,7 @@ def pinned(staging_bytes: int) -> int:
     return staging_bytes + min(SLOTS_BYTES, staging_bytes // 2)
 
 
-def batches_of_each(depth: int, traits: Traits) -> int:
+def batches_of_each(depth: int, traits: DeviceCapabilities) -> int:
     """Batches in flight on one device, where all have so many together; no more where it computes them alone."""
     return -(-depth // traits.devices)
 

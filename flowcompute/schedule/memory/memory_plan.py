@@ -11,15 +11,15 @@ from flowcompute.elements import Constant
 from flowcompute.errors import PlanError
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph
-from flowcompute.ir import FoldSpec, HostFold, Traits
+from flowcompute.ir import DeviceCapabilities, FoldSpec, HostFold
 from flowcompute.schedule.backend import Backend
-from flowcompute.schedule.memory.batch_buffers import Edge
-from flowcompute.schedule.memory.device_needs import Beside, devices_beside
+from flowcompute.schedule.memory.batch_buffers import BatchBuffers
+from flowcompute.schedule.memory.device_needs import OtherDevices, devices_beside
 from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
 from flowcompute.schedule.memory.host_buffers import host_edges
 from flowcompute.schedule.memory.in_flight import batches_of_each, pinned
 from flowcompute.schedule.memory.input_bytes import most_records
-from flowcompute.schedule.memory.transfer_plan import Crossing, device_edges
+from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_edges
 from flowcompute.schedule.memory.worker_needs import isolated_seats, shared
 from flowcompute.schedule.placement import (
     HEADROOM,
@@ -173,7 +173,7 @@ class _PassSizer:
         self.batch_bytes = strategy.batch_bytes or default_bytes
         self.joined = joined_batches(strategy, backend.traits, by_hand=config.by_hand)
 
-    def edges(self, depth: int) -> list[Edge]:
+    def edges(self, depth: int) -> list[BatchBuffers]:
         """Everything that grows with the batch."""
         planned = (self.graph, self.one, self.folds, self.config, self.backend)
         found = host_edges(*planned, mapped=self.mapped, depth=depth)
@@ -182,7 +182,7 @@ class _PassSizer:
             waiting = [one for one in found if one.what.endswith("(waiting)")]
             found += [replace(one, what=f"{one.what}, copied", count=1) for one in waiting]
         for seat, _ in isolated_seats(self.config, self.backend):
-            crossing = Crossing.of(self.one, by_hand=self.config.by_hand, seat=seat)
+            crossing = TransferPlan.of(self.one, by_hand=self.config.by_hand, seat=seat)
             seen = device_edges(self.graph, self.one.on_seat(seat), self.folds, crossing, depth=1)
             found += [replace(one, what=shared(one.what)) for one in seen]
         return found
@@ -199,7 +199,7 @@ class _PassSizer:
             rooms.append(-(-max(most, 1) // clock.granule) * clock.granule)
         return rooms
 
-    def lines(self, edges: list[Edge], items: int) -> tuple[tuple[str, int], ...]:
+    def lines(self, edges: list[BatchBuffers], items: int) -> tuple[tuple[str, int], ...]:
         """What the edges take with these batches."""
         rooms = self.rooms(items)
         return tuple(edge.line(rooms) for edge in edges)
@@ -247,7 +247,9 @@ class _PassSizer:
                 high = middle - 1
         return self._sized(edges, on_device, self._fewest_uploads(on_device, low), beside)
 
-    def _sized(self, edges: list[Edge], on_device: list[Edge], items: int, beside: Sequence[Beside]) -> _SizedPass:
+    def _sized(
+        self, edges: list[BatchBuffers], on_device: list[BatchBuffers], items: int, beside: Sequence[OtherDevices]
+    ) -> _SizedPass:
         granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
         shared = self.traits.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None
         if shared or self.one.ahead:
@@ -272,21 +274,21 @@ class _PassSizer:
 
     # -- on a discrete device -------------------------------------------------------------------
 
-    def _device_edges(self, depth: int) -> list[Edge]:
+    def _device_edges(self, depth: int) -> list[BatchBuffers]:
         """What grows with the batch there."""
         if self.traits.host_memory:
             return []
-        crossing = Crossing.of(self.one, by_hand=self.config.by_hand, seat=self.backend.main)
+        crossing = TransferPlan.of(self.one, by_hand=self.config.by_hand, seat=self.backend.main)
         return device_edges(self.graph, self.mine, self.folds, crossing, batches_of_each(depth, self.traits))
 
-    def _fits_device(self, on_device: list[Edge], items: int) -> bool:
+    def _fits_device(self, on_device: list[BatchBuffers], items: int) -> bool:
         """Whether batches of so many records fit, with every operand that can passing through."""
         if self.traits.host_memory:
             return True
         streams = sum(size for _, size in self.lines(on_device, items))
         return streams + self._residents.least.size_bytes <= _device_room(self.config, self.traits)
 
-    def _fewest_uploads(self, on_device: list[Edge], most: int) -> int:
+    def _fewest_uploads(self, on_device: list[BatchBuffers], most: int) -> int:
         """Records a batch, at most so many, for which operands that pass through cross the bus least for each record.
 
         Smaller batches leave room for more operands to stay, but those that do not cross more often.
@@ -301,7 +303,7 @@ class _PassSizer:
             most = most * 3 // 4
         return best
 
-    def _residency(self, on_device: list[Edge], items: int) -> Residency:
+    def _residency(self, on_device: list[BatchBuffers], items: int) -> Residency:
         """What stays on the device beside batches of so many records."""
         streams = sum(size for _, size in self.lines(on_device, items))
         return self._residents.within(_device_room(self.config, self.traits) - streams)
@@ -310,7 +312,7 @@ class _PassSizer:
     def _residents(self) -> Residents:
         return Residents(self.graph, self.mine)
 
-    def _check_device(self, on_device: list[Edge]) -> None:
+    def _check_device(self, on_device: list[BatchBuffers]) -> None:
         """Refuse what does not fit the device in any way.
 
         Raises:
@@ -331,7 +333,7 @@ class _PassSizer:
             hint=f"raise device_memory=, or choose another device with device={cannot if whole else ''}",
         )
 
-    def _wanted(self, edges: list[Edge], bytes_: int) -> int:
+    def _wanted(self, edges: list[BatchBuffers], bytes_: int) -> int:
         """Records of a batch of so many bytes."""
         rates = [most / REFERENCE_ITEMS for most in self.rooms(REFERENCE_ITEMS)]
         widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
@@ -344,7 +346,7 @@ class _PassSizer:
         return min(wanted, in_place // seen)
 
 
-def _device_room(config: Config, traits: Traits) -> int:
+def _device_room(config: Config, traits: DeviceCapabilities) -> int:
     """Bytes of a discrete device that a plan may give away."""
     return int(device_budget(traits.memory_bytes, config.device_memory_bytes) * HEADROOM)
 
@@ -373,7 +375,7 @@ def _joined(sized: Sequence[_SizedPass]) -> Iterator[Reason]:
                 yield Reason("knob", "joined_batches", f"pass {number}: {why} where they are there")
 
 
-def _read_into_buffers(passes: tuple[Pass, ...], strategy: Strategy, traits: Traits) -> Iterator[Reason]:
+def _read_into_buffers(passes: tuple[Pass, ...], strategy: Strategy, traits: DeviceCapabilities) -> Iterator[Reason]:
     """Which sources are, and why."""
     mapped = with_defaults(strategy, traits).input == "mapped"
     for source in {source.value: source for one in passes for source in one.sources}.values():

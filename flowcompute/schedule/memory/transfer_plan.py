@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec
 from flowcompute.schedule.backend import Backend
-from flowcompute.schedule.memory.batch_buffers import Edge
-from flowcompute.schedule.memory.buffer_assignment import Reused, by_value, reused_on_device
+from flowcompute.schedule.memory.batch_buffers import BatchBuffers
+from flowcompute.schedule.memory.buffer_assignment import BufferAssignment, by_value, reused_on_device
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
 from flowcompute.schedule.memory.worker_needs import isolated_seats
 from flowcompute.schedule.placement import kernels_of, made_ahead, passed_on, read_as_they_are
@@ -19,7 +19,7 @@ from flowcompute.strategy import Config
 
 
 @dataclass(frozen=True)
-class Crossing:
+class TransferPlan:
     """What of a pass crosses the bus.
 
     Attributes:
@@ -47,7 +47,7 @@ class Crossing:
         return self.ahead | self.late | self.handed | self.received | self.kept
 
     @classmethod
-    def of(cls, one_pass: Pass, *, by_hand: bool, seat: int = 0) -> Crossing:
+    def of(cls, one_pass: Pass, *, by_hand: bool, seat: int = 0) -> TransferPlan:
         """Those of a pass, for one of its seats."""
         roots = [clock for clock in one_pass.clocks if clock.is_root]
         overlap = len(roots) == 1 and not by_hand
@@ -86,27 +86,27 @@ def never_on_host(one_pass: Pass, config: Config, backend: Backend) -> frozenset
     isolated = dict(isolated_seats(config, backend))
     for number, seat in enumerate(backend.seats):
         if number in isolated or not seat.traits.host_memory:
-            on_host = Crossing.of(one_pass, by_hand=config.by_hand, seat=number).on_host
+            on_host = TransferPlan.of(one_pass, by_hand=config.by_hand, seat=number).on_host
             mine = (step for step in one_pass.steps if isinstance(step, RegionStep) and step.seat == number)
             found.update(i for step in mine for i in step.region.outputs if i not in on_host)
     return frozenset(found)
 
 
-def in_turns(graph: Graph, one_pass: Pass, crossing: Crossing) -> dict[Hashable, Reused]:
+def in_turns(graph: Graph, one_pass: Pass, crossing: TransferPlan) -> dict[Hashable, BufferAssignment]:
     """Which buffers of a device values have in turns, where it computes the regions of a pass."""
     coming, leaving = crossing.ahead | crossing.received, crossing.late | crossing.handed | crossing.kept
     return by_value(reused_on_device(graph, one_pass, coming, leaving))
 
 
 def device_edges(
-    graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], crossing: Crossing, depth: int
-) -> list[Edge]:
+    graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], crossing: TransferPlan, depth: int
+) -> list[BatchBuffers]:
     """Buffers on the device that grow with the batches of a pass."""
     moving: frozenset[int] = crossing.moving
-    edges: list[Edge] = []
+    edges: list[BatchBuffers] = []
     for one in dict.fromkeys(in_turns(graph, one_pass, crossing).values()):
         count = 1 if moving.isdisjoint(one.values) else depth
-        edges.append(Edge(one.name(graph), one.item_bytes, count, one.clock, 0))
+        edges.append(BatchBuffers(one.name(graph), one.item_bytes, count, one.clock, 0))
     for clock in one_pass.clocks:
         read: set[int] = set()
         for kernel in kernels_of(clock.steps):
@@ -115,11 +115,11 @@ def device_edges(
             # Those at both ends of a batch may be open, and what the first of them goes on from lies beside them.
             open_items = 3 * kernel.block
             edges += [
-                Edge(f"{graph.nodes[i].name} (blocks)", folds[i].bytes_of_blocks(), 1, clock.id, open_items)
+                BatchBuffers(f"{graph.nodes[i].name} (blocks)", folds[i].bytes_of_blocks(), 1, clock.id, open_items)
                 for i in blocks
             ]
         for entry in (entry for entry in clock.entries if entry.value in read):
             # Of windows only the records that they overlap in.
             name, item_bytes = graph.nodes[entry.value].name, base_item_bytes(graph, entry)
-            edges.append(Edge(name, item_bytes, 1, clock.id, extra_items(entry)))
+            edges.append(BatchBuffers(name, item_bytes, 1, clock.id, extra_items(entry)))
     return edges

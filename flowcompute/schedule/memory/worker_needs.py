@@ -8,14 +8,14 @@ from flowcompute.elements import HostFunction
 from flowcompute.elements.streams import KernelScan, ScanFunction
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph
-from flowcompute.ir import Traits
+from flowcompute.ir import DeviceCapabilities
 from flowcompute.schedule.backend import Backend
 from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.steps import NodeStep
 from flowcompute.strategy import Config
 
 
-def isolated_seats(config: Config, backend: Backend) -> list[tuple[int, Traits]]:
+def isolated_seats(config: Config, backend: Backend) -> list[tuple[int, DeviceCapabilities]]:
     """The seats whose kernels run in a worker process, each in its own. NumPy has no kernels."""
     seats = enumerate(seat.traits for seat in backend.seats) if config.isolate else ()
     return [(number, traits) for number, traits in seats if traits.code_shape != "numpy"]

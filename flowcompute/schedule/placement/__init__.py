@@ -1,7 +1,7 @@
 """Which device computes what, and where resident operands lie."""
 
 from flowcompute.schedule.placement.pipeline_stages import (
-    Leg,
+    PipelineStage,
     batches_ahead,
     legs_of,
     made_ahead,
@@ -27,7 +27,7 @@ __all__ = [
     "HEADROOM",
     "LAUNCH_COST_BYTES",
     "VECTOR_NUMBERS",
-    "Leg",
+    "PipelineStage",
     "Residency",
     "Residents",
     "alignment",

@@ -11,7 +11,7 @@ import math
 from collections import deque
 
 
-class Network:
+class FlowNetwork:
     """Edges with capacities between numbered places, of which 0 is the source and 1 the sink."""
 
     SOURCE = 0

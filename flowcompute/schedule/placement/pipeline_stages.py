@@ -20,7 +20,7 @@ from flowcompute.strategy import Config
 
 
 @dataclass(frozen=True)
-class Leg:
+class PipelineStage:
     """Steps of a batch, one after the other.
 
     Attributes:
@@ -32,16 +32,16 @@ class Leg:
     steps: tuple[Step, ...]
 
 
-def legs_of(steps: Sequence[Step]) -> tuple[Leg, ...]:
+def legs_of(steps: Sequence[Step]) -> tuple[PipelineStage, ...]:
     """Steps by who computes them. What only notes where records are, or what folds will be given, divides no leg."""
-    found: list[Leg] = []
+    found: list[PipelineStage] = []
     for step in steps:
         beside = not isinstance(step, RegionStep) and step.node.kind in (Kind.ALONG, Kind.FOLD)
         seat = step.seat if isinstance(step, RegionStep) else None
         if found and (beside or found[-1].seat == seat):
-            found[-1] = Leg(found[-1].seat, (*found[-1].steps, step))
+            found[-1] = PipelineStage(found[-1].seat, (*found[-1].steps, step))
         else:
-            found.append(Leg(seat, (step,)))
+            found.append(PipelineStage(seat, (step,)))
     return tuple(found)
 
 

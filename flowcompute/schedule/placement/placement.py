@@ -18,9 +18,9 @@ from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.errors import PlanError
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import Traits
+from flowcompute.ir import DeviceCapabilities
 from flowcompute.schedule.backend import Backend
-from flowcompute.schedule.placement.min_cut import Network
+from flowcompute.schedule.placement.min_cut import FlowNetwork
 from flowcompute.schedule.step_maker import FUSED
 from flowcompute.schedule.work_estimate import operations_of
 from flowcompute.spec import FLOAT64
@@ -40,7 +40,7 @@ class _Obstacle:
     hint: str
 
 
-def _obstacle(graph: Graph, node: Node, traits: Traits) -> _Obstacle | None:
+def _obstacle(graph: Graph, node: Node, traits: DeviceCapabilities) -> _Obstacle | None:
     if traits.code_shape == "numpy":
         if not isinstance(node.op, SourceOp):
             return None
@@ -57,7 +57,7 @@ def _obstacle(graph: Graph, node: Node, traits: Traits) -> _Obstacle | None:
 
 
 class _Placer:
-    def __init__(self, graph: Graph, seats: Sequence[Traits], pins: Mapping[str, int]) -> None:
+    def __init__(self, graph: Graph, seats: Sequence[DeviceCapabilities], pins: Mapping[str, int]) -> None:
         self.graph = graph
         self.seats = seats
         self.pins = pins
@@ -144,15 +144,15 @@ class _Placer:
         """Place beside what is fixed on a seat what costs less there."""
         if seat not in self.seat.values() or not free:
             return
-        network = Network()
+        network = FlowNetwork()
         places: dict[int, int] = {}
         for node in free:
             places[node.id] = place = network.place()
             if _obstacle(self.graph, node, self.seats[seat]) is not None:
-                network.join(place, Network.SINK)
-            network.join(place, Network.SINK, max(operations_of(self.graph, node) * OPERATION_BYTES, 1e-6))
+                network.join(place, FlowNetwork.SINK)
+            network.join(place, FlowNetwork.SINK, max(operations_of(self.graph, node) * OPERATION_BYTES, 1e-6))
         for i, where in self.seat.items():
-            places[i] = Network.SOURCE if where == seat else Network.SINK
+            places[i] = FlowNetwork.SOURCE if where == seat else FlowNetwork.SINK
         for node in self.graph.nodes:
             if node.id in places:
                 self._price(network, places, node)
@@ -162,7 +162,7 @@ class _Placer:
                 self.seat[node.id] = seat
                 self._say(node, seat, "fewer bytes cross where it is computed beside what is there")
 
-    def _price(self, network: Network, places: Mapping[int, int], node: Node) -> None:
+    def _price(self, network: FlowNetwork, places: Mapping[int, int], node: Node) -> None:
         """What it costs where a value is made on one side of the cut and taken on the other, once for all takers."""
         takers = {places[i] for i in self.users[node.id] if i in places} - {places[node.id]}
         if not takers:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from flowcompute.fuse import Panels
+from flowcompute.fuse import WeightTiles
 from flowcompute.graph import Graph
 from flowcompute.ir import Argument, Kernel
 from flowcompute.lower.matmul import cut_factor
@@ -47,7 +47,7 @@ class Residency:
 
     lines: tuple[tuple[str, int], ...]
     passing: frozenset[int] = frozenset()
-    panels: Mapping[int, Panels] = field(default_factory=dict)
+    panels: Mapping[int, WeightTiles] = field(default_factory=dict)
     ring: int = 0
     crossing: Mapping[int, int] = field(default_factory=dict)
     launches: int = 0
@@ -87,7 +87,7 @@ class Residents:
         whole = {value for value, cut in uses if cut is None or cut[0] != value}
         axes = {cut for _, cut in uses if cut is not None and cut[0] not in whole}
         self._axes = {value: axis for value, axis in axes if (value, -3 - axis) not in axes}
-        self._at: dict[int, tuple[dict[int, Panels | None], dict[int, int]]] = {}
+        self._at: dict[int, tuple[dict[int, WeightTiles | None], dict[int, int]]] = {}
         self._limits = self._steps()
 
     def _steps(self) -> tuple[int, ...]:
@@ -100,19 +100,19 @@ class Residents:
             limit = limit * 3 // 4
         return (*steps, least)
 
-    def _panels(self, value: int, limit_bytes: int) -> Panels | None:
+    def _panels(self, value: int, limit_bytes: int) -> WeightTiles | None:
         if value not in self._axes:
             return None
-        return Panels.within(value, self._nodes[value].spec, self._axes[value], limit_bytes)
+        return WeightTiles.within(value, self._nodes[value].spec, self._axes[value], limit_bytes)
 
-    def _pieces(self, limit_bytes: int) -> tuple[dict[int, Panels | None], dict[int, int]]:
+    def _pieces(self, limit_bytes: int) -> tuple[dict[int, WeightTiles | None], dict[int, int]]:
         """Of each operand its panels within a limit, and the bytes of what passes at a time."""
         if limit_bytes not in self._at:
             panels = {value: self._panels(value, limit_bytes) for value in self._order}
             self._at[limit_bytes] = panels, {value: self._piece(value, panels[value]) for value in self._order}
         return self._at[limit_bytes]
 
-    def _piece(self, value: int, panels: Panels | None) -> int:
+    def _piece(self, value: int, panels: WeightTiles | None) -> int:
         return self._sizes[value] if panels is None else panels.part(self._nodes[value].spec).item_bytes
 
     @property
@@ -162,7 +162,7 @@ class Residents:
         panels, pieces = self._pieces(limit_bytes)
         ring, largest = self._ring(passing), max(pieces[value] for value in passing)
         free = max(0, room - sum(size for _, size in lines) - ring * largest)
-        cut: dict[int, Panels] = {}
+        cut: dict[int, WeightTiles] = {}
         for value in passing:
             if (own := panels[value]) is not None:
                 kept = min(free // pieces[value], own.count - 1)
@@ -199,7 +199,7 @@ class Residents:
         return passing
 
     def _crossing(
-        self, passing: Collection[int], panels: Mapping[int, Panels], pieces: Mapping[int, int]
+        self, passing: Collection[int], panels: Mapping[int, WeightTiles], pieces: Mapping[int, int]
     ) -> tuple[dict[int, int], int]:
         """Of each value that passes the bytes of a batch, and how many more launches there are than kernels."""
         crossing, more = dict.fromkeys(passing, 0), 0

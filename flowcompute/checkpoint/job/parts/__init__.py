@@ -1,7 +1,7 @@
 """How each class of elements is kept."""
 
 from flowcompute.checkpoint.job.parts.kept_sinks import SINKS
-from flowcompute.checkpoint.job.parts.part import Describing, Node, Part, Rebuilding
+from flowcompute.checkpoint.job.parts.part import Describing, KeptNode, Part, Rebuilding
 from flowcompute.checkpoint.job.parts.tags import TAGS, part_of
 
-__all__ = ["SINKS", "TAGS", "Describing", "Node", "Part", "Rebuilding", "part_of"]
+__all__ = ["SINKS", "TAGS", "Describing", "KeptNode", "Part", "Rebuilding", "part_of"]

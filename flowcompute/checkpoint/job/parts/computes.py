@@ -12,7 +12,7 @@ from flowcompute.checkpoint.job.fields import Fields, refuse
 from flowcompute.checkpoint.job.fingerprint import function_digest
 from flowcompute.checkpoint.job.makers import OPERATIONS, Kept, op_tag
 from flowcompute.checkpoint.job.parts.kept_sources import describe_policy, read_policy
-from flowcompute.checkpoint.job.parts.part import Describing, Node, Part, Rebuilding
+from flowcompute.checkpoint.job.parts.part import Describing, KeptNode, Part, Rebuilding
 from flowcompute.elements import Compute, Element, HostFunction, Op, broadcast, host
 from flowcompute.elements.functions import SourceOp, UserOp, opencl, user_op
 from flowcompute.elements.random import SEED_BITS, Random
@@ -29,7 +29,7 @@ def _describe_compute(element: Compute, _: Describing) -> dict[str, Any]:
     return {"op": tag, "attrs": encode_attrs(element.attrs)}
 
 
-def _rebuild_compute(fields: Fields, node: Node, _: Rebuilding) -> Compute:
+def _rebuild_compute(fields: Fields, node: KeptNode, _: Rebuilding) -> Compute:
     op, maker = OPERATIONS[fields.choice("op", tuple(OPERATIONS))]
     attrs = decode_attrs(fields.take("attrs"))
     kept = Kept(op, node.inputs, Fields(attrs, "attributes"), node.spec)
@@ -48,7 +48,7 @@ def _describe_random(element: Random, describing: Describing) -> dict[str, Any]:
     return {**kept, "distribution": element.distribution, "seed": element.seed}
 
 
-def _rebuild_random(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+def _rebuild_random(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
     distribution = fields.choice("distribution", ("uniform", "normal", "integers"))
     seed = fields.whole("seed", most=(1 << SEED_BITS) - 1)
     return Random.of(_rebuild_compute(fields, node, rebuilding), distribution, seed)
@@ -65,7 +65,7 @@ def _describe_kernel(element: Compute, describing: Describing) -> dict[str, Any]
     return {"kernel": digest, "result": op.result}
 
 
-def _kept_kernel(fields: Fields, rebuilding: Rebuilding) -> ir.Function:
+def _kept_kernel(fields: Fields, rebuilding: Rebuilding) -> ir.TypedFunction:
     digest = fields.text("kernel")
     function = rebuilding.kernels.get(digest)
     if function is None:
@@ -73,7 +73,7 @@ def _kept_kernel(fields: Fields, rebuilding: Rebuilding) -> ir.Function:
     return function
 
 
-def _rebuild_kernel(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+def _rebuild_kernel(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
     function = _kept_kernel(fields, rebuilding)
     digest = function.digest
     result = fields.whole("result", most=len(function.results) - 1)
@@ -84,7 +84,7 @@ def _rebuild_kernel(fields: Fields, node: Node, rebuilding: Rebuilding) -> Eleme
     return _broadcast(user_op(function, result, ""), node, {"function": digest, "result": result}, dtype)
 
 
-def _broadcast(op: Op, node: Node, attrs: dict[str, Any], dtype: np.dtype) -> Compute:
+def _broadcast(op: Op, node: KeptNode, attrs: dict[str, Any], dtype: np.dtype) -> Compute:
     """An element-wise Compute of operands that are aligned already."""
     if not node.inputs:
         refuse("takes operands")
@@ -98,7 +98,7 @@ def _describe_opencl(element: Compute, _: Describing) -> dict[str, Any]:
     return {"bind": "text", "text": element.attrs["source"], "entry": element.op.name}
 
 
-def _rebuild_opencl(fields: Fields, node: Node, _: Rebuilding) -> Element:
+def _rebuild_opencl(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
     digest, entry = fields.text("text"), fields.text("entry")
     made = opencl(node.bound, *node.inputs, dtype=node.spec.dtype, name=node.given)
     if made.attrs["source"] != digest or made.op.name != entry:
@@ -115,7 +115,7 @@ def _describe_host(element: HostFunction, _: Describing) -> dict[str, Any]:
     return {"bind": "function", "digest": function_digest(element.function), **describe_policy(element.policy)}
 
 
-def _rebuild_host(fields: Fields, node: Node, _: Rebuilding) -> Element:
+def _rebuild_host(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
     fields.text("digest")
     policy = read_policy(fields)
     return host(
@@ -134,7 +134,7 @@ def _describe_scan(element: ScanFunction, describing: Describing) -> dict[str, A
     return {"bind": "function", "digest": function_digest(element.function), "init": init}
 
 
-def _rebuild_scan(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+def _rebuild_scan(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
     fields.text("digest")
     one = Fields(fields.take("init"), "the first carry")
     init = rebuilding.array(one, Spec(node.spec.dtype, node.spec.shape))
@@ -151,7 +151,7 @@ def _describe_kernel_scan(element: KernelScan, describing: Describing) -> dict[s
     return {**kept, "init": first, **({"others": others, "result": element.step.result} if others else {})}
 
 
-def _rebuild_kernel_scan(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+def _rebuild_kernel_scan(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
     function = _kept_kernel(fields, rebuilding)
     associative, axis = fields.flag("associative"), fields.maybe("axis", fields.whole)
     several = "others" in fields

@@ -6,12 +6,12 @@ import os
 from typing import Any
 
 from flowcompute.checkpoint.job.fields import Fields
-from flowcompute.checkpoint.job.parts.part import Describing, Node, Part, Rebuilding
+from flowcompute.checkpoint.job.parts.part import Describing, KeptNode, Part, Rebuilding
 from flowcompute.elements import Destination, Element
 from flowcompute.sinks import CallbackSink, DiscardSink, MemorySink, NpySink, RawSink, StoredSink
 
 
-def _bound(sink: Destination, node: Node, fields: Fields) -> Element:
+def _bound(sink: Destination, node: KeptNode, fields: Fields) -> Element:
     if len(node.inputs) != 1 or isinstance(node.inputs[0], Destination):
         fields.wrong("inputs", "one element with a value")
     return sink.bind(node.inputs[0])
@@ -21,7 +21,7 @@ def _describe_file(sink: StoredSink, _: Describing) -> dict[str, Any]:
     return {"path": str(sink.path), "target": str(sink.target), "durable": bool(sink.durable)}
 
 
-def _rebuild_file(kind: type[NpySink] | type[RawSink], fields: Fields, node: Node) -> Element:
+def _rebuild_file(kind: type[NpySink] | type[RawSink], fields: Fields, node: KeptNode) -> Element:
     path, target = fields.text("path"), fields.text("target")
     if not os.path.basename(target) or target != os.path.abspath(target):
         fields.wrong("target", "the absolute path of the file")
@@ -31,11 +31,11 @@ def _rebuild_file(kind: type[NpySink] | type[RawSink], fields: Fields, node: Nod
     return _bound(sink, node, fields)
 
 
-def _rebuild_npy(fields: Fields, node: Node, _: Rebuilding) -> Element:
+def _rebuild_npy(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
     return _rebuild_file(NpySink, fields, node)
 
 
-def _rebuild_raw(fields: Fields, node: Node, _: Rebuilding) -> Element:
+def _rebuild_raw(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
     return _rebuild_file(RawSink, fields, node)
 
 
@@ -43,11 +43,11 @@ def _nothing(_: Destination, __: Describing) -> dict[str, Any]:
     return {}
 
 
-def _rebuild_memory(fields: Fields, node: Node, _: Rebuilding) -> Element:
+def _rebuild_memory(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
     return _bound(MemorySink(name=node.given), node, fields)
 
 
-def _rebuild_discard(fields: Fields, node: Node, _: Rebuilding) -> Element:
+def _rebuild_discard(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
     return _bound(DiscardSink(name=node.given), node, fields)
 
 
@@ -55,7 +55,7 @@ def _describe_callback(sink: CallbackSink, _: Describing) -> dict[str, Any]:
     return {"bind": "function", "labels": bool(sink.labels)}
 
 
-def _rebuild_callback(fields: Fields, node: Node, _: Rebuilding) -> Element:
+def _rebuild_callback(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
     return _bound(CallbackSink(node.bound, labels=fields.flag("labels"), name=node.given), node, fields)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, refuse
 from flowcompute.checkpoint.job.fingerprint import array_sample, described_file, read_state
-from flowcompute.checkpoint.job.parts.part import BLOB_BYTES, Describing, Node, Part, Rebuilding
+from flowcompute.checkpoint.job.parts.part import BLOB_BYTES, Describing, KeptNode, Part, Rebuilding
 from flowcompute.checkpoint.store import DTYPES
 from flowcompute.elements import Constant, Element
 from flowcompute.elements.policies import ErrorPolicy, parse_policy
@@ -39,12 +39,12 @@ def _stored_name(dtype: np.dtype) -> str:
     return dtype.name if dtype == BFLOAT16 or dtype.isnative else f">{dtype.name}"
 
 
-def _npy(fields: Fields, node: Node) -> StoredSource:
+def _npy(fields: Fields, node: KeptNode) -> StoredSource:
     path, _ = read_state(fields)
     return NpySource(path, dtype=BFLOAT16 if node.spec.dtype == BFLOAT16 else None, name=node.given)
 
 
-def _raw(fields: Fields, node: Node) -> StoredSource:
+def _raw(fields: Fields, node: KeptNode) -> StoredSource:
     path, _ = read_state(fields)
     name = fields.text("stored")
     dtype = DTYPES.get(name.removeprefix(">"))
@@ -61,15 +61,15 @@ def _describe_file(source: StoredSource, _: Describing) -> dict[str, Any]:
     return {"file": _stored(source)}
 
 
-def _rebuild_npy(fields: Fields, node: Node, _: Rebuilding) -> Element:
+def _rebuild_npy(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
     return _rebuild_file(fields.take("file"), "npy", node)
 
 
-def _rebuild_raw(fields: Fields, node: Node, _: Rebuilding) -> Element:
+def _rebuild_raw(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
     return _rebuild_file(fields.take("file"), "raw", node)
 
 
-def _rebuild_file(data: object, format: str, node: Node) -> StoredSource:
+def _rebuild_file(data: object, format: str, node: KeptNode) -> StoredSource:
     fields = Fields(data, "a file")
     source = _FORMATS[format](fields, node)
     fields.close()
@@ -80,7 +80,7 @@ def _describe_several(source: SeveralSource, _: Describing) -> dict[str, Any]:
     return {"files": [{"format": part.format, "file": _stored(part)} for part in source.sources]}
 
 
-def _rebuild_several(fields: Fields, node: Node, _: Rebuilding) -> Element:
+def _rebuild_several(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
     parts = []
     for data in fields.items("files", MOST_NODES):
         one = Fields(data, "a file")
@@ -100,7 +100,7 @@ def _describe_array(array: np.ndarray, dtype: np.dtype, describing: Describing) 
     return describing.array(np.asarray(array, dtype))
 
 
-def _rebuild_array(fields: Fields, node: Node, rebuilding: Rebuilding) -> np.ndarray:
+def _rebuild_array(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> np.ndarray:
     if "sample" not in fields:
         return rebuilding.array(fields, node.spec)
     sample = fields.text("sample")
@@ -120,7 +120,7 @@ def _describe_memory(source: MemorySource, describing: Describing) -> dict[str, 
     return _describe_array(source.array, source.dtype, describing)
 
 
-def _rebuild_memory(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+def _rebuild_memory(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
     # A view of its own: sources of the same array object are read as one.
     return MemorySource(_rebuild_array(fields, node, rebuilding).view(), name=node.given)
 
@@ -129,7 +129,7 @@ def _describe_constant(constant: Constant, describing: Describing) -> dict[str, 
     return _describe_array(constant.value, constant.dtype, describing)
 
 
-def _rebuild_constant(fields: Fields, node: Node, rebuilding: Rebuilding) -> Element:
+def _rebuild_constant(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> Element:
     return Constant(_rebuild_array(fields, node, rebuilding), name=node.given)
 
 
@@ -153,7 +153,7 @@ def _describe_feed(_: FeedSource, __: Describing) -> dict[str, Any]:
     return {}
 
 
-def _rebuild_feed(_: Fields, node: Node, __: Rebuilding) -> Element:
+def _rebuild_feed(_: Fields, node: KeptNode, __: Rebuilding) -> Element:
     if node.spec.stream != Stream(None):
         refuse("a feed is a stream of unknown length", got=str(node.spec))
     return FeedSource(node.spec, name=node.given)
@@ -163,7 +163,7 @@ def _describe_iterate(source: IterateSource, _: Describing) -> dict[str, Any]:
     return {"bind": "iterable", "items": source.items, **describe_policy(source.policy)}
 
 
-def _rebuild_iterate(fields: Fields, node: Node, _: Rebuilding) -> Element:
+def _rebuild_iterate(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
     return IterateSource(
         node.bound,
         shape=node.spec.shape,

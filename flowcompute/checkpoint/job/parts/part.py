@@ -30,7 +30,7 @@ class Describing:
     """
 
     put: Callable[[np.ndarray], Any]
-    kernels: dict[str, ir.Function] = field(default_factory=dict)
+    kernels: dict[str, ir.TypedFunction] = field(default_factory=dict)
 
     def array(self, value: np.ndarray) -> dict[str, Any]:
         """An array of a dtype of ours, in the description or beside it."""
@@ -50,7 +50,7 @@ class Rebuilding:
 
     get: Callable[[Any], np.ndarray]
     bind: Mapping[str, object]
-    kernels: Mapping[str, ir.Function]
+    kernels: Mapping[str, ir.TypedFunction]
 
     def array(self, fields: Fields, spec: Spec) -> np.ndarray:
         """The array of that dtype and shape.
@@ -81,7 +81,7 @@ def _told(array: object) -> str:
 
 
 @dataclass(frozen=True)
-class Node:
+class KeptNode:
     """What is known of an element before it is made again.
 
     Attributes:
@@ -113,5 +113,5 @@ class Part:
 
     tag: str
     describe: Callable[[Any, Describing], dict[str, Any]]
-    rebuild: Callable[[Fields, Node, Rebuilding], Element]
+    rebuild: Callable[[Fields, KeptNode, Rebuilding], Element]
     bind: str = ""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from flowcompute.elements.functions import SourceOp
 from flowcompute.gpu.render.opencl_types import var_type
-from flowcompute.gpu.render.render_expressions import Expressions
+from flowcompute.gpu.render.render_expressions import ExpressionRenderer
 from flowcompute.ir import CallFunction, Var
 from flowcompute.spec import BOOL
 
 
-def hand_written_call(statement: CallFunction, op: SourceOp, expressions: Expressions) -> str:
+def hand_written_call(statement: CallFunction, op: SourceOp, expressions: ExpressionRenderer) -> str:
     """The value of the statement's one variable, before it is rounded; lanes that do not exist are 0."""
     expressions.helpers.setdefault(op.entry, op.source)
     var, name = statement.vars[0], f"{op.entry}_{statement.vars[0].lanes}"

@@ -8,15 +8,15 @@ from flowcompute import function_ir as user
 from flowcompute import ir
 from flowcompute.elements.functions import SourceOp
 from flowcompute.gpu.render.functions.hand_written import hand_written_call
-from flowcompute.gpu.render.functions.user_vectors import Vector
-from flowcompute.gpu.render.functions.user_writer import Writer, mask_bytes
+from flowcompute.gpu.render.functions.user_vectors import VectorWriter
+from flowcompute.gpu.render.functions.user_writer import FunctionWriter, mask_bytes
 from flowcompute.gpu.render.opencl_types import var_type
-from flowcompute.gpu.render.render_expressions import Expressions, literal
+from flowcompute.gpu.render.render_expressions import ExpressionRenderer, literal
 from flowcompute.ir import Var, register_dtype
 from flowcompute.spec import BOOL
 
 
-def call_lines(statement: ir.CallFunction, expressions: Expressions) -> list[str]:
+def call_lines(statement: ir.CallFunction, expressions: ExpressionRenderer) -> list[str]:
     """The statements that declare and compute all results of a function in a kernel."""
     if isinstance(statement.op, SourceOp):
         var = statement.vars[0]
@@ -44,7 +44,7 @@ def call_lines(statement: ir.CallFunction, expressions: Expressions) -> list[str
 class _Result:
     """A result as the function gives it, and as the kernel wants it."""
 
-    def __init__(self, var: Var, dtype: str, width: int, expressions: Expressions) -> None:
+    def __init__(self, var: Var, dtype: str, width: int, expressions: ExpressionRenderer) -> None:
         self.var = var
         self.stored = user.stored(dtype)
         self.expressions = expressions
@@ -62,19 +62,19 @@ class _Result:
         return [f"{var_type(self.var)} {self.var.name} = {value};"]
 
 
-def _defined(function: user.Function, lanes: int, expressions: Expressions) -> str:
+def _defined(function: user.TypedFunction, lanes: int, expressions: ExpressionRenderer) -> str:
     """The name of a function in OpenCL C, defined on first use."""
     plain = "".join(letter if letter.isascii() else "_" for letter in function.name)
     # Equal functions may differ in how they are to be written, and so may those that they call.
     turns = "".join(f"_{one.unroll}" if one.unroll else "" for one in user.functions(function))
     name = f"fc_user_{plain}_{function.digest}_{lanes}{turns}"
     if name not in expressions.helpers:
-        text = (_Scalar if lanes == 1 else Vector)(function, lanes, expressions, _defined).text(name)
+        text = (_Scalar if lanes == 1 else VectorWriter)(function, lanes, expressions, _defined).text(name)
         expressions.helpers[name] = text
     return name
 
 
-class _Scalar(Writer):
+class _Scalar(FunctionWriter):
     """Plain statements."""
 
     def body(self) -> None:
@@ -101,7 +101,7 @@ class _Scalar(Writer):
                 filled = self.value(value, None).name
                 size = self.variables[array].size
                 self.line(f"for (int place = 0; place < {size}; place++) {self._name(array)}[place] = {filled};")
-            case user.Put(array, index, value):
+            case user.PutAt(array, index, value):
                 new = self.value(value, None).name
                 self.line(f"{self._name(array)}[{self.place(array, index, None)[0]}] = {new};")
             case user.Branch(condition, body, otherwise):
@@ -112,14 +112,14 @@ class _Scalar(Writer):
                     self.open("} else")
                     self._block(otherwise)
                 self.close()
-            case user.While(condition, body, step):
+            case user.WhileLoop(condition, body, step):
                 self.open("while (1)")
                 self.line(f"if (!{self.value(condition, None).name}) break;")
                 self.steps.append(step)
                 self._block((*body, *step))
                 self.steps.pop()
                 self.close()
-            case user.For():
+            case user.ForRange():
                 self.open_counted(statement)
                 self.steps.append(())
                 self._block(statement.body)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from flowcompute import function_ir as user
-from flowcompute.gpu.render.functions.user_writer import Mask, Writer
+from flowcompute.gpu.render.functions.user_writer import FunctionWriter, Mask
 from flowcompute.gpu.render.opencl_types import var_type
 from flowcompute.gpu.render.render_expressions import literal
 from flowcompute.ir import Var
@@ -19,7 +19,7 @@ _NOWHERE = Var("", BOOL, 0)
 """In place of a mask: no lane gets here."""
 
 
-class Vector(Writer):
+class VectorWriter(FunctionWriter):
     """Statements under masks."""
 
     def body(self) -> None:
@@ -65,13 +65,13 @@ class Vector(Writer):
                 self.open(f"for (int place = 0; place < {self.variables[array].size}; place++)")
                 self._assign(self._register(filled.dtype, f"{self._name(array)}[place]"), filled, mask)
                 self.close()
-            case user.Put(array, index, value):
+            case user.PutAt(array, index, value):
                 self._put(array, index, self.value(value, mask), mask)
             case user.Branch(condition, body, otherwise):
                 return self._branch(self.value(condition, mask), body, otherwise, mask)
-            case user.While():
+            case user.WhileLoop():
                 return self._while(statement, mask)
-            case user.For():
+            case user.ForRange():
                 return self._for(statement, mask)
             case user.Leave() | user.Next():
                 gone = (self.left if isinstance(statement, user.Leave) else self.next)[-1]
@@ -138,7 +138,7 @@ class Vector(Writer):
             f"{live.name} = {again};" if after is _NOWHERE else f"{live.name} = {self.words(after or live)} | {again};"
         )
 
-    def _while(self, loop: user.While, mask: Mask) -> Mask:
+    def _while(self, loop: user.WhileLoop, mask: Mask) -> Mask:
         live, left, returns = self._enter(loop.body, mask)
         self.open("while (1)")
         goes_on = self.let(self._register(BOOL), self.words(self.value(loop.condition, live)))
@@ -151,7 +151,7 @@ class Vector(Writer):
         self.left.pop()
         return left if returns else mask
 
-    def _for(self, loop: user.For, mask: Mask) -> Mask:
+    def _for(self, loop: user.ForRange, mask: Mask) -> Mask:
         if not _jumps(loop.body):
             self.open_counted(loop)
             self._block(loop.body, mask)
@@ -172,7 +172,7 @@ def _own(statement: user.Stmt) -> Iterator[user.Stmt]:
     match statement:
         case user.Branch(body=body, otherwise=other):
             inner: Sequence[user.Stmt] = (*body, *other)
-        case user.While(body=inner) | user.For(body=inner):
+        case user.WhileLoop(body=inner) | user.ForRange(body=inner):
             pass
         case _:
             inner = ()

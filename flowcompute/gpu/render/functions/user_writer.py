@@ -13,14 +13,14 @@ from flowcompute import function_ir as user
 from flowcompute import ir
 from flowcompute.elements.functions import OPERATIONS
 from flowcompute.gpu.render.opencl_types import mask_type, type_of, var_type
-from flowcompute.gpu.render.render_expressions import Expressions, literal
+from flowcompute.gpu.render.render_expressions import ExpressionRenderer, literal
 from flowcompute.ir import Var, register_dtype
 from flowcompute.spec import BOOL, INT64
 
 Mask = Var | None
 """Lanes that have come to a statement; None is all of them."""
 
-Defined = Callable[[user.Function, int, Expressions], str]
+Defined = Callable[[user.TypedFunction, int, ExpressionRenderer], str]
 """The name of a function for so many lanes, defined on first use."""
 
 _LONG = 300
@@ -29,22 +29,24 @@ _LONG = 300
 _SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*"}
 
 
-def mask_bytes(function: user.Function) -> int:
+def mask_bytes(function: user.TypedFunction) -> int:
     """How wide bools are inside a function: as its arguments."""
     named = (register_dtype(user.stored(name)) for name in function.parameters)
     return max((dtype.itemsize for dtype in named if dtype != BOOL), default=4)
 
 
-def _is_long(function: user.Function) -> bool:
+def _is_long(function: user.TypedFunction) -> bool:
     """Whether a call of it costs little beside what it does."""
     inside = list(user.parts(function))
-    return len(inside) > _LONG or any(isinstance(part, user.While | user.For) for part in inside)
+    return len(inside) > _LONG or any(isinstance(part, user.WhileLoop | user.ForRange) for part in inside)
 
 
-class Writer:
+class FunctionWriter:
     """What both forms share: expressions and declarations."""
 
-    def __init__(self, function: user.Function, lanes: int, expressions: Expressions, defined: Defined) -> None:
+    def __init__(
+        self, function: user.TypedFunction, lanes: int, expressions: ExpressionRenderer, defined: Defined
+    ) -> None:
         self.function = function
         self.lanes = lanes
         self.defined = defined
@@ -109,7 +111,7 @@ class Writer:
         self.depth -= 1
         self.line("}")
 
-    def open_counted(self, loop: user.For) -> None:
+    def open_counted(self, loop: user.ForRange) -> None:
         """Begin a loop over known numbers, so many turns of which are to be written out."""
         self.counters[loop.counter] = range(loop.start, loop.stop, loop.step)
         own, sign = self._name(loop.counter), "<" if loop.step > 0 else ">"
@@ -150,7 +152,7 @@ class Writer:
         dtype = np.dtype(expr.dtype)
         var = self._register(dtype)
         match expr:
-            case user.Number(value):
+            case user.NumberLiteral(value):
                 return Var(literal(value, var), dtype, self.lanes, var.mask_bytes)
             case user.Parameter(index):
                 return self._register(dtype, f"a{index}")
@@ -167,7 +169,7 @@ class Writer:
                 at = (self.both(mask, chosen), self.both(mask, chosen, negated=True)) if wanted else (mask, mask)
                 select = ir.Select(chosen, self.value(yes, at[0]), self.value(no, at[1]))
                 return self.let(var, self.expressions.expression(select, var))
-            case user.Item(array, index):
+            case user.ItemAt(array, index):
                 return self.let(var, self._item(array, index, mask))
             case user.Call():
                 return self.call(expr, mask)[0]
@@ -216,7 +218,7 @@ class Writer:
     def uniform(self, expr: user.Expr) -> str | None:
         """An integer that is the same in all lanes, in C."""
         match expr:
-            case user.Number(value=int() as value) if not isinstance(value, bool) and abs(value) < 2**62:
+            case user.NumberLiteral(value=int() as value) if not isinstance(value, bool) and abs(value) < 2**62:
                 return f"{value}L"
             case user.Local(name) if name in self.counters:
                 return self._name(name)
@@ -228,7 +230,7 @@ class Writer:
     def place(self, array: str, index: user.Expr, mask: Mask) -> tuple[str, bool]:
         """Where a number of an array lies, and whether that is the same in all lanes."""
         size = self.variables[array].size
-        if isinstance(index, user.Number) or (isinstance(index, user.Local) and self._inside(index.name, size)):
+        if isinstance(index, user.NumberLiteral) or (isinstance(index, user.Local) and self._inside(index.name, size)):
             return self.uniform(index) or "0", True
         same = self.uniform(index)
         given = self.value(index, mask).name if same is None else same
