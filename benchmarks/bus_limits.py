@@ -20,7 +20,7 @@ THREADS = 12
 
 def limits(device: Device, path: Path, out: Path) -> dict[str, tuple[int, Callable[[], object]]]:
     """By name the bytes that are moved and what moves them."""
-    found = bus_limits(device) if not device.traits.host_memory else {}
+    found = bus_limits(device) if not device.capabilities.host_memory else {}
     size = path.stat().st_size
     into = np.empty(BLOCK_BYTES * THREADS, np.uint8)
     into[:] = 0

@@ -99,7 +99,7 @@ def main() -> None:
     }
     residents = {name: Resident(job, data, options.device) for name, (job, data, _) in jobs.items()}
     first = next(iter(residents.values()))
-    print(f"{first.plan.backend.traits.name}: {options.mib} MiB of float32")
+    print(f"{first.plan.backend.capabilities.name}: {options.mib} MiB of float32")
     calls: dict[str, tuple[Callable[[], None], float]] = {
         name: (residents[name].run, jobs[name][2] * array.nbytes) for name in jobs
     }

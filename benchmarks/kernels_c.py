@@ -20,10 +20,10 @@ def _mapped(kind: int, columns: int = 0) -> Callable[[np.ndarray, Any], Callable
     def prepare(x: np.ndarray, weight: Any) -> Callable[[], Any]:
         shape = (len(x), columns) if columns else x.shape
         out = aligned(math.prod(shape)).reshape(shape)
-        panels = aligned(ROW * WEIGHT_COLUMNS)
+        weight_tiles = aligned(ROW * WEIGHT_COLUMNS)
         if weight is not None:
-            panels[:] = weight.reshape(ROW, -1, PANEL).transpose(1, 0, 2).reshape(-1)
-        ends = address_of(x), address_of(out), ctypes.c_long(x.nbytes), kind, address_of(panels)
+            weight_tiles[:] = weight.reshape(ROW, -1, PANEL).transpose(1, 0, 2).reshape(-1)
+        ends = address_of(x), address_of(out), ctypes.c_long(x.nbytes), kind, address_of(weight_tiles)
 
         def run() -> np.ndarray:
             NATIVE.map_memory(*ends)

@@ -31,9 +31,9 @@ class Latency:
 
     def add(self, seconds: list[float]) -> None:
         """One round of calls."""
-        cuts = statistics.quantiles(seconds, n=100)
-        self.medians.append(cuts[49] * 1e6)
-        self.tails.append(cuts[98] * 1e6)
+        boundaries = statistics.quantiles(seconds, n=100)
+        self.medians.append(boundaries[49] * 1e6)
+        self.tails.append(boundaries[98] * 1e6)
 
 
 class RawLoop:
@@ -52,7 +52,7 @@ class RawLoop:
         self._input = cl.Buffer(device.context, flags.READ_ONLY, items * NUMBERS * 4)
         self._output = cl.Buffer(device.context, flags.WRITE_ONLY, items * 4)
         self._result = np.empty(items, np.float32)
-        count, chunk, groups = division(executor.plan, executor.device.traits, kernel, items, 0)
+        count, chunk, groups = division(executor.plan, executor.device.capabilities, kernel, items, 0)
         self._kernel.set_args(self._input, self._output, count, chunk, 0, 0, 0)
         self._size, self._group = (groups * kernel.work_group,), (kernel.work_group,)
 

@@ -48,9 +48,9 @@ def prepare(job: Job) -> Callable[[Job], object]:
     if job.workload in runs:
         run = runs[job.workload]
         return lambda job: run(native, job)
-    panels = aligned(ROW * WEIGHT_COLUMNS)
-    panels[:] = np.load(job.weight).reshape(ROW, -1, PANEL).transpose(1, 0, 2).reshape(-1)
-    return lambda job: _map(native, job, panels, NpyFile(job.output, os.O_RDWR))
+    weight_tiles = aligned(ROW * WEIGHT_COLUMNS)
+    weight_tiles[:] = np.load(job.weight).reshape(ROW, -1, PANEL).transpose(1, 0, 2).reshape(-1)
+    return lambda job: _map(native, job, weight_tiles, NpyFile(job.output, os.O_RDWR))
 
 
 def prepare_commit(job: Job) -> Callable[[Job], object] | None:
@@ -58,8 +58,8 @@ def prepare_commit(job: Job) -> Callable[[Job], object] | None:
     if job.output_shape is None:
         return None
     native = load_native()
-    panels = aligned(ROW * WEIGHT_COLUMNS)
-    panels[:] = np.load(job.weight).reshape(ROW, -1, PANEL).transpose(1, 0, 2).reshape(-1)
+    weight_tiles = aligned(ROW * WEIGHT_COLUMNS)
+    weight_tiles[:] = np.load(job.weight).reshape(ROW, -1, PANEL).transpose(1, 0, 2).reshape(-1)
 
     def run(job: Job) -> None:
         draft = job.output + ".partial"
@@ -67,7 +67,7 @@ def prepare_commit(job: Job) -> Callable[[Job], object] | None:
         del header
         out = NpyFile(draft, os.O_RDWR)
         handle = os.dup(out.handle)
-        _map(native, job, panels, out)
+        _map(native, job, weight_tiles, out)
         os.fsync(handle)
         os.close(handle)
         os.replace(draft, job.output)
@@ -79,11 +79,11 @@ def address_of(array: np.ndarray) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
-def _map(native: ctypes.CDLL, job: Job, panels: np.ndarray, out: NpyFile) -> None:
+def _map(native: ctypes.CDLL, job: Job, weight_tiles: np.ndarray, out: NpyFile) -> None:
     file = NpyFile(job.inputs[0])
     ends = (file.handle, ctypes.c_long(file.offset), out.handle, ctypes.c_long(out.offset), ctypes.c_long(file.bytes))
     if job.workload == "W4":
-        native.normalise_matmul(*ends, address_of(panels))
+        native.normalise_matmul(*ends, address_of(weight_tiles))
     else:
         native.map_file(*ends, {"copy": 0, "W1": 1, "W3": 3}[job.workload])
     file.close()

@@ -94,7 +94,7 @@ def main() -> None:
     first = next(iter(scans.values()))
     calls: dict[str, Callable[[], Any]] = {name: scan.run for name, scan in scans.items()}
     calls["copy"] = copy_of(first, options.mib << 20)
-    print(f"{first.plan.backend.traits.name}: {options.mib} MiB of float32")
+    print(f"{first.plan.backend.capabilities.name}: {options.mib} MiB of float32")
     seconds = {name: statistics.median(times) for name, times in interleaved(calls, options.reps).items()}
     for name, time in seconds.items():
         rate = 2 * (options.mib << 20) / time / 1e9

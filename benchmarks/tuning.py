@@ -63,7 +63,7 @@ class Recorder:
         kernel, plan = step.kernel, self.plan
         assert kernel is not None
         assert plan is not None
-        self.space, self.default = candidates(kernel, plan.backend.traits), kernel.knobs.plain()
+        self.space, self.default = candidates(kernel, plan.backend.capabilities), kernel.knobs.plain()
         every = [dict(zip(self.space, values, strict=True)) for values in itertools.product(*self.space.values())]
         made = {tuple(sorted((k, v) for k, v in one.items() if v != self.default[k])): one for one in every}
         kernels = {key: variant(plan, step, KernelKnobs(**one)) for key, one in made.items() if key}

@@ -71,7 +71,7 @@ def main() -> None:
     calls["copy of 1 GiB"] = (copy_of(queued, 1 << 30), float(2 << 30))
     seconds = interleaved({name: run for name, (run, _) in calls.items()}, options.reps)
     rates = {name: calls[name][1] / statistics.median(times) / 1e9 for name, times in seconds.items()}
-    print(f"{queued.plan.backend.traits.name}: ({options.rows}, {options.columns}) times a vector")
+    print(f"{queued.plan.backend.capabilities.name}: ({options.rows}, {options.columns}) times a vector")
     for name, rate in rates.items():
         print(f"{name:24} {rate:9.1f} GB/s  {rate / rates['copy of 1 GiB']:5.2f} of the copy")
 

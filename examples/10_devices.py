@@ -10,10 +10,10 @@ y = fc.exp(-x * x)
 total = x.sum(axis=0)
 
 best = fc.run(y, total, progress=False)  # device="auto": discrete GPU, Intel's CPU runtime, PoCL
-print(f"{best.plan.backend.traits.name}: {best.launches} launches ({best.plan.backend.traits.reason})")
+print(f"{best.plan.backend.capabilities.name}: {best.launches} launches ({best.plan.backend.capabilities.reason})")
 
 reference = fc.run(y, total, device="numpy", progress=False)
-print(f"{reference.plan.backend.traits.name}: {len(reference.plan.kernels)} kernels")
+print(f"{reference.plan.backend.capabilities.name}: {len(reference.plan.kernels)} kernels")
 
 # Sums have the same bits everywhere, since their order is part of their meaning; exp agrees to a few ulp.
 assert best.values[1].tobytes() == reference.values[1].tobytes()

@@ -25,15 +25,15 @@ with tempfile.TemporaryDirectory() as folder:
     power = fc.host(watts, x, shape=(), name="power", on_error="dead_letter", dead_letter=failed)
     run = fc.run(power - power.mean(axis=0), power.max(), progress=False)  # two passes, one dead-letter file
     with open(failed) as lines:
-        letters = [json.loads(line) for line in lines]
+        dead_letters = [json.loads(line) for line in lines]
 
 above, most = run.values
 print(f"{len(above):,} records, at most {most:.2f} W; {run.skipped['power']}")
-print(letters[-1])
+print(dead_letters[-1])
 
 expected = watts(volts[~np.isnan(volts[:, 0])])
 np.testing.assert_allclose(above, expected - expected.mean(), atol=1e-12)
 assert most == expected.max()
 assert run.skipped["power"].count == 6
-assert [letter["record"] for letter in letters] == list(range(0, 50_000, 9999))
-assert letters[0]["inputs"] == [["nan", "nan"]]  # what JSON has no number for is text
+assert [letter["record"] for letter in dead_letters] == list(range(0, 50_000, 9999))
+assert dead_letters[0]["inputs"] == [["nan", "nan"]]  # what JSON has no number for is text

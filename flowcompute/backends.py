@@ -36,20 +36,23 @@ def choose_backend(device: Devices | None, graph: Graph, *, isolate: bool) -> Ba
         return NumpyBackend() if names[0] == "numpy" else OpenCLBackend.select(names[0], doubles)
     cl = [name for name in names if name != "numpy"]
     devices = select_devices(cl, doubles and names == ("auto",)) if cl else ()
-    if not pins and len(cl) == len(names) and len({one.traits.kind for one in devices}) == 1:
+    if not pins and len(cl) == len(names) and len({one.capabilities.kind for one in devices}) == 1:
         _check_alone(names, isolate=isolate)
         return OpenCLBackend(*select_devices(names, doubles))
     pinned = {name: _pinned(*pin) for name, pin in pins.items()}
-    seats: list[PlacedBackend] = []
-    for seat in (*map(OpenCLBackend, devices), *[NumpyBackend()] * ("numpy" in names), *pinned.values()):
-        if not any(_is_same(seat, other) for other in seats):
-            seats.append(seat)
+    placements: list[PlacedBackend] = []
+    for placement in (*map(OpenCLBackend, devices), *[NumpyBackend()] * ("numpy" in names), *pinned.values()):
+        if not any(_is_same(placement, other) for other in placements):
+            placements.append(placement)
     # NumPy computes everything, and so comes last, unless it alone was asked for.
-    seats.sort(key=lambda seat: isinstance(seat, NumpyBackend) and names != ("numpy",))
-    if len(seats) == 1:
-        return seats[0]
-    places = {name: next(i for i, other in enumerate(seats) if _is_same(seat, other)) for name, seat in pinned.items()}
-    return SplitBackend(seats, places)
+    placements.sort(key=lambda placement: isinstance(placement, NumpyBackend) and names != ("numpy",))
+    if len(placements) == 1:
+        return placements[0]
+    places = {
+        name: next(i for i, other in enumerate(placements) if _is_same(placement, other))
+        for name, placement in pinned.items()
+    }
+    return SplitBackend(placements, places)
 
 
 def _check_alone(names: Sequence[str], *, isolate: bool) -> None:

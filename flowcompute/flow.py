@@ -122,7 +122,7 @@ def _plan(
     backend = choose_backend(names, asked, isolate=isolate)
     on_device = None if device_memory is None else parse_bytes(device_memory, "device_memory")
     config = Config(budget, names, precision, by_hand, resumable, isolate, limit_s, on_device)
-    first = shaping or Shaping(backend.traits.float64, fused=backend.traits.code_shape != "numpy")
+    first = shaping or Shaping(backend.capabilities.float64, fused=backend.capabilities.code_shape != "numpy")
     graph = fold_selected(move_views(move_parts_to_sources(asked)), float64=first.float64)
     if first.piece_bytes is not None:
         graph = split_items(graph, first.piece_bytes, fused=first.fused) or graph
@@ -209,7 +209,7 @@ def start(
     """
     _check_elements("start", elements)
     observe = Observe(metrics, metrics_port, trace, metrics_log)
-    request = Request(cadence=CheckpointPolicy.parse(checkpoint_every), site=user_site())
+    request = Request(policy=CheckpointPolicy.parse(checkpoint_every), site=user_site())
     shaping = None
     if checkpoint is not None:
         request.path = checkpoint_path(checkpoint)

@@ -10,27 +10,27 @@ from flowcompute.thread_pool import ThreadPool
 
 
 def test_calls_give_values_in_any_order_and_threads_are_kept() -> None:
-    crew, together = ThreadPool("flowcompute-test"), threading.Barrier(3)
+    threads, together = ThreadPool("flowcompute-test"), threading.Barrier(3)
     for _ in range(5):
-        assert sorted(crew.begin([lambda i=i: (together.wait(10), i)[1] for i in range(3)], 3).wait()) == [0, 1, 2]
+        assert sorted(threads.begin([lambda i=i: (together.wait(10), i)[1] for i in range(3)], 3).wait()) == [0, 1, 2]
     assert sum(thread.name == "flowcompute-test" for thread in threading.enumerate()) == 3
-    crew.begin([], 4).wait()
+    threads.begin([], 4).wait()
     assert sum(thread.name == "flowcompute-test" for thread in threading.enumerate()) == 4
-    crew.close()
-    crew.close()
+    threads.close()
+    threads.close()
     assert not any(thread.name == "flowcompute-test" for thread in threading.enumerate())
 
 
 def test_an_error_is_told_when_all_have_ended() -> None:
-    crew, ended = ThreadPool("flowcompute-test"), []
+    threads, ended = ThreadPool("flowcompute-test"), []
 
     def fail() -> None:
         raise KeyError("first")
 
-    works = [crew.begin([fail, lambda: ended.append(1)], 1) for _ in range(2)]
+    works = [threads.begin([fail, lambda: ended.append(1)], 1) for _ in range(2)]
     with pytest.raises(KeyError, match="first"):
         works[0].wait()
     works[1].forget()
     assert ended == [1, 1]
     assert works[0].wait() == []
-    crew.close()
+    threads.close()

@@ -188,7 +188,7 @@ def _devices(options: argparse.Namespace) -> None:
     console = Console()
     console.print(table)
     # Without a device this raises, and says what to install.
-    console.print(Text(f"\n{select_device('auto', needs_float64=False).traits.reason}"))
+    console.print(Text(f"\n{select_device('auto', needs_float64=False).capabilities.reason}"))
     for row in rows if options.measure else ():
         console.print(Text(f"{row.spec}: {measured(OpenCLBackend.select(row.spec, False), again=True)}"))
 

@@ -90,12 +90,12 @@ def observe_options(options: argparse.Namespace) -> dict[str, Any]:
 
 def measured(backend: Backend, *, again: bool = False) -> Limits | None:
     """What a device can do at most: as it is kept, or measured (`again`: in any case) and kept."""
-    known = load_limits(backend.traits.kind)
+    known = load_limits(backend.capabilities.kind)
     if known is not None and not again:
         return known
     limits = backend.measure(default_memory_bytes())
     if limits is not None:
-        save_limits(backend.traits.kind, limits)
+        save_limits(backend.capabilities.kind, limits)
     return limits
 
 

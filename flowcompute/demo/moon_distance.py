@@ -230,7 +230,7 @@ def _lines(report: DemoReport) -> list[tuple[str, str]]:
         ("bottleneck", f"{run.bottleneck}, busy for {_busy_s(run):.2f} s"),
         ("memory", f"{decimal(run.peak_bytes)} in own buffers at the peak{process}"),
         ("kernels", kernels),
-        ("device", f"{plan.backend.traits.name} ({plan.backend.traits.reason})"),
+        ("device", f"{plan.backend.capabilities.name} ({plan.backend.capabilities.reason})"),
         ("result", report.path or "dropped (keep it with --keep FOLDER)"),
     ]
 

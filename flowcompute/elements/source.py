@@ -25,7 +25,7 @@ class Reader(ABC):
     """Whether `view` returns at once, so that it needs no worker thread."""
     threads: int = 1
     """How many threads may read together; set by the runtime after opening. Readers that cannot leave it be."""
-    tally: SkipCounter | None = None
+    skip_counter: SkipCounter | None = None
     """What was dropped, where the source may drop records."""
 
     @abstractmethod

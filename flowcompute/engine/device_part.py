@@ -16,7 +16,9 @@ class PlacedBackend(Backend):
     """A backend that can be one of the seats of a run."""
 
     @abstractmethod
-    def part(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> PlacedExecutor:
+    def part(
+        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], placement: int
+    ) -> PlacedExecutor:
         """An executor that runs the regions of a seat for another one."""
 
 

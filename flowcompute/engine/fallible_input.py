@@ -35,7 +35,7 @@ class Attempt:
 
     Attributes:
         name: of the node.
-        tally: what was dropped.
+        skip_counter: what was dropped.
         batches, seconds: batches done and time spent, for metrics.
     """
 
@@ -43,7 +43,7 @@ class Attempt:
         element = node.element
         assert isinstance(element, HostFunction)
         self.name = node.name
-        self.tally = SkipCounter(node.name, element.policy)
+        self.skip_counter = SkipCounter(node.name, element.policy)
         self.batches = 0
         self.seconds = 0.0
         self._node = node
@@ -70,7 +70,7 @@ class Attempt:
             spec = self._node.spec
             whole = np.empty((items, *spec.shape), spec.dtype)
             made = whole[: self._divide(arguments, 0, items, start, whole, 0)]
-        self.tally.flush()
+        self.skip_counter.flush()
         self.batches += 1
         self.seconds += time.perf_counter() - began
         return made
@@ -85,7 +85,7 @@ class Attempt:
         except RunError as error:
             if last - first == 1:
                 inputs = (array[0] for array, stream in zip(part, self._is_stream, strict=True) if stream)
-                self.tally.add(start + first, error.__cause__ or error, inputs)
+                self.skip_counter.add(start + first, error.__cause__ or error, inputs)
         return None
 
     def _divide(

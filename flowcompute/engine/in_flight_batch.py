@@ -16,7 +16,7 @@ from flowcompute.errors import DeviceFullError
 from flowcompute.ir import Kernel
 from flowcompute.schedule import Clock, ExecutionPlan, KernelTuner, RegionStep
 from flowcompute.schedule.memory import HostIntermediates, nowhere, reused_on_host
-from flowcompute.schedule.placement import PipelineStage, legs_of, made_ahead, seats_of
+from flowcompute.schedule.placement import PipelineStage, made_ahead, pipeline_stages_of, placements_of
 
 
 class Parts:
@@ -31,8 +31,8 @@ class Parts:
         self._locks = tuple(threading.Lock() for _ in parts)
         self.moving = [part for part in parts if part.in_flight > 1]
 
-    def __getitem__(self, seat: int) -> PlacedExecutor:
-        return self._parts[seat]
+    def __getitem__(self, placement: int) -> PlacedExecutor:
+        return self._parts[placement]
 
     def __iter__(self) -> Iterator[PlacedExecutor]:
         return iter(self._parts)
@@ -41,25 +41,25 @@ class Parts:
         return len(self._parts)
 
     @contextmanager
-    def held(self, seats: Collection[int]) -> Iterator[None]:
+    def held(self, placements: Collection[int]) -> Iterator[None]:
         """Hold the parts of some seats, the lowest first. Only `process` holds several, so nobody waits in a circle."""
         with ExitStack() as stack:
-            for seat in sorted(seats):
-                stack.enter_context(self._locks[seat])
+            for placement in sorted(placements):
+                stack.enter_context(self._locks[placement])
             yield
 
     def run(self, owner: StepExecutor, step: RegionStep, outputs: Mapping[int, np.ndarray], items: int) -> int:
         """Run a region of another executor where it is placed; gives the launches."""
-        part = self._parts[step.seat]
+        part = self._parts[step.placement]
         part.stand_in(owner)
         before = part.launches
         part.run_region(step, outputs, items)
         return part.launches - before
 
-    def forget_streams(self, seats: Collection[int]) -> None:
+    def forget_streams(self, placements: Collection[int]) -> None:
         """What follows on these seats has other arrays."""
-        for seat in seats:
-            self._parts[seat].forget_streams()
+        for placement in placements:
+            self._parts[placement].forget_streams()
 
 
 class OneAtATime:
@@ -108,9 +108,9 @@ class InFlightBatch(StepExecutor):
         root, ahead = next(clock for clock in self.one_pass.clocks if clock.is_root), self.one_pass.ahead
         self._first = replace(root, steps=root.steps[:ahead])
         self._rest = root.steps[ahead:]
-        self._legs = legs_of(self._first.steps)
+        self._pipeline_stages = pipeline_stages_of(self._first.steps)
         makers = made_ahead(self.one_pass)
-        self._late = {i: parts[seat] for i, seat in makers.items() if i in parts[seat].late}
+        self._late = {i: parts[placement] for i, placement in makers.items() if i in parts[placement].late}
         self._mine = set(makers)
         for one in reused_on_host(plan.graph, self.one_pass, self._between.elsewhere):
             if not self._mine.isdisjoint(one.values):
@@ -128,24 +128,28 @@ class InFlightBatch(StepExecutor):
         self._begin(self._first, batch.start, dict(batch.arrays), {})
         self._batch = batch
         try:
-            for leg in self._legs:
-                self._run_leg(leg, batch, outputs)
+            for pipeline_stage in self._pipeline_stages:
+                self._run_pipeline_stage(pipeline_stage, batch, outputs)
         except DeviceFullError as error:
             self.full = error
             self._abandon()
 
-    def _run_leg(self, leg: PipelineStage, batch: Batch, outputs: Mapping[int, np.ndarray]) -> None:
-        if leg.seat is None:
-            self._go_through(leg.steps, outputs, batch.start, batch.items)
+    def _run_pipeline_stage(
+        self, pipeline_stage: PipelineStage, batch: Batch, outputs: Mapping[int, np.ndarray]
+    ) -> None:
+        if pipeline_stage.placement is None:
+            self._go_through(pipeline_stage.steps, outputs, batch.start, batch.items)
             return
-        part = self._parts[leg.seat]
-        with self._parts.held({leg.seat}):
+        part = self._parts[pipeline_stage.placement]
+        with self._parts.held({pipeline_stage.placement}):
             part.stand_in(self)
             try:
                 if not part.take_up(batch):
-                    raise DeviceFullError("no room for what a batch reads", element=leg.steps[0].name, got="none left")
+                    raise DeviceFullError(
+                        "no room for what a batch reads", element=pipeline_stage.steps[0].name, got="none left"
+                    )
                 part.keep_blocks()
-                self._go_through(leg.steps, outputs, batch.start, batch.items)
+                self._go_through(pipeline_stage.steps, outputs, batch.start, batch.items)
             except DeviceFullError:
                 part.make_room()
                 raise
@@ -153,7 +157,12 @@ class InFlightBatch(StepExecutor):
                 part.let_go()
                 part.forget_streams()
         part.hand_over(batch)
-        made = {i: self.values[i] for step in leg.steps if isinstance(step, RegionStep) for i in step.region.outputs}
+        made = {
+            i: self.values[i]
+            for step in pipeline_stage.steps
+            if isinstance(step, RegionStep)
+            for i in step.region.outputs
+        }
         for other in self._parts.moving:
             other.receive(batch, made)
 
@@ -174,12 +183,12 @@ class InFlightBatch(StepExecutor):
         if batch is None or batch.items != items:
             self._abandon()
             return None
-        seats = seats_of(self._rest)
-        with self._parts.held(seats):
+        placements = placements_of(self._rest)
+        with self._parts.held(placements):
             try:
-                for seat in seats:
-                    self._parts[seat].stand_in(self)
-                    if not self._parts[seat].take_up(batch):
+                for placement in placements:
+                    self._parts[placement].stand_in(self)
+                    if not self._parts[placement].take_up(batch):
                         self._abandon()
                         return None
                 for value, array in outputs.items():
@@ -192,9 +201,9 @@ class InFlightBatch(StepExecutor):
                 self._abandon()
                 raise
             finally:
-                for seat in seats:
-                    self._parts[seat].let_go()
-                self._parts.forget_streams(seats)
+                for placement in placements:
+                    self._parts[placement].let_go()
+                self._parts.forget_streams(placements)
         self._batch = None
         return self.values
 
@@ -203,15 +212,15 @@ class InFlightBatch(StepExecutor):
     ) -> Mapping[int, np.ndarray]:
         """Compute all steps of a slice, while no device does anything else."""
         self.work_for(self._owner)
-        seats = seats_of(clock.steps)
-        with self._parts.held(seats):
-            for seat in seats:
+        placements = placements_of(clock.steps)
+        with self._parts.held(placements):
+            for placement in placements:
                 # Of batches that were computed ahead folds have not been given what kernels made for them.
-                self._parts[seat].keep_blocks()
+                self._parts[placement].keep_blocks()
             try:
                 return self.run_steps(clock, start, items, arrays, outputs)
             finally:
-                self._parts.forget_streams(seats)
+                self._parts.forget_streams(placements)
 
     def taken_pushes(self) -> Pushes:
         """What folds are to be given of the slice that is done."""

@@ -253,7 +253,7 @@ class ConcatInput(InputBuffer):
         self._arm = state["arm"]
 
 
-_INLETS: dict[str, type[InputBuffer]] = {
+_INPUT_BUFFERS: dict[str, type[InputBuffer]] = {
     "select": SelectInput,
     "section": SectionInput,
     "flatten": FlattenInput,
@@ -264,14 +264,14 @@ _INLETS: dict[str, type[InputBuffer]] = {
 }
 
 
-def make_inlet(graph: Graph, entry: Entry, attempts: Mapping[int, Attempt]) -> InputBuffer:
+def make_input_buffer(graph: Graph, entry: Entry, attempts: Mapping[int, Attempt]) -> InputBuffer:
     """The inlet of an entry; `attempts` are those of host functions that may drop records, by node."""
     node = entry.node
     if node is not None and node.id in attempts:
         return FallibleInput(entry, node.name, attempts[node.id])
     if node is not None and node.op is not None and node.op.name == "each":
         return EachInput(entry, graph.nodes[entry.value].name, _each_spec(graph, node))
-    kind = InputBuffer if node is None or node.op is None else _INLETS[node.op.name]
+    kind = InputBuffer if node is None or node.op is None else _INPUT_BUFFERS[node.op.name]
     return kind(entry, graph.nodes[entry.value].name)
 
 

@@ -16,49 +16,53 @@ from flowcompute.engine.step_executor import StepExecutor
 from flowcompute.engine.stream_scheduler import Made
 from flowcompute.ir import DeviceCapabilities
 from flowcompute.schedule import Backend, Clock, ExecutionPlan, Executor, RegionStep, Step, close_all
-from flowcompute.schedule.placement import alignment, seats_of
+from flowcompute.schedule.placement import alignment, placements_of
 
 
 class SplitBackend(Backend):
     """Several devices that each compute a part of the graph.
 
     Args:
-        seats: best first.
+        placements: best first.
         pins: by name, as `on()` was given it, the seat that is meant.
     """
 
-    def __init__(self, seats: Sequence[PlacedBackend], pins: Mapping[str, int]) -> None:
-        self._seats = tuple(seats)
+    def __init__(self, placements: Sequence[PlacedBackend], pins: Mapping[str, int]) -> None:
+        self._placements = tuple(placements)
         self.pins = dict(pins)
-        self.main = next((i for i, seat in enumerate(seats) if not seat.traits.host_memory), 0)
-        self.traits = _joined([seat.traits for seat in seats], self.main)
+        self.main = next((i for i, placement in enumerate(placements) if not placement.capabilities.host_memory), 0)
+        self.capabilities = _joined([placement.capabilities for placement in placements], self.main)
 
     @property
-    def seats(self) -> Sequence[PlacedBackend]:
+    def placements(self) -> Sequence[PlacedBackend]:
         """Where regions are computed."""
-        return self._seats
+        return self._placements
 
     def source_text(self, kernel: Any) -> str:
         """The text of a kernel, which says itself what it was lowered for."""
-        return next(seat for seat in self._seats if seat.traits.code_shape != "numpy").source_text(kernel)
+        return next(
+            placement for placement in self._placements if placement.capabilities.code_shape != "numpy"
+        ).source_text(kernel)
 
     def prepare(self, plan: ExecutionPlan) -> None:
         """Compile the kernels of each seat there."""
-        for seat in self._seats:
-            seat.prepare(plan)
+        for placement in self._placements:
+            placement.prepare(plan)
 
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass, with a part for each seat."""
-        parts = [seat.part(plan, pass_index, resident, number) for number, seat in enumerate(self._seats)]
+        parts = [
+            placement.part(plan, pass_index, resident, number) for number, placement in enumerate(self._placements)
+        ]
         return SplitExecutor(plan, pass_index, resident, parts)
 
 
-def _joined(seats: Sequence[DeviceCapabilities], main: int) -> DeviceCapabilities:
+def _joined(placements: Sequence[DeviceCapabilities], main: int) -> DeviceCapabilities:
     """What is said of all seats together: sizes are chosen for the one across a bus, if there is one."""
-    names = " and ".join(traits.name for traits in seats)
-    kinds = " and ".join(traits.kind for traits in seats)
-    reasons = "; ".join(f"{traits.name}: {traits.reason}" for traits in seats)
-    return replace(seats[main], name=names, kind=kinds, float64=seats[0].float64, reason=reasons)
+    names = " and ".join(capabilities.name for capabilities in placements)
+    kinds = " and ".join(capabilities.kind for capabilities in placements)
+    reasons = "; ".join(f"{capabilities.name}: {capabilities.reason}" for capabilities in placements)
+    return replace(placements[main], name=names, kind=kinds, float64=placements[0].float64, reason=reasons)
 
 
 class SplitExecutor(StepExecutor):
@@ -75,19 +79,19 @@ class SplitExecutor(StepExecutor):
         self._parts = Parts(parts)
         self.in_flight = max(part.in_flight for part in parts)
         self.lanes = max(part.lanes for part in parts)
-        self._courses: list[InFlightBatch] = []
-        self._course: InFlightBatch | None = None
+        self._in_flight_batches: list[InFlightBatch] = []
+        self._in_flight: InFlightBatch | None = None
         if self.one_pass.ahead and self.in_flight > 1:
             self.lanes = self.in_flight
             given = plan, pass_index, resident, self._parts, self, self._between
-            self._courses = [InFlightBatch(*given) for _ in range(self.in_flight)]
+            self._in_flight_batches = [InFlightBatch(*given) for _ in range(self.in_flight)]
         self._alignment = alignment(self.one_pass, self.one_pass.ahead)
         for part in parts:
             part.stand_in(self)
 
     def attach(self) -> None:
         """Get all devices ready."""
-        if self.tuner is not None and self._courses:
+        if self.tuner is not None and self._in_flight_batches:
             self.tuner = OneAtATime(self.tuner)
         for part in self._parts:
             part.stand_in(self)
@@ -104,47 +108,49 @@ class SplitExecutor(StepExecutor):
         Not where a batch begins or ends inside a block of a fold that would be computed ahead.
         """
         size = sum(part.upload(batch) for part in self._parts.moving)
-        if self._courses and not self.is_sliced and not self._cuts_blocks(batch):
-            self._course_of(batch).compute_ahead(batch)
+        if self._in_flight_batches and not self.is_sliced and not self._cuts_blocks(batch):
+            self._in_flight_of(batch).compute_ahead(batch)
         return size
 
     def _cuts_blocks(self, batch: Batch) -> bool:
         return any(at % self._alignment and at != self.one_pass.length for at in (batch.start, batch.stop))
 
-    def _course_of(self, batch: Batch) -> InFlightBatch:
-        return self._courses[batch.seq % self.in_flight]
+    def _in_flight_of(self, batch: Batch) -> InFlightBatch:
+        return self._in_flight_batches[batch.seq % self.in_flight]
 
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
         """Compute a batch, or go on with it; each device may leave its own downloads."""
-        if not self._courses:
+        if not self._in_flight_batches:
             for part in self._parts:
                 part.take_up(batch)
             made = super().process(batch, outputs)
             for part in self._parts:
                 part.let_go()
             return made
-        self._course = course = self._course_of(batch)
+        self._in_flight = in_flight = self._in_flight_of(batch)
         if self._cuts_blocks(batch) and not self.is_sliced:
-            course.compute_ahead(batch)
-        if course.full is not None:
+            in_flight.compute_ahead(batch)
+        if in_flight.full is not None:
             # Keys of clocks are not negative.
-            where = self.plan.device_of(course.full.element)
-            self.note(-1, f"no room on {where} for batches ahead: one that finds none is computed alone", course.full)
-            course.full = None
+            where = self.plan.device_of(in_flight.full.element)
+            self.note(
+                -1, f"no room on {where} for batches ahead: one that finds none is computed alone", in_flight.full
+            )
+            in_flight.full = None
         return super().process(batch, outputs)
 
     def _run_batch(
         self, clock: Clock, start: int, items: int, arrays: dict[int, np.ndarray], outputs: Mapping[int, np.ndarray]
     ) -> Mapping[int, np.ndarray]:
-        course = self._course
-        if course is None or not clock.is_root:
-            with self._parts.held(seats_of(clock.steps)):
+        in_flight = self._in_flight
+        if in_flight is None or not clock.is_root:
+            with self._parts.held(placements_of(clock.steps)):
                 return super()._run_batch(clock, start, items, arrays, outputs)
-        values = course.go_on(items, outputs)
+        values = in_flight.go_on(items, outputs)
         if values is None:
-            values = course.compute_alone(clock, start, items, arrays, outputs)
-        self.launches += course.taken_launches()
-        self.settle(clock, start, items, course.taken_pushes())
+            values = in_flight.compute_alone(clock, start, items, arrays, outputs)
+        self.launches += in_flight.taken_launches()
+        self.settle(clock, start, items, in_flight.taken_pushes())
         return values
 
     def download(self, batch: Batch) -> int:
@@ -160,22 +166,22 @@ class SplitExecutor(StepExecutor):
     ) -> Mapping[int, np.ndarray]:
         """See `StepExecutor.run_steps`."""
         values = super().run_steps(clock, start, items, arrays, outputs)
-        self._parts.forget_streams(seats_of(clock.steps))
+        self._parts.forget_streams(placements_of(clock.steps))
         return values
 
     def make_carry(self, step: RegionStep) -> Carry | None:
         """A carry where its scan is computed."""
-        return self._parts[step.seat].make_carry(step)
+        return self._parts[step.placement].make_carry(step)
 
     def begin_scan(self, step: Step, scan: Carry) -> Callable[[], None]:
         """See `StepExecutor.begin_scan`."""
         if not isinstance(step, RegionStep):
             return super().begin_scan(step, scan)
-        with self._parts.held({step.seat}):
-            undo = self._parts[step.seat].begin_scan(step, scan)
+        with self._parts.held({step.placement}):
+            undo = self._parts[step.placement].begin_scan(step, scan)
 
         def take_back() -> None:
-            with self._parts.held({step.seat}):
+            with self._parts.held({step.placement}):
                 undo()
 
         return take_back
@@ -183,8 +189,8 @@ class SplitExecutor(StepExecutor):
     def carried(self, value: int, scan: Carry) -> dict[str, Any]:
         """See `StepExecutor.carried`; asked where it is computed."""
         steps = (step for step in self.one_pass.steps if isinstance(step, RegionStep))
-        seat = next((step.seat for step in steps if step.region.anchor == value), None)
-        return super().carried(value, scan) if seat is None else self._parts[seat].carried(value, scan)
+        placement = next((step.placement for step in steps if step.region.anchor == value), None)
+        return super().carried(value, scan) if placement is None else self._parts[placement].carried(value, scan)
 
     def make_room(self) -> None:
         """Give back what all devices hold for streams."""
@@ -207,8 +213,8 @@ class SplitExecutor(StepExecutor):
     def step_seconds(self) -> dict[str, tuple[int, float]]:
         """Batches and seconds by step, of all batches in flight."""
         found = super().step_seconds()
-        for course in self._courses:
-            for name, (_, seconds) in course.step_seconds().items():
+        for in_flight in self._in_flight_batches:
+            for name, (_, seconds) in in_flight.step_seconds().items():
                 batches, spent = found[name]
                 found[name] = batches, spent + seconds
         return found
@@ -216,6 +222,6 @@ class SplitExecutor(StepExecutor):
     def close(self) -> None:
         """Close all parts, also where one fails."""
         try:
-            close_all((*self._parts, *self._courses))
+            close_all((*self._parts, *self._in_flight_batches))
         finally:
             super().close()

@@ -52,8 +52,8 @@ class StepExecutor(Executor):
         self._pushes: Pushes = []
         self._clock: Clock | None = None
         self._attempts = find_attempts(plan.graph, self.one_pass, resident)
-        self.tallies = tuple(attempt.tally for attempt in self._attempts.values())
-        self._clockwork = StreamScheduler(plan, self.one_pass, self._run_slices, self._attempts)
+        self.skip_counters = tuple(attempt.skip_counter for attempt in self._attempts.values())
+        self._scheduler = StreamScheduler(plan, self.one_pass, self._run_slices, self._attempts)
         self._scans: dict[int, Carry] = {}
         self._between = HostIntermediates(
             plan.graph, self.one_pass, never_on_host(self.one_pass, plan.config, plan.backend)
@@ -144,23 +144,23 @@ class StepExecutor(Executor):
             elif isinstance(step, RegionStep) and (carry := self.make_carry(step)) is not None:
                 scans = (i for i in step.region.nodes if self.nodes[i].kind is Kind.SCAN)
                 self._scans.update(dict.fromkeys(scans, carry))
-        self._clockwork = StreamScheduler(self.plan, self.one_pass, self._run_slices, self._attempts)
+        self._scheduler = StreamScheduler(self.plan, self.one_pass, self._run_slices, self._attempts)
 
     def wants(self) -> int | None:
         """The root clock to be fed next; see `Executor.wants`."""
-        return self._clockwork.wants()
+        return self._scheduler.wants()
 
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Made:
         """Compute a batch of a root clock, and what other clocks can make of it."""
-        return self._clockwork.process(batch.clock, batch.items, dict(batch.arrays), outputs)
+        return self._scheduler.process(batch.clock, batch.items, dict(batch.arrays), outputs)
 
     def end(self, clock: int, outputs: Mapping[int, np.ndarray]) -> Made:
         """The sources of a root clock have ended."""
-        return self._clockwork.end(clock, outputs)
+        return self._scheduler.end(clock, outputs)
 
     def drain(self, outputs: Mapping[int, np.ndarray]) -> Made:
         """Compute with what waits."""
-        return self._clockwork.drain(outputs)
+        return self._scheduler.drain(outputs)
 
     # -- batches --------------------------------------------------------------------------------
 
@@ -301,7 +301,7 @@ class StepExecutor(Executor):
         for clock in self.one_pass.clocks:
             for step in clock.steps:
                 if isinstance(step, NodeStep) and step.node.kind is Kind.ALONG and "period" not in step.node.attrs:
-                    self._check_along(step.node, self._clockwork.starts[clock.id], ended=True)
+                    self._check_along(step.node, self._scheduler.starts[clock.id], ended=True)
         for i, fold in self.folds.items():
             try:
                 self.resident[i] = fold.result()
@@ -319,8 +319,8 @@ class StepExecutor(Executor):
             "order": ORDER_VERSION,
             "folds": {str(i): fold.snapshot() for i, fold in self.folds.items()},
             "scans": {str(i): self.carried(i, scan) for i, scan in self._scans.items()},
-            "clocks": self._clockwork.snapshot(),
-            "dropped": {str(i): attempt.tally.snapshot() for i, attempt in self._attempts.items()},
+            "clocks": self._scheduler.snapshot(),
+            "dropped": {str(i): attempt.skip_counter.snapshot() for i, attempt in self._attempts.items()},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -329,9 +329,9 @@ class StepExecutor(Executor):
             fold.restore(state["folds"][str(i)])
         for i, scan in self._scans.items():
             scan.restore(state["scans"][str(i)])
-        self._clockwork.restore(state["clocks"])
+        self._scheduler.restore(state["clocks"])
         for i, attempt in self._attempts.items():
-            attempt.tally.restore(state["dropped"][str(i)])
+            attempt.skip_counter.restore(state["dropped"][str(i)])
         self.resume_folds()
 
     def step_seconds(self) -> dict[str, tuple[int, float]]:

@@ -9,7 +9,7 @@ import numpy as np
 from flowcompute.elements import Kind
 from flowcompute.engine.fallible_input import Attempt
 from flowcompute.engine.input_buffer import InputBuffer
-from flowcompute.engine.input_buffers import make_inlet
+from flowcompute.engine.input_buffers import make_input_buffer
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph
 from flowcompute.schedule import Clock, ExecutionPlan, Pass
@@ -47,8 +47,9 @@ class StreamScheduler:
         self._by_hand = plan.config.by_hand
         self.starts = [0] * len(self._clocks)
         self._ended = [False] * len(self._clocks)
-        self._inlets: list[dict[int, InputBuffer]] = [
-            {entry.value: make_inlet(plan.graph, entry, attempts) for entry in clock.entries} for clock in self._clocks
+        self._input_buffers: list[dict[int, InputBuffer]] = [
+            {entry.value: make_input_buffer(plan.graph, entry, attempts) for entry in clock.entries}
+            for clock in self._clocks
         ]
         self._feeds = _feeds(self._clocks)
         ends = {sink.value for sink in one_pass.sinks} | set(plan.folds) | set(plan.host_folds)
@@ -81,13 +82,13 @@ class StreamScheduler:
             return False
         feeds = self._feeds[clock]
         return clock in self._terminal or any(
-            not self._inlets[target][value].ended and self._is_of_use(target) for target, value, _, _ in feeds
+            not self._input_buffers[target][value].ended and self._is_of_use(target) for target, value, _, _ in feeds
         )
 
     def _is_early(self, clock: int) -> bool:
         """Whether it is not yet the turn of this clock's records where streams are joined end to end."""
         return any(
-            (not self._inlets[target][value].wants(arm) and not self._inlets[target][value].ended)
+            (not self._input_buffers[target][value].wants(arm) and not self._input_buffers[target][value].ended)
             or self._is_early(target)
             for target, value, arm, _ in self._feeds[clock]
             if self._is_of_use(target)
@@ -95,23 +96,23 @@ class StreamScheduler:
 
     def _is_passed_over(self, target: int, value: int, arm: int) -> bool:
         """Whether it is not the turn of these records, and will never be, since nobody wants what comes of them."""
-        return not self._inlets[target][value].wants(arm) and not self._is_of_use(target)
+        return not self._input_buffers[target][value].wants(arm) and not self._is_of_use(target)
 
     def _pressure(self, clock: int) -> int:
         """Bytes of this clock's values that wait for partners: whoever has least is read next."""
         held = [0]
         for target, value, _, _ in self._feeds[clock]:
-            if len(self._inlets[target]) > 1:
-                held.append(self._inlets[target][value].held_bytes)
+            if len(self._input_buffers[target]) > 1:
+                held.append(self._input_buffers[target][value].held_bytes)
             held.append(self._pressure(target))
         return max(held)
 
     def _ready(self, clock: Clock) -> int:
         """Records with which a clock can advance now."""
-        inlets = self._inlets[clock.id].values()
-        most = min(inlet.available for inlet in inlets)
+        input_buffers = self._input_buffers[clock.id].values()
+        most = min(input_buffer.available for input_buffer in input_buffers)
         items = min(most, clock.batch_items)
-        if items == most and all(inlet.ended for inlet in inlets):
+        if items == most and all(input_buffer.ended for input_buffer in input_buffers):
             return items
         return items // clock.granule * clock.granule
 
@@ -146,7 +147,7 @@ class StreamScheduler:
             self.starts[clock.id] = stop
             for target, value, arm, inputs in self._feeds[clock.id]:
                 if not self._is_passed_over(target, value, arm):
-                    self._inlets[target][value].feed(arm, [values[i] for i in inputs], first)
+                    self._input_buffers[target][value].feed(arm, [values[i] for i in inputs], first)
         made.update(dict.fromkeys(mine, (start, start + items)))
 
     def _follow(self, outputs: Mapping[int, np.ndarray], made: Made) -> None:
@@ -155,26 +156,26 @@ class StreamScheduler:
             if self._ended[clock.id]:
                 continue
             items = self._ready(clock)
-            inlets = self._inlets[clock.id]
+            input_buffers = self._input_buffers[clock.id]
             if items:
-                arrays = {value: inlet.take(items) for value, inlet in inlets.items()}
+                arrays = {value: input_buffer.take(items) for value, input_buffer in input_buffers.items()}
                 self._advance(clock, items, arrays, outputs, made)
             if not self._ready(clock):
                 self._check_ends(clock)
         for clock in self._derived:
-            for inlet in self._inlets[clock.id].values():
-                inlet.settle()
+            for input_buffer in self._input_buffers[clock.id].values():
+                input_buffer.settle()
         if self._derived:
             self._check_held()
 
     def _check_ends(self, clock: Clock) -> None:
         """End a clock whose entries have all ended; refuse entries of different length."""
-        inlets = list(self._inlets[clock.id].values())
-        over = [inlet for inlet in inlets if inlet.ended and not inlet.available]
-        more = [inlet for inlet in inlets if inlet.available]
+        input_buffers = list(self._input_buffers[clock.id].values())
+        over = [input_buffer for input_buffer in input_buffers if input_buffer.ended and not input_buffer.available]
+        more = [input_buffer for input_buffer in input_buffers if input_buffer.available]
         if over and more:
             raise self._unequal(clock, over[0], more[0])
-        if len(over) == len(inlets):
+        if len(over) == len(input_buffers):
             self._finish(clock.id)
 
     def _finish(self, clock: int) -> None:
@@ -184,13 +185,13 @@ class StreamScheduler:
         self._ended[clock] = True
         for target, value, arm, _ in self._feeds[clock]:
             if not self._is_passed_over(target, value, arm):
-                self._inlets[target][value].end(arm, self.starts[clock])
+                self._input_buffers[target][value].end(arm, self.starts[clock])
 
     # -- errors -----------------------------------------------------------------------------
 
     def _unequal(self, clock: Clock, short: InputBuffer, long: InputBuffer) -> RunError:
         more = f"{'' if long.ended else 'at least '}{long.taken + long.available}"
-        meeting = next((self._nodes[i] for i in sorted(clock.values) if i not in self._inlets[clock.id]), None)
+        meeting = next((self._nodes[i] for i in sorted(clock.values) if i not in self._input_buffers[clock.id]), None)
         return RunError(
             f"the streams {short.name!r} and {long.name!r} have different lengths",
             element=short.name if meeting is None else meeting.name,
@@ -202,7 +203,7 @@ class StreamScheduler:
 
     def _wrong_length(self, clock: Clock, got: str) -> RunError:
         """A stream whose length was unknown meets one of a known length, and is not as long."""
-        here = clock.values.union(self._inlets[clock.id])
+        here = clock.values.union(self._input_buffers[clock.id])
         streams = [self._nodes[i] for i in sorted(here) if self._nodes[i].spec.is_stream]
         known = next(node for node in streams if node.spec.length is not None)
         other = next((node for node in streams if node.spec.length is None), known)
@@ -224,13 +225,17 @@ class StreamScheduler:
         )
 
     def _check_held(self) -> None:
-        held = [(inlet.held_bytes, inlet) for inlets in self._inlets for inlet in inlets.values()]
+        held = [
+            (input_buffer.held_bytes, input_buffer)
+            for input_buffers in self._input_buffers
+            for input_buffer in input_buffers.values()
+        ]
         total = sum(size for size, _ in held)
         if total > self._limit_bytes:
-            _, inlet = max(held, key=lambda pair: pair[0])
+            _, input_buffer = max(held, key=lambda pair: pair[0])
             raise RunError(
                 "records wait for partners that come much later, more of them than the memory budget holds",
-                element=inlet.name,
+                element=input_buffer.name,
                 expected=f"at most {self._limit_bytes} bytes that wait",
                 got=f"{total} bytes and more to come",
                 hint="raise memory=, or write one of the streams to a file first",
@@ -243,7 +248,10 @@ class StreamScheduler:
         return {
             "starts": list(self.starts),
             "ended": list(self._ended),
-            "inlets": [{str(i): inlet.snapshot() for i, inlet in inlets.items()} for inlets in self._inlets],
+            "inlets": [
+                {str(i): input_buffer.snapshot() for i, input_buffer in input_buffers.items()}
+                for input_buffers in self._input_buffers
+            ],
         }
 
     def restore(self, state: dict[str, object]) -> None:
@@ -253,9 +261,9 @@ class StreamScheduler:
         assert isinstance(ended, list)
         assert isinstance(saved, list)
         self.starts, self._ended = list(starts), list(ended)
-        for inlets, states in zip(self._inlets, saved, strict=True):
-            for i, inlet in inlets.items():
-                inlet.restore(states[str(i)])
+        for input_buffers, states in zip(self._input_buffers, saved, strict=True):
+            for i, input_buffer in input_buffers.items():
+                input_buffer.restore(states[str(i)])
 
 
 def _feeds(clocks: tuple[Clock, ...]) -> list[list[tuple[int, int, int, list[int]]]]:

@@ -1,7 +1,7 @@
 """Regions: which nodes share a kernel, and the reasons why others do not."""
 
 from flowcompute.fuse.builder import build_regions
-from flowcompute.fuse.producers import FusedProducers, find_cones
+from flowcompute.fuse.producers import FusedProducers, find_producers
 from flowcompute.fuse.reasons import Reason
 from flowcompute.fuse.region import Access, Layout, Region
 from flowcompute.fuse.stencils import Stencil, find_stencils
@@ -16,6 +16,6 @@ __all__ = [
     "Stencil",
     "WeightTiles",
     "build_regions",
-    "find_cones",
+    "find_producers",
     "find_stencils",
 ]

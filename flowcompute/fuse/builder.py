@@ -36,14 +36,14 @@ class _Builder(Groups):
         self,
         graph: Graph,
         levels: Sequence[int],
-        cones: Sequence[FusedProducers],
+        fused_producers: Sequence[FusedProducers],
         stencils: Sequence[Stencil],
         *,
         numbers_on_host: bool,
     ) -> None:
         super().__init__(graph, levels)
         self.stencils = {user: stencil for stencil in stencils for user in stencil.users}
-        self.cones = cones
+        self.fused_producers = fused_producers
         self.numbers_on_host = numbers_on_host
         self.reasons: list[Reason] = []
 
@@ -124,10 +124,10 @@ class _Builder(Groups):
         """A product or attention begins a kernel of its own, which what follows it element by element joins."""
         group = Group(self._new_id(node), stream, self.levels[node.id], node.spec.shape, anchor=node.id)
         self.groups[group.id] = group
-        cones = [cone for cone in self.cones if cone.anchor == node.id]
-        computed = {cone.operand for cone in cones}
-        for cone in cones:
-            self._place_cone(group, cone)
+        fused_producers = [producers for producers in self.fused_producers if producers.anchor == node.id]
+        computed = {producers.operand for producers in fused_producers}
+        for producers in fused_producers:
+            self._place_producers(group, producers)
         group.reads[node.id] = tuple(i if i in computed else self._whole(i) for i in node.inputs)
         group.layouts[node.id] = _own_axes(node.spec.shape)
         group.nodes.append(node.id)
@@ -148,17 +148,17 @@ class _Builder(Groups):
         for i in stencil.users:
             self._place(group, self.graph.nodes[i], _own_axes(group.domain))
 
-    def _place_cone(self, group: Group, cone: FusedProducers) -> None:
+    def _place_producers(self, group: Group, producers: FusedProducers) -> None:
         """What makes an operand lies on axes of its own, those of the cone's root."""
-        rank = len(self.graph.nodes[cone.root].spec.shape)
-        for i in cone.nodes:
+        rank = len(self.graph.nodes[producers.root].spec.shape)
+        for i in producers.nodes:
             node = self.graph.nodes[i]
             if node.kind is Kind.VIEW:
                 group.reads[i] = node.inputs
             else:
-                group.reads[i] = tuple(o if o in cone.nodes else self._whole(o, rank) for o in node.inputs)
+                group.reads[i] = tuple(o if o in producers.nodes else self._whole(o, rank) for o in node.inputs)
             group.layouts[i] = self._whole(i, rank).layout
-        group.nodes = sorted({*group.nodes, *cone.nodes})
+        group.nodes = sorted({*group.nodes, *producers.nodes})
 
     def _whole(self, value: int, rank: int | None = None) -> Access:
         """A value on its own axes, or on the last of `rank`."""
@@ -386,7 +386,7 @@ def build_regions(
     levels: Sequence[int],
     fused: Iterable[int],
     wanted: set[int],
-    cones: Sequence[FusedProducers] = (),
+    fused_producers: Sequence[FusedProducers] = (),
     stencils: Sequence[Stencil] = (),
     *,
     numbers_on_host: bool = False,
@@ -396,7 +396,7 @@ def build_regions(
     Args:
         levels: for each node how many passes come before it.
         wanted: values that something outside regions takes.
-        cones: what computes operands of anchors where they are loaded; not among `fused`.
+        fused_producers: what computes operands of anchors where they are loaded; not among `fused`.
         stencils: operations that read neighbours, with their borders, which are not among `fused` either.
         numbers_on_host: fold streams of numbers on the host, where batches of any size may come:
             kernels take whole canonical blocks of them.
@@ -404,7 +404,7 @@ def build_regions(
     Returns:
         The regions, ids of the folds that take records on the host, and the reason for each cut.
     """
-    builder = _Builder(graph, levels, cones, stencils, numbers_on_host=numbers_on_host)
+    builder = _Builder(graph, levels, fused_producers, stencils, numbers_on_host=numbers_on_host)
     for i in fused:
         builder.add(graph.nodes[i])
     builder.merge_side_by_side()

@@ -63,26 +63,26 @@ class _StoredError(Exception):
     """Why an operand is stored."""
 
 
-def find_cones(
-    graph: Graph, places: Mapping[int, int], seats: Sequence[int], together: Collection[int] = ()
+def find_producers(
+    graph: Graph, places: Mapping[int, int], placements: Sequence[int], together: Collection[int] = ()
 ) -> tuple[list[FusedProducers], list[Reason]]:
     """The cones of all anchors, and why other operands that kernels compute are stored.
 
     Args:
         places: of the nodes of a pass; streams of other places lie in memory. Resident operands
             do not depend on it: what is decided for one pass holds for all.
-        seats: of all nodes; what others compute is read from memory.
+        placements: of all nodes; what others compute is read from memory.
         together: values that kernels put together, which are anchors too.
     """
-    return _Finder(graph, places, seats, together).find()
+    return _Finder(graph, places, placements, together).find()
 
 
 class _Finder:
     def __init__(
-        self, graph: Graph, places: Mapping[int, int], seats: Sequence[int], together: Collection[int]
+        self, graph: Graph, places: Mapping[int, int], placements: Sequence[int], together: Collection[int]
     ) -> None:
         self.graph = graph
-        self.seats = seats
+        self.placements = placements
         self.together = together
         self.places = places
         self.users = graph.users()
@@ -90,15 +90,19 @@ class _Finder:
 
     def find(self) -> tuple[list[FusedProducers], list[Reason]]:
         anchors = [node for node in self.graph.nodes if node.kind is Kind.CONTRACT or node.id in self.together]
-        cones = [cone for anchor in anchors for cone in self._cones_of(anchor)]
-        while refused := {cone.root: why for cone in cones if (why := self._why_shared(cone, cones)) is not None}:
-            for cone in cones:
-                if cone.root in refused:
-                    self._say(self.graph.nodes[cone.anchor], cone.operand, refused[cone.root])
-            cones = [cone for cone in cones if cone.root not in refused]
-        return cones, self.reasons
+        fused_producers = [producers for anchor in anchors for producers in self._producers_of(anchor)]
+        while refused := {
+            producers.root: why
+            for producers in fused_producers
+            if (why := self._why_shared(producers, fused_producers)) is not None
+        }:
+            for producers in fused_producers:
+                if producers.root in refused:
+                    self._say(self.graph.nodes[producers.anchor], producers.operand, refused[producers.root])
+            fused_producers = [producers for producers in fused_producers if producers.root not in refused]
+        return fused_producers, self.reasons
 
-    def _cones_of(self, anchor: Node) -> Iterator[FusedProducers]:
+    def _producers_of(self, anchor: Node) -> Iterator[FusedProducers]:
         read: set[int] = set()
         for operand in dict.fromkeys(anchor.inputs):
             stream = self.graph.nodes[operand].spec.is_stream
@@ -106,8 +110,8 @@ class _Finder:
             if stream and not here:
                 continue
             try:
-                cone, leaves = self._cone(anchor, operand)
-                if cone is None:
+                producers, leaves = self._producers(anchor, operand)
+                if producers is None:
                     continue
                 if len(read | leaves) > MOST_READ:
                     raise _StoredError("the kernel would take too many pointers")
@@ -115,7 +119,7 @@ class _Finder:
                 self._say(anchor, operand, str(error))
                 continue
             read |= leaves
-            yield cone
+            yield producers
 
     def _say(self, anchor: Node, operand: int, why: str) -> None:
         """Record why an operand is stored; once for the nodes of this pass."""
@@ -127,7 +131,7 @@ class _Finder:
 
     # -- one operand ----------------------------------------------------------------------------------
 
-    def _cone(self, anchor: Node, operand: int) -> tuple[FusedProducers | None, set[int]]:
+    def _producers(self, anchor: Node, operand: int) -> tuple[FusedProducers | None, set[int]]:
         """The cone of an operand and what it reads; none where it lies in memory anyway.
 
         Raises:
@@ -154,16 +158,16 @@ class _Finder:
         if anchor.kind is Kind.CONTRACT and register_dtype(top.spec.dtype) != top.spec.dtype:
             raise _StoredError("tensor cores load half formats as they are stored")
         members, leaves = self._walk(anchor, top)
-        cone = FusedProducers(anchor.id, operand, root, (*sorted(members), *reversed(views)))
+        producers = FusedProducers(anchor.id, operand, root, (*sorted(members), *reversed(views)))
         if anchor.kind is Kind.CONTRACT and anchor.op is not ATTENTION and operand == anchor.inputs[0]:
             row = nodes[operand].spec.shape[-1] * top.spec.dtype.itemsize
             if row > ROW_BYTES:
                 raise _StoredError("its rows are too long to be kept where they are multiplied")
         if anchor.spec.is_stream and not top.spec.is_stream:
-            self._check_resident(cone, leaves)
-        elif (why := self._why_dear(cone, self._times(cone), name)) is not None:
+            self._check_resident(producers, leaves)
+        elif (why := self._why_dear(producers, self._times(producers), name)) is not None:
             raise _StoredError(why)
-        return cone, leaves
+        return producers, leaves
 
     @staticmethod
     def _rows_for(anchor: Node) -> str:
@@ -172,7 +176,7 @@ class _Finder:
 
     def _is_here(self, anchor: Node, node: Node) -> bool:
         """Whether a value is computed beside the anchor, or once before it, by the same device."""
-        if self.seats[node.id] != self.seats[anchor.id]:
+        if self.placements[node.id] != self.placements[anchor.id]:
             return False
         if not node.spec.is_stream:
             return True
@@ -206,11 +210,11 @@ class _Finder:
 
     # -- what it costs --------------------------------------------------------------------------------
 
-    def _cost(self, cone: FusedProducers) -> int:
+    def _cost(self, producers: FusedProducers) -> int:
         """Instructions for a number."""
-        nodes, shape = self.graph.nodes, self.graph.nodes[cone.root].spec.shape
+        nodes, shape = self.graph.nodes, self.graph.nodes[producers.root].spec.shape
         cost = 0
-        for i in cone.nodes:
+        for i in producers.nodes:
             op = nodes[i].op
             if op is None or nodes[i].kind is not Kind.ELEMENTWISE:
                 continue
@@ -218,20 +222,20 @@ class _Finder:
             cost += op.cost + SPREAD_COST * len(spread)
         return cost
 
-    def _times(self, cone: FusedProducers) -> float:
+    def _times(self, producers: FusedProducers) -> float:
         """How often a number is computed for each result: tiles that load it, and windows that it stands in."""
         nodes = self.graph.nodes
-        anchor, operand = nodes[cone.anchor], nodes[cone.operand].spec
+        anchor, operand = nodes[producers.anchor], nodes[producers.operand].spec
         result = anchor.spec.shape
-        numbers = nodes[cone.root].spec.item_numbers
+        numbers = nodes[producers.root].spec.item_numbers
         if anchor.id in self.together:
             return (anchor.spec if anchor.op is TAKE else operand).item_numbers / numbers
         if anchor.op is ATTENTION:
-            return self._loads_of_attention(anchor, cone.operand) / numbers
+            return self._loads_of_attention(anchor, producers.operand) / numbers
         seen = operand.item_numbers / numbers
         columns = math.prod(result[len(result) - anchor.attrs.get("columns", 1) :])
         rows = math.prod(result) // max(columns, 1)
-        if cone.operand == anchor.inputs[0]:
+        if producers.operand == anchor.inputs[0]:
             height = max(1, operand.item_numbers // max(operand.shape[-1], 1))
             return seen * (rows / height) * -(-columns // TILE)
         inner = nodes[anchor.inputs[0]].spec.shape[-1]
@@ -248,32 +252,32 @@ class _Finder:
             return heads * math.prod(matrix)
         return heads * queries * nodes[anchor.inputs[1]].spec.shape[-2]
 
-    def _why_dear(self, cone: FusedProducers, times: float, name: str) -> str | None:
+    def _why_dear(self, producers: FusedProducers, times: float, name: str) -> str | None:
         """Why to store: what is computed beyond the first time takes longer than storing and reading back."""
-        cost = self._cost(cone)
+        cost = self._cost(producers)
         if cost * (times - 1) <= WORTH:
             return None
         return f"{name} would compute it {round(times)} times, {cost} instructions each"
 
-    def _check_resident(self, cone: FusedProducers, leaves: set[int]) -> None:
+    def _check_resident(self, producers: FusedProducers, leaves: set[int]) -> None:
         """Refuse what is better computed once for all batches: all but what is cheap and read in half of the bytes."""
         nodes = self.graph.nodes
         read = sum(nodes[i].spec.item_bytes for i in leaves)
-        if self._cost(cone) > CHEAP or 2 * read > nodes[cone.root].spec.item_bytes:
+        if self._cost(producers) > CHEAP or 2 * read > nodes[producers.root].spec.item_bytes:
             raise _StoredError("it is computed once for all batches")
 
     # -- all of them ----------------------------------------------------------------------------------
 
-    def _why_shared(self, cone: FusedProducers, cones: list[FusedProducers]) -> str | None:
+    def _why_shared(self, producers: FusedProducers, fused_producers: list[FusedProducers]) -> str | None:
         """Why to store what others need too: they would all have to compute it."""
-        covered = {(one.operand, one.anchor) for one in cones}
-        for one in cones:
+        covered = {(one.operand, one.anchor) for one in fused_producers}
+        for one in fused_producers:
             covered |= {(i, user) for user in one.nodes for i in self.graph.nodes[user].inputs}
-        for i in cone.nodes:
+        for i in producers.nodes:
             for user in self.users[i]:
                 if (i, user) not in covered:
                     return f"{self.graph.nodes[user].name} needs it too"
-        sharing = [one for one in cones if one.root == cone.root]
-        if len(sharing) > 1 and self.graph.nodes[cone.root].spec.is_stream:
-            return self._why_dear(cone, sum(map(self._times, sharing)), "its anchors")
+        sharing = [one for one in fused_producers if one.root == producers.root]
+        if len(sharing) > 1 and self.graph.nodes[producers.root].spec.is_stream:
+            return self._why_dear(producers, sum(map(self._times, sharing)), "its anchors")
         return None

@@ -40,7 +40,7 @@ class Region:
         anchor: id of the anchor (a matrix product, attention), if there is one. What follows it runs along the
             domain; what makes an operand of it, where that is loaded, along axes of its own, with views among it.
         entered: values that come from another clock as they are, and so lie in memory of their own.
-        panels: of an operand of the anchor that comes part by part; the kernel is launched for each of them.
+        weight_tiles: of an operand of the anchor that comes part by part; the kernel is launched for each of them.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Region:
     folds: tuple[int, ...]
     anchor: int | None = None
     entered: frozenset[int] = frozenset()
-    panels: WeightTiles | None = None
+    weight_tiles: WeightTiles | None = None
 
     @property
     def inputs(self) -> tuple[int, ...]:

@@ -31,10 +31,10 @@ class OpenCLBackend(PlacedBackend):
     def __init__(self, device: Device, *others: Device) -> None:
         self.device = device
         self.devices = (device, *others)
-        self.traits = device.traits
+        self.capabilities = device.capabilities
         if others:
-            name = f"{len(self.devices)} x {device.traits.name}"
-            self.traits = replace(device.traits, name=name, devices=len(self.devices))
+            name = f"{len(self.devices)} x {device.capabilities.name}"
+            self.capabilities = replace(device.capabilities, name=name, devices=len(self.devices))
 
     @classmethod
     def select(cls, spec: str | Sequence[str], needs_float64: bool) -> OpenCLBackend:
@@ -49,7 +49,7 @@ class OpenCLBackend(PlacedBackend):
     def prepare(self, plan: ExecutionPlan) -> None:
         """Compile its kernels of all passes; isolated ones in a worker process, which keeps them for others."""
         regions = [step for step in plan.steps if isinstance(step, RegionStep)]
-        kernels = [step.kernel for step in regions if step.kernel and plan.backend.seats[step.seat] is self]
+        kernels = [step.kernel for step in regions if step.kernel and plan.backend.placements[step.placement] is self]
         for device in self.devices:
             with contextlib.closing(open_launcher(device, plan.config)) as launcher, launcher.told():
                 for kernel in kernels:
@@ -67,6 +67,8 @@ class OpenCLBackend(PlacedBackend):
             return SharedExecutor(plan, pass_index, resident, self.devices)
         return OpenCLExecutor(plan, pass_index, resident, self.device)
 
-    def part(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> OpenCLExecutor:
+    def part(
+        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], placement: int
+    ) -> OpenCLExecutor:
         """See `PlacedBackend.part`."""
-        return OpenCLExecutor(plan, pass_index, resident, self.device, seat)
+        return OpenCLExecutor(plan, pass_index, resident, self.device, placement)

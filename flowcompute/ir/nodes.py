@@ -363,7 +363,7 @@ class CallFunction:
 class Exchange:
     """Declare the values that `sources` have in another work-item of the same team.
 
-    Work-items form teams of `team` neighbours, a power of two: up to 32 with `shuffle`, up to
+    Work-items form teams of `subgroup` neighbours, a power of two: up to 32 with `shuffle`, up to
     a whole work-group of 256 without. `distance` counts on from the own place; None takes the
     first work-item's. `shuffle`: by an instruction of the device for its 32 neighbours, else
     through local memory, for which the whole work-group meets once; exchanges that follow each
@@ -372,7 +372,7 @@ class Exchange:
 
     variables: tuple[Var, ...]
     sources: tuple[Var, ...]
-    team: int
+    subgroup: int
     distance: int | None
     shuffle: bool
     turn: int = 0

@@ -107,7 +107,7 @@ class Anchor:
         height: rows of one matrix; 1 where a record is a row.
         column_axes: axes that count columns.
         dtype: what it is computed in.
-        crossing: values of which a run of columns may lie along several axes.
+        transfer_plan: values of which a run of columns may lie along several axes.
         first: the parameter that says where in an operand a panel begins, if there are panels.
     """
 
@@ -131,9 +131,9 @@ class Anchor:
         self.dtype = dtype
         self.arguments = Arguments()
         self.names = itertools.count()
-        self.crossing: set[int] = set()
-        panels = region.panels
-        self.first = "" if panels is None else self.arguments.get("integer", _INT64, panels.value).name
+        self.transfer_plan: set[int] = set()
+        weight_tiles = region.weight_tiles
+        self.first = "" if weight_tiles is None else self.arguments.get("integer", _INT64, weight_tiles.value).name
 
     def operand(self, value: int, rows: int, columns: int) -> Operand:
         """A value whose last axes are `rows` axes of rows and `columns` axes of columns."""
@@ -148,7 +148,7 @@ class Anchor:
         along = Axes.of(spec.shape[split:], lies.strides[split:])
         wide = [size for size in spec.shape[split:] if size > 1]
         if along.sizes[-1] != (wide or [1])[-1] or not divides_only(self.graph, value):
-            self.crossing.add(argument.value)
+            self.transfer_plan.add(argument.value)
         return Operand(argument, spec, lies, own, along, end)
 
     def _computed(self, value: int) -> tuple[Storage, Argument] | None:
@@ -164,13 +164,13 @@ class Anchor:
 
     def is_cut(self, value: int) -> bool:
         """Whether a value is the operand that comes in panels, or of which what it is computed from does."""
-        panels = self.region.panels
-        return panels is not None and value in (panels.value, self.node.inputs[panels.axis])
+        weight_tiles = self.region.weight_tiles
+        return weight_tiles is not None and value in (weight_tiles.value, self.node.inputs[weight_tiles.axis])
 
     def part(self, value: int) -> Spec:
         """What a launch sees of a value: a panel, where it comes so."""
-        spec, panels = self.graph.nodes[value].spec, self.region.panels
-        return spec if panels is None or not self.is_cut(value) else panels.part(spec)
+        spec, weight_tiles = self.graph.nodes[value].spec, self.region.weight_tiles
+        return spec if weight_tiles is None or not self.is_cut(value) else weight_tiles.part(spec)
 
     def storage(self, value: int) -> Storage:
         """Where it lies."""
@@ -315,9 +315,9 @@ class BeforePoint(Point):
         super().__init__(anchor.graph, anchor.region, anchor.arguments, scope)
         self.anchor = anchor
         self.spec = anchor.part(root)
-        panels = anchor.region.panels if anchor.is_cut(root) else None
-        self.cut = None if panels is None else len(self.spec.shape) + panels.axis
-        self.straight = root not in anchor.crossing
+        weight_tiles = anchor.region.weight_tiles if anchor.is_cut(root) else None
+        self.cut = None if weight_tiles is None else len(self.spec.shape) + weight_tiles.axis
+        self.straight = root not in anchor.transfer_plan
         self.asked = asked
         self.count = asked.count
 

@@ -24,7 +24,7 @@ from flowcompute.lower.matmul import (
     lower_tensor_matmul,
     lower_thin_matmul,
 )
-from flowcompute.lower.rows import lower_group_rows, lower_rows, lower_short_rows, lower_team_rows
+from flowcompute.lower.rows import lower_group_rows, lower_rows, lower_short_rows, lower_subgroup_rows
 from flowcompute.lower.scan import is_scan, lower_scan
 
 COMPUTED_IN_DOUBLE = ("sin", "cos", "tan")
@@ -33,30 +33,30 @@ COMPUTED_IN_DOUBLE = ("sin", "cos", "tan")
 
 def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
     """The kernel IR of a region, shaped as wanted where its family can do that."""
-    lanes = style.traits.lanes_of(_widest(graph, region, folds))
-    style = replace(style, traits=replace(style.traits, lanes=lanes))
+    lanes = style.capabilities.lanes_of(_widest(graph, region, folds))
+    style = replace(style, capabilities=replace(style.capabilities, lanes=lanes))
     kernel = with_items(_lowered(graph, region, style, folds, name), style)
     return with_unrolled_functions(kernel, [graph.nodes[node] for node in region.nodes], style)
 
 
 def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
-    traits = style.traits
+    capabilities = style.capabilities
     if region.anchor is not None and graph.nodes[region.anchor].op is ATTENTION:
         if (kernel := lower_tensor_attention(graph, region, style, name)) is not None:
             return kernel
-        if traits.code_shape == "gpu":
+        if capabilities.code_shape == "gpu":
             return TiledAttentionLowering(graph, region, style).lower(name)
         return AttentionLowering(graph, region, style).lower(name)
     if region.anchor is not None and is_together(graph.nodes[region.anchor]):
-        return lower_together(graph, region, traits, name)
+        return lower_together(graph, region, capabilities, name)
     if region.anchor is not None and graph.nodes[region.anchor].kind is Kind.ELEMENTWISE:
-        return lower_stencil(graph, region, traits, name)
+        return lower_stencil(graph, region, capabilities, name)
     if region.anchor is not None and is_scan(graph.nodes[region.anchor]):
         return lower_scan(graph, region, style, name)
     if region.anchor is not None:
         if (kernel := lower_tensor_matmul(graph, region, style, name)) is not None:
             return kernel
-        if traits.code_shape == "gpu":
+        if capabilities.code_shape == "gpu":
             if (kernel := lower_thin_matmul(graph, region, name)) is not None:
                 return kernel
             if (kernel := lower_dot_matmul(graph, region, style, name)) is not None:
@@ -65,8 +65,8 @@ def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, 
         return MatmulLowering(graph, region, style).lower(name)
     if is_flat(graph, region):
         return FlatLowering(graph, region, style, folds).lower(name)
-    if traits.code_shape == "gpu":
-        for form in (lower_team_rows, lower_group_rows):
+    if capabilities.code_shape == "gpu":
+        for form in (lower_subgroup_rows, lower_group_rows):
             if (kernel := form(graph, region, style, name)) is not None:
                 return kernel
     return lower_short_rows(graph, region, style, name) or lower_rows(graph, region, style, folds, name)
@@ -89,7 +89,7 @@ def with_items(kernel: Kernel, style: KernelStyle) -> Kernel:
     """The kernel with what a work-item of a CPU takes by itself: so many bytes of its widest operand."""
     if kernel.knobs.items_per_work_item is None or style.wanted.items_per_work_item is not None:
         return kernel
-    if style.traits.code_shape != "cpu":
+    if style.capabilities.code_shape != "cpu":
         return kernel
     widest = max([a.dtype.itemsize for a in kernel.arguments if a.kind in ("input", "output")], default=4)
     return replace(kernel, knobs=replace(kernel.knobs, items_per_work_item=CHUNK_BYTES // widest))

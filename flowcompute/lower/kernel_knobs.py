@@ -79,12 +79,12 @@ class KernelStyle:
     """What kernels are to look like on a device.
 
     Attributes:
-        traits: of the device.
+        capabilities: of the device.
         wanted: knobs that are set; the others are left to each family.
         precision: as the user fixed it.
     """
 
-    traits: DeviceCapabilities
+    capabilities: DeviceCapabilities
     wanted: KernelKnobs = field(default_factory=KernelKnobs)
     precision: Precision = "exact"
 
@@ -96,28 +96,28 @@ class KernelStyle:
             defaults: where they depend on more than family and device.
         """
         chosen = {}
-        for name, values in choices(family, self.traits).items():
+        for name, values in choices(family, self.capabilities).items():
             wanted = getattr(self.wanted, name)
             # Asking a range for None would look at each of its millions of numbers.
             able = wanted is not None and wanted in values
-            chosen[name] = wanted if able else {**_defaults(family, self.traits), **defaults}[name]
+            chosen[name] = wanted if able else {**_defaults(family, self.capabilities), **defaults}[name]
         return KernelKnobs(**chosen)
 
 
-def choices(family: Family, traits: DeviceCapabilities) -> dict[str, range | tuple[int, ...]]:
+def choices(family: Family, capabilities: DeviceCapabilities) -> dict[str, range | tuple[int, ...]]:
     """The knobs of a family on a device, and the values that it can do."""
-    knobs = dict(_TABLE.get((traits.code_shape, family), {}))
+    knobs = dict(_TABLE.get((capabilities.code_shape, family), {}))
     if "work_group" in knobs:
-        knobs["work_group"] = tuple(size for size in knobs["work_group"] if size <= traits.max_work_group)
+        knobs["work_group"] = tuple(size for size in knobs["work_group"] if size <= capabilities.max_work_group)
     if "vector_width" in knobs:
-        knobs["vector_width"] = tuple(width for width in knobs["vector_width"] if width <= traits.lanes)
+        knobs["vector_width"] = tuple(width for width in knobs["vector_width"] if width <= capabilities.lanes)
     return knobs
 
 
-def candidates(kernel: Kernel, traits: DeviceCapabilities) -> dict[str, tuple[int, ...]]:
+def candidates(kernel: Kernel, capabilities: DeviceCapabilities) -> dict[str, tuple[int, ...]]:
     """The knobs that a kernel has on a device: those of its family, with few values each, and of its functions."""
-    tried = _TRIED_ITEMS.get(traits.code_shape, ())
-    own = choices(kernel.family, traits)
+    tried = _TRIED_ITEMS.get(capabilities.code_shape, ())
+    own = choices(kernel.family, capabilities)
     found = {name: tried if isinstance(values, range) else values for name, values in own.items()}
     return found if kernel.knobs.function_unroll is None else {**found, "function_unroll": TURNS}
 
@@ -127,16 +127,21 @@ def written_turns(knobs: KernelKnobs) -> int:
     return knobs.unroll if knobs.unroll is not None and knobs.unroll > 1 else 0
 
 
-def _defaults(family: Family, traits: DeviceCapabilities) -> dict[str, int]:
-    if traits.code_shape == "cpu":
+def _defaults(family: Family, capabilities: DeviceCapabilities) -> dict[str, int]:
+    if capabilities.code_shape == "cpu":
         items = CHUNK_BYTES // 4
-        return {"vector_width": traits.lanes, "unroll": 1, "items_per_work_item": items, "fold_parts": PARTS_PER_UNIT}
+        return {
+            "vector_width": capabilities.lanes,
+            "unroll": 1,
+            "items_per_work_item": items,
+            "fold_parts": PARTS_PER_UNIT,
+        }
     # Columns of GPUs: so many records are loaded at once. Maps: on an H200 two turns are 1 to 3 % faster than one.
     unroll, group, items = {"columns": (8, 256, 4), "map": (2, 512, 16)}.get(family, (1, 256, 4))
     return {
         "vector_width": 4,
         "unroll": unroll,
-        "work_group": min(group, traits.max_work_group),
+        "work_group": min(group, capabilities.max_work_group),
         "items_per_work_item": items,
         "fold_parts": GPU_PARTS_PER_UNIT,
         "team_blocks": 1,

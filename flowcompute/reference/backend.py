@@ -29,7 +29,7 @@ class NumpyBackend(PlacedBackend):
     """
 
     def __init__(self, reason: str = 'asked for by device="numpy"') -> None:
-        self.traits = DeviceCapabilities(
+        self.capabilities = DeviceCapabilities(
             name="numpy",
             kind=f"numpy {np.__version__}",
             code_shape="numpy",
@@ -50,7 +50,13 @@ class NumpyBackend(PlacedBackend):
         """An executor for one pass."""
         return NumpyExecutor(plan, pass_index, resident)
 
-    def part(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], seat: int) -> PlacedExecutor:  # noqa: ARG002
+    def part(
+        self,
+        plan: ExecutionPlan,
+        pass_index: int,
+        resident: dict[int, np.ndarray],
+        placement: int,  # noqa: ARG002 - NumPy computes every region that it is given
+    ) -> PlacedExecutor:
         """See `PlacedBackend.part`."""
         return NumpyExecutor(plan, pass_index, resident)
 

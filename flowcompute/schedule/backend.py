@@ -67,7 +67,7 @@ class Executor(ABC):
     log: LaunchLog | None = None
     """Where launches are counted by step, if anybody wants to know."""
 
-    tallies: Sequence[SkipCounter] = ()
+    skip_counters: Sequence[SkipCounter] = ()
     """What was dropped, for each element of the pass that may drop records; `reset` leaves them as they are."""
 
     notes: tuple[str, ...] = ()
@@ -181,17 +181,17 @@ class Backend(ABC):
     """A way to compute: the NumPy reference, an OpenCL device, or several of these.
 
     Attributes:
-        traits: what can be said of it.
+        capabilities: what can be said of it.
         main: the seat whose memory plans are made for.
         pins: by name, as `on()` was given it, the seat that is meant.
     """
 
-    traits: DeviceCapabilities
+    capabilities: DeviceCapabilities
     main: int = 0
     pins: Mapping[str, int] = MappingProxyType({})
 
     @property
-    def seats(self) -> Sequence[Backend]:
+    def placements(self) -> Sequence[Backend]:
         """What computes the regions of a plan, each the one that its step names."""
         return (self,)
 

@@ -91,8 +91,8 @@ class Pass:
         before: steps on resident values that run once, before the first batch.
         after: steps on resident values that run once the folds are done.
         sinks: destinations: the streams of this pass, and resident values known at its end.
-        passing: resident operands that are uploaded anew for each kernel, since not all fit the device.
-        panels: of those of them that come part by part, by value.
+        streamed: resident operands that are uploaded anew for each kernel, since not all fit the device.
+        weight_tiles: of those of them that come part by part, by value.
         ring: buffers on the device that these go through.
         ahead: steps of the root clock, from the first on, that are computed ahead; see `legs.py`.
     """
@@ -101,8 +101,8 @@ class Pass:
     before: tuple[Step, ...]
     after: tuple[Step, ...]
     sinks: tuple[SinkStage, ...]
-    passing: frozenset[int] = frozenset()
-    panels: Mapping[int, WeightTiles] = field(default_factory=dict)
+    streamed: frozenset[int] = frozenset()
+    weight_tiles: Mapping[int, WeightTiles] = field(default_factory=dict)
     ring: int = 0
     ahead: int = 0
 
@@ -134,11 +134,11 @@ class Pass:
         """The most records in a batch that is read."""
         return max([clock.batch_items for clock in self.clocks if clock.is_root], default=1)
 
-    def on_seat(self, seat: int) -> Pass:
+    def on_placement(self, placement: int) -> Pass:
         """The pass with only the regions that a seat computes; single nodes are the host's."""
 
         def here(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-            return tuple(step for step in steps if not isinstance(step, RegionStep) or step.seat == seat)
+            return tuple(step for step in steps if not isinstance(step, RegionStep) or step.placement == placement)
 
         clocks = tuple(replace(clock, steps=here(clock.steps)) for clock in self.clocks)
         return replace(self, clocks=clocks, before=here(self.before), after=here(self.after))
@@ -214,7 +214,7 @@ class ExecutionPlan:
         regions = [step for step in self.steps if isinstance(step, RegionStep)]
         mine = (one for one in regions if element in (one.name, *(self.graph.nodes[i].name for i in one.region.nodes)))
         step = next(mine, None)
-        return (self.backend if step is None else self.backend.seats[step.seat]).traits.name
+        return (self.backend if step is None else self.backend.placements[step.placement]).capabilities.name
 
     @property
     def aliases(self) -> dict[str, str]:

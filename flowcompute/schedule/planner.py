@@ -19,7 +19,7 @@ from flowcompute.schedule.backend import Backend
 from flowcompute.schedule.error_policies import check_dead_letters
 from flowcompute.schedule.explain import Plan, not_applied
 from flowcompute.schedule.memory import not_isolated, plan_memory
-from flowcompute.schedule.placement import not_ahead, only_seat, place_nodes, steps_ahead, why_alone
+from flowcompute.schedule.placement import not_ahead, only_placement, place_nodes, steps_ahead, why_alone
 from flowcompute.schedule.plan import Clock, Pass, SinkStage, SourceStage
 from flowcompute.schedule.shaping import Shaping
 from flowcompute.schedule.step_maker import RESIDENT, StepMaker
@@ -53,25 +53,29 @@ def make_plan(
     every = [node for node in graph.nodes if node.kind is Kind.FOLD]
     folds = {node.id: _fold_spec(graph, node) for node in every if _is_canonical(node)}
     host_folds = {node.id: _host_fold(graph, node) for node in every if not _is_canonical(node)}
-    seats, placed = place_nodes(graph, backend)
-    if len(backend.seats) > 1 and (alone := only_seat(graph, seats)) is not None:
-        backend, seats = backend.seats[alone], (0,) * len(seats)
+    placements, placed = place_nodes(graph, backend)
+    if len(backend.placements) > 1 and (alone := only_placement(graph, placements)) is not None:
+        backend, placements = backend.placements[alone], (0,) * len(placements)
     _check_cuts(graph)
     check_dead_letters(graph)
     _check_targets(graph)
     _check_outs(graph)
     readings = find_readings(graph, levels)
     reasons: list[Reason] = []
-    maker = StepMaker(graph, folds, backend, config, strategy, reasons, seats)
+    maker = StepMaker(graph, folds, backend, config, strategy, reasons, placements)
     scratches = _scratches(graph, readings)
     passes = tuple(_pass(maker, levels, readings, scratches, index) for index in range(len(readings)))
-    reasons += [Reason("device", seat.traits.name, seat.traits.reason) for seat in backend.seats]
+    reasons += [
+        Reason("device", placement.capabilities.name, placement.capabilities.reason) for placement in backend.placements
+    ]
     reasons += _not_on_host(placed, graph, passes)
     kernels = [kernel for one in passes for kernel in one.kernels]
     sources = [source.element for one in passes for source in one.sources]
-    reasons += not_applied(strategy, kernels, sources, backend.traits)
+    reasons += not_applied(strategy, kernels, sources, backend.capabilities)
     reasons += not_isolated(graph, passes) if config.isolate else []
-    if config.device_memory_bytes is not None and all(seat.traits.host_memory for seat in backend.seats):
+    if config.device_memory_bytes is not None and all(
+        placement.capabilities.host_memory for placement in backend.placements
+    ):
         reasons.append(Reason("device", "device_memory", "accepted, not applied: all is computed in the host's memory"))
     passes = tuple(replace(one, ahead=steps_ahead(one, config, backend)) for one in passes)
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons)
@@ -90,7 +94,7 @@ def make_plan(
         depth=depth,
         reasons=tuple(reasons),
         asked=asked or graph,
-        shaping=shaping or Shaping(backend.traits.float64, fused=backend.traits.code_shape != "numpy"),
+        shaping=shaping or Shaping(backend.capabilities.float64, fused=backend.capabilities.code_shape != "numpy"),
     )
 
 
@@ -108,7 +112,7 @@ def _not_on_host(placed: Sequence[Reason], graph: Graph, passes: tuple[Pass, ...
 
 def _computed_alone(passes: tuple[Pass, ...], config: Config, backend: Backend) -> Iterator[Reason]:
     """Which passes the first of several devices computes alone."""
-    for number, one in enumerate(passes if backend.traits.devices > 1 else (), 1):
+    for number, one in enumerate(passes if backend.capabilities.devices > 1 else (), 1):
         why = why_alone(one, by_hand=config.by_hand)
         if why is not None:
             yield Reason("device", f"pass {number}", f"computed on the first device alone: {why}")

@@ -28,27 +28,27 @@ COPYING_THREADS = max(2, min(16, (os.cpu_count() or 1) // 2))
 """Threads that copy to pinned memory, or read files into it. Drivers wait for devices on the other processors."""
 
 
-def default_batch_bytes(traits: DeviceCapabilities, passes: Sequence[Pass]) -> int:
+def default_batch_bytes(capabilities: DeviceCapabilities, passes: Sequence[Pass]) -> int:
     """Bytes of a batch where nobody has said how many.
 
     Larger where a stream across a bus is long for each device; several of them end together if batches are small.
     """
-    default = DEFAULT_BATCH_BYTES[traits.code_shape]
-    if traits.host_memory:
+    default = DEFAULT_BATCH_BYTES[capabilities.code_shape]
+    if capabilities.host_memory:
         return default
     lengths = (sum(source.spec.item_bytes * (source.spec.length or 0) for source in one.sources) for one in passes)
-    return 2 * default if max(lengths, default=0) >= LONG_BATCHES * default * traits.devices else default
+    return 2 * default if max(lengths, default=0) >= LONG_BATCHES * default * capabilities.devices else default
 
 
-def joined_batches(strategy: Strategy, traits: DeviceCapabilities, *, by_hand: bool) -> int:
+def joined_batches(strategy: Strategy, capabilities: DeviceCapabilities, *, by_hand: bool) -> int:
     """Batches that are computed as one, at most, where they are there."""
-    if by_hand or traits.host_memory:
+    if by_hand or capabilities.host_memory:
         return 1
     small = max(1, min(MOST_JOINED, JOINED_BYTES // strategy.batch_bytes)) if strategy.batch_bytes else 1
     return strategy.joined_batches or small
 
 
-def with_defaults(strategy: Strategy, traits: DeviceCapabilities) -> Strategy:
+def with_defaults(strategy: Strategy, capabilities: DeviceCapabilities) -> Strategy:
     """A strategy with all knobs of the run set, but for the size of batches.
 
     A device with memory of its own reads pinned memory by itself, so files are read into it rather than mapped
@@ -56,11 +56,11 @@ def with_defaults(strategy: Strategy, traits: DeviceCapabilities) -> Strategy:
     have as many batches each. GPUs that share the host's memory compute in place, but not all of their drivers do
     so in the pages of a mapped file.
     """
-    discrete = not traits.host_memory
-    how: Literal["mapped", "read"] = "read" if discrete or traits.code_shape == "gpu" else "mapped"
+    discrete = not capabilities.host_memory
+    how: Literal["mapped", "read"] = "read" if discrete or capabilities.code_shape == "gpu" else "mapped"
     return replace(
         strategy,
-        depth=strategy.depth or (3 if discrete else 2) * traits.devices,
+        depth=strategy.depth or (3 if discrete else 2) * capabilities.devices,
         input=strategy.input or how,
         reader_threads=strategy.reader_threads or (COPYING_THREADS if discrete else 1),
     )

@@ -13,7 +13,7 @@ from flowcompute.fuse import (
     Stencil,
     WeightTiles,
     build_regions,
-    find_cones,
+    find_producers,
     find_stencils,
 )
 from flowcompute.graph import Graph, Node
@@ -46,19 +46,19 @@ class StepMaker:
         config: Config,
         strategy: Strategy,
         reasons: list[Reason],
-        seats: Sequence[int],
+        placements: Sequence[int],
     ) -> None:
         self.graph = graph
         self.folds = folds
         self.backend = backend
-        self.seats = seats
+        self.placements = placements
         self.config = config
         self.strategy = strategy
         self.reasons = reasons
         self._kernels = 0
         self._users = graph.users()
         self._together: set[int] = set()
-        self._traits = backend.traits
+        self._capabilities = backend.capabilities
 
     def steps(
         self, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]] | None = None
@@ -71,52 +71,54 @@ class StepMaker:
             entered: by clock, the values that come from other clocks as they are.
         """
         made: dict[int, list[Step]] = {}
-        for seat in sorted({self.seats[i] for i in places}):
-            mine = {i: place for i, place in places.items() if self.seats[i] == seat}
+        for placement in sorted({self.placements[i] for i in places}):
+            mine = {i: place for i, place in places.items() if self.placements[i] == placement}
             # What others compute with is stored.
             taken = {i for user in places.keys() - mine.keys() for i in self.graph.nodes[user].inputs}
-            for place, steps in self._steps_on(seat, mine, wanted | taken, entered or {}).items():
+            for place, steps in self._steps_on(placement, mine, wanted | taken, entered or {}).items():
                 made.setdefault(place, []).extend(steps)
         return {place: _ordered(steps) for place, steps in made.items()}
 
     def _steps_on(
-        self, seat: int, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]]
+        self, placement: int, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]]
     ) -> dict[int, list[Step]]:
         """The steps of the nodes of one seat."""
-        self._traits = self.backend.seats[seat].traits
+        self._capabilities = self.backend.placements[placement].capabilities
         stencils = find_stencils(self.graph, self._users, places, wanted)
-        cones, stored = self._cones(places, stencils)
-        computed = {i for cone in cones for i in cone.nodes}
+        fused_producers, stored = self._fused_producers(places, stencils)
+        computed = {i for producers in fused_producers for i in producers.nodes}
         if any(computed.intersection(stencil.users) for stencil in stencils):
             # What a product computes as it loads it reads its operands from memory.
             stencils = [stencil for stencil in stencils if not computed.intersection(stencil.users)]
-            cones, stored = self._cones(places, stencils)
-        loaded = {i for cone in cones for i in cone.nodes}.union(*(stencil.inside for stencil in stencils))
+            fused_producers, stored = self._fused_producers(places, stencils)
+        loaded = {i for producers in fused_producers for i in producers.nodes}.union(
+            *(stencil.inside for stencil in stencils)
+        )
         nodes = [self.graph.nodes[i] for i in sorted(places) if i not in loaded]
         alone = [node for node in nodes if node.kind in (*ALONE, Kind.SCAN) and not self._is_fused(node)]
         wanted = wanted.union(*(node.inputs for node in alone)) - loaded
         levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
         fused = [node.id for node in nodes if self._is_fused(node)]
         regions, host_folds, reasons = build_regions(
-            self.graph, levels, fused, wanted, cones, stencils, numbers_on_host=self.config.by_hand
+            self.graph, levels, fused, wanted, fused_producers, stencils, numbers_on_host=self.config.by_hand
         )
         self.reasons += [reason for reason in (*stored, *reasons) if reason not in self.reasons]
         made: dict[int, list[Step]] = {}
         for region in regions:
             here = entered.get(region.level, frozenset())
-            made.setdefault(region.level, []).append(self._region_step(replace(region, entered=here), seat))
+            made.setdefault(region.level, []).append(self._region_step(replace(region, entered=here), placement))
         for node in [*(self.graph.nodes[i] for i in host_folds), *alone]:
             made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
         return made
 
-    def _cones(
+    def _fused_producers(
         self, places: Mapping[int, int], stencils: Sequence[Stencil]
     ) -> tuple[list[FusedProducers], list[Reason]]:
         """What is computed where it is loaded, of the pass or beside the borders of stencils."""
         borders = {i for stencil in stencils for i in stencil.inside}
         nodes = (self.graph.nodes[i] for i in places if i not in borders)
         self._together = {node.id for node in nodes if self._is_put_together_by_kernel(node, places)}
-        return find_cones(self.graph, places, self.seats, self._together)
+        return find_producers(self.graph, places, self.placements, self._together)
 
     def _is_fused(self, node: Node) -> bool:
         """Whether a node is computed in a region; a scan where a kernel may carry it."""
@@ -124,7 +126,7 @@ class StepMaker:
             return True
         if node.kind is not Kind.SCAN:
             return node.kind in FUSED
-        reason = why_on_host(node, self._traits, by_hand=self.config.by_hand)
+        reason = why_on_host(node, self._capabilities, by_hand=self.config.by_hand)
         if reason is not None:
             made = Reason("cut", node.name, reason)
             self.reasons += [made] if made not in self.reasons else []
@@ -139,36 +141,38 @@ class StepMaker:
             self.reasons += [made] if made not in self.reasons else []
         return reason is None
 
-    def _region_step(self, region: Region, seat: int) -> RegionStep:
+    def _region_step(self, region: Region, placement: int) -> RegionStep:
         kernel = None
-        if self._traits.code_shape != "numpy" and not _launches_nothing(self.graph, region):
-            kernel = self._kernel(region, f"k{self._kernels}", seat)
+        if self._capabilities.code_shape != "numpy" and not _launches_nothing(self.graph, region):
+            kernel = self._kernel(region, f"k{self._kernels}", placement)
             self._kernels += 1
-        return RegionStep(region.name, region, kernel, seat)
+        return RegionStep(region.name, region, kernel, placement)
 
-    def _kernel(self, region: Region, name: str, seat: int) -> Kernel:
-        style = KernelStyle(self.backend.seats[seat].traits, self.strategy.of_kernel(name), self.config.precision)
+    def _kernel(self, region: Region, name: str, placement: int) -> Kernel:
+        style = KernelStyle(
+            self.backend.placements[placement].capabilities, self.strategy.of_kernel(name), self.config.precision
+        )
         kernel = lower(self.graph, region, style, self.folds, name)
         return replace(kernel, contract=self.config.precision == "fast")
 
     def in_panels(self, one_pass: Pass) -> Pass:
         """A pass, with kernels that take panels of those operands that come so."""
-        if not one_pass.panels:
+        if not one_pass.weight_tiles:
             return one_pass
         clocks = (
-            replace(clock, steps=tuple(self._in_panels(step, one_pass.panels) for step in clock.steps))
+            replace(clock, steps=tuple(self._in_panels(step, one_pass.weight_tiles) for step in clock.steps))
             for clock in one_pass.clocks
         )
         return replace(one_pass, clocks=tuple(clocks))
 
-    def _in_panels(self, step: Step, panels: Mapping[int, WeightTiles]) -> Step:
-        if isinstance(step, NodeStep) or step.kernel is None or step.seat != self.backend.main:
+    def _in_panels(self, step: Step, weight_tiles: Mapping[int, WeightTiles]) -> Step:
+        if isinstance(step, NodeStep) or step.kernel is None or step.placement != self.backend.main:
             return step
         cut = cut_factor(self.graph, step.region)
-        if cut is None or cut[0] not in panels:
+        if cut is None or cut[0] not in weight_tiles:
             return step
-        region = replace(step.region, panels=panels[cut[0]])
-        return replace(step, region=region, kernel=self._kernel(region, step.kernel.name, step.seat))
+        region = replace(step.region, weight_tiles=weight_tiles[cut[0]])
+        return replace(step, region=region, kernel=self._kernel(region, step.kernel.name, step.placement))
 
 
 def _launches_nothing(graph: Graph, region: Region) -> bool:

@@ -15,13 +15,13 @@ class RegionStep:
 
     Attributes:
         kernel: None on backends that have none.
-        seat: which of the backend's seats computes it.
+        placement: which of the backend's seats computes it.
     """
 
     name: str
     region: Region
     kernel: Kernel | None
-    seat: int = 0
+    placement: int = 0
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from flowcompute.schedule.explain import Plan
 from flowcompute.strategy import Config, KernelKnobs, Key, Pace, Stored, Strategy, StrategyStore, Tuning
 
 
-def job_key(asked: Graph, config: Config, traits: DeviceCapabilities) -> Key:
+def job_key(asked: Graph, config: Config, capabilities: DeviceCapabilities) -> Key:
     """What the strategy of a job is kept under: its structure, the device, and lengths in powers of two."""
     sources = [node.spec for node in asked.nodes if isinstance(node.element, Source) and node.spec.is_stream]
     lengths = [spec.length for spec in sources]
     sizes = ["unknown" if length is None else f"2^{max(length - 1, 0).bit_length()}" for length in lengths]
     size = f"{' and '.join(dict.fromkeys(sizes)) or 'no'} records, {config.precision}"
-    return Key("job", structural_hash(asked), traits.kind, size)
+    return Key("job", structural_hash(asked), capabilities.kind, size)
 
 
 def kernel_key(plan: Plan, kernel: Kernel) -> Key:
@@ -28,13 +28,13 @@ def kernel_key(plan: Plan, kernel: Kernel) -> Key:
     text = plan.backend.source_text(replace(kernel, name="kernel"))
     options = f"{kernel.contract}"
     digest = hashlib.blake2b(f"{options}\0{text}".encode(), digest_size=16).hexdigest()
-    return Key("kernel", digest, plan.backend.traits.kind, "any batch")
+    return Key("kernel", digest, plan.backend.capabilities.kind, "any batch")
 
 
-def stored_job(asked: Graph, config: Config, traits: DeviceCapabilities) -> Stored | None:
+def stored_job(asked: Graph, config: Config, capabilities: DeviceCapabilities) -> Stored | None:
     """The strategy kept for a job."""
     store = StrategyStore.existing()
-    return None if store is None else store.load(job_key(asked, config, traits))
+    return None if store is None else store.load(job_key(asked, config, capabilities))
 
 
 def stored_kernels(plan: Plan) -> dict[str, KernelKnobs]:
@@ -56,7 +56,7 @@ def note_pace(plan: Plan, pace: Pace | None) -> float | None:
     Returns:
         How many times as long a record took, where that is another time beyond noise.
     """
-    job = stored_job(plan.asked, plan.config, plan.backend.traits)
+    job = stored_job(plan.asked, plan.config, plan.backend.capabilities)
     if pace is None or job is None or plan.tuning.origin != "stored" or plan.pinned != Strategy():
         return None
     drift = None if job.pace is None else job.pace.drift(pace)
@@ -77,7 +77,7 @@ def chosen_plan(make: Callable[[Strategy], Plan], pinned: Strategy, *, stored: b
     plan = replace(make(pinned), pinned=pinned)
     if not stored:
         return plan
-    job = stored_job(plan.asked, plan.config, plan.backend.traits)
+    job = stored_job(plan.asked, plan.config, plan.backend.capabilities)
     kernels = stored_kernels(plan) if job is None else {}
     if job is None and not kernels:
         return plan

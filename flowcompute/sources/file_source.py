@@ -112,7 +112,7 @@ class StoredReader(Reader):
         self._length = source.layout.length
         self._mapping: mmap.mmap | None = None
         self._bytes: np.ndarray | None = None
-        self._crew = ThreadPool("flowcompute-reader")
+        self._threads = ThreadPool("flowcompute-reader")
         self._handle = -1
         check_position(position, self._length, element=self.element, site=source.site)
         with self._errors("open"):
@@ -164,7 +164,7 @@ class StoredReader(Reader):
             for start, stop in itertools.pairwise(ends)
         ]
         # All are waited for, since they write into what the caller owns.
-        return all(self._crew.begin(reads, self.reads_at_a_time * parts).wait())
+        return all(self._threads.begin(reads, self.reads_at_a_time * parts).wait())
 
     def view(self, items: int) -> np.ndarray | None:
         """The next records in the mapped file; see `Reader.view`."""
@@ -195,7 +195,7 @@ class StoredReader(Reader):
             # While a view is held elsewhere the mapping cannot be taken away: it goes with the last of them.
             with contextlib.suppress(BufferError):
                 mapping.close()
-        self._crew.close()
+        self._threads.close()
         handle, self._handle = self._handle, -1
         if handle >= 0:
             with self._errors("close"):

@@ -180,9 +180,9 @@ class Intake:
 class DroppingIntake(Intake):
     """An intake that drops what is not as declared, and counts it by its place among all that was yielded."""
 
-    def __init__(self, spec: Spec, *, items: bool, tally: SkipCounter, site: Site | None) -> None:
-        super().__init__(spec, items=items, element=tally.element, site=site)
-        self._tally = tally
+    def __init__(self, spec: Spec, *, items: bool, skip_counter: SkipCounter, site: Site | None) -> None:
+        super().__init__(spec, items=items, element=skip_counter.element, site=site)
+        self._skip_counter = skip_counter
         self._yielded = 0
 
     def take(self, value: Any) -> bool:
@@ -191,13 +191,13 @@ class DroppingIntake(Intake):
         try:
             full = super().take(value)
         except SourceError as error:
-            self._tally.add(self._yielded, error, (value,))
+            self._skip_counter.add(self._yielded, error, (value,))
         self._yielded += 1
         return full
 
     def end(self) -> int:
         """As everywhere; what was dropped is written down."""
-        self._tally.flush()
+        self._skip_counter.flush()
         return super().end()
 
 

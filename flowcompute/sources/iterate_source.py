@@ -161,7 +161,7 @@ class IterateReader(Reader):
         self.position = 0
         self._source = source
         self._iterator: Iterator[Any] | None = iterator
-        self._intake, self.tally = open_intake(source)
+        self._intake, self.skip_counter = open_intake(source)
         self._skip_to = position
 
     def read(self, out: np.ndarray) -> int:
@@ -212,7 +212,7 @@ class AsyncIterateReader(AsyncReader):
         self.position = 0
         self._source = source
         self._iterator: AsyncIterator[Any] | None = iterator
-        self._intake, self.tally = open_intake(source)
+        self._intake, self.skip_counter = open_intake(source)
         self._skip_to = position
 
     async def read_async(self, out: np.ndarray) -> int:
@@ -263,8 +263,8 @@ def open_intake(source: IterateSource) -> tuple[Intake, SkipCounter | None]:
     element = source.name or source.label
     if not source.policy.drops:
         return Intake(source.spec, items=source.items, element=element, site=source.site), None
-    tally = SkipCounter(element, source.policy)
-    return DroppingIntake(source.spec, items=source.items, tally=tally, site=source.site), tally
+    skip_counter = SkipCounter(element, source.policy)
+    return DroppingIntake(source.spec, items=source.items, skip_counter=skip_counter, site=source.site), skip_counter
 
 
 def skip_buffer(source: IterateSource, items: int) -> np.ndarray:

@@ -84,15 +84,15 @@ def test_what_may_drop_records_has_an_unknown_length():
 
 def opened(path: Path, files: FaultyFiles) -> tuple[ErrorPolicy, DeadLetters]:
     policy = ErrorPolicy("dead_letter", str(path), files)
-    letters = DeadLetters(policy, "made", None)
-    letters.open()
-    return policy, letters
+    dead_letters = DeadLetters(policy, "made", None)
+    dead_letters.open()
+    return policy, dead_letters
 
 
-def tally_of(policy: ErrorPolicy, letters: DeadLetters | None = None) -> SkipCounter:
-    tally = SkipCounter("made", policy)
-    tally.letters = letters
-    return tally
+def tally_of(policy: ErrorPolicy, dead_letters: DeadLetters | None = None) -> SkipCounter:
+    skip_counter = SkipCounter("made", policy)
+    skip_counter.dead_letters = dead_letters
+    return skip_counter
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -101,19 +101,19 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def test_millions_are_counted_in_little_memory(tmp_path):
     files = FaultyFiles(only=frozenset({"write"}))
-    policy, letters = opened(tmp_path / "d.jsonl", files)
-    tally = tally_of(policy, letters)
+    policy, dead_letters = opened(tmp_path / "d.jsonl", files)
+    skip_counter = tally_of(policy, dead_letters)
     error = ValueError("x" * 100_000)
     for record in range(300):
-        tally.add(record, error, ())
+        skip_counter.add(record, error, ())
     # Lines never wait beyond 64 KiB and the one that made them so many.
     ends = [sum(map(int, one.detail.split("+"))) for one in files.log]
     assert len(ends) > 3
     assert max(end - begin for begin, end in pairwise([0, *ends])) < (1 << 16) + 2000
-    letters.commit()
+    dead_letters.commit()
     assert [line["record"] for line in lines(tmp_path / "d.jsonl")] == list(range(300))
 
-    tally = tally_of(ErrorPolicy("skip"))
+    skip_counter = tally_of(ErrorPolicy("skip"))
     texts = []
 
     class Told(Exception):
@@ -123,49 +123,49 @@ def test_millions_are_counted_in_little_memory(tmp_path):
 
     told = Told()
     for record in range(200_000):
-        tally.add(record, told, ())
-    assert tally.skipped.count == 200_000
-    assert len(tally.skipped.first) == len(texts) == 100
-    assert {len(one.text) for one in tally.skipped.first} == {1000}
-    assert tally.skipped.first[-1].text.endswith("y\u2026")
+        skip_counter.add(record, told, ())
+    assert skip_counter.skipped.count == 200_000
+    assert len(skip_counter.skipped.first) == len(texts) == 100
+    assert {len(one.text) for one in skip_counter.skipped.first} == {1000}
+    assert skip_counter.skipped.first[-1].text.endswith("y\u2026")
 
 
 @given(st.lists(st.booleans(), max_size=40))
 def test_of_readings_side_by_side_the_first_at_a_record_writes_it(tmp_path_factory, turns):
     path = tmp_path_factory.getbasetemp() / "side by side.jsonl"
-    policy, letters = opened(path, FaultyFiles())
-    tallies = [tally_of(policy, letters), tally_of(policy, letters)]
+    policy, dead_letters = opened(path, FaultyFiles())
+    skip_counters = [tally_of(policy, dead_letters), tally_of(policy, dead_letters)]
     for turn in turns:
-        tally = tallies[turn]
-        tally.add(7 * tally.skipped.count, ValueError(), (tally.skipped.count,))
-    letters.commit()
+        skip_counter = skip_counters[turn]
+        skip_counter.add(7 * skip_counter.skipped.count, ValueError(), (skip_counter.skipped.count,))
+    dead_letters.commit()
     longest = max(turns.count(False), turns.count(True))
     assert [(line["record"], line["inputs"]) for line in lines(path)] == [(7 * i, [i]) for i in range(longest)]
-    assert skipped_by_policy(tallies)[policy].count == longest
+    assert skipped_by_policy(skip_counters)[policy].count == longest
     path.unlink()
 
 
 def test_a_tally_goes_on_from_its_snapshot():
-    tally = tally_of(ErrorPolicy("skip"))
-    assert tally.skipped == Skipped()
+    skip_counter = tally_of(ErrorPolicy("skip"))
+    assert skip_counter.skipped == Skipped()
     for record in range(120):
-        tally.add(record, ValueError(f"at {record}"), ())
-    state = tally.snapshot()
+        skip_counter.add(record, ValueError(f"at {record}"), ())
+    state = skip_counter.snapshot()
     assert_plain(state)
-    other = tally_of(tally.policy)
+    other = tally_of(skip_counter.policy)
     other.restore(state)
-    assert other.skipped == tally.skipped
+    assert other.skipped == skip_counter.skipped
     other.add(120, ValueError(), ())
-    assert (other.skipped.count, tally.skipped.count) == (121, 120)
+    assert (other.skipped.count, skip_counter.skipped.count) == (121, 120)
 
 
 # -- lines ------------------------------------------------------------------------------------
 
 
 def line_of(path: Path, *inputs: object, error: BaseException | None = None) -> dict[str, Any]:
-    policy, letters = opened(path, FaultyFiles())
-    tally_of(policy, letters).add(3, error or ValueError(), inputs)
-    letters.commit()
+    policy, dead_letters = opened(path, FaultyFiles())
+    tally_of(policy, dead_letters).add(3, error or ValueError(), inputs)
+    dead_letters.commit()
     (line,) = lines(path)
     return line
 
@@ -229,15 +229,15 @@ def test_an_error_of_ours_says_what_was_expected_and_what_came(tmp_path):
 
 def test_ending_a_file_twice_or_never_beginning_it_is_harmless(tmp_path):
     files = FaultyFiles()
-    policy, letters = opened(tmp_path / "d.jsonl", files)
-    letters.commit()
-    letters.commit()
-    letters.discard()
+    policy, dead_letters = opened(tmp_path / "d.jsonl", files)
+    dead_letters.commit()
+    dead_letters.commit()
+    dead_letters.discard()
     assert os.listdir(tmp_path) == ["d.jsonl"]
-    _, letters = opened(tmp_path / "e.jsonl", files)
-    letters.discard()
-    letters.discard()
-    letters.commit()
+    _, dead_letters = opened(tmp_path / "e.jsonl", files)
+    dead_letters.discard()
+    dead_letters.discard()
+    dead_letters.commit()
     DeadLetters(policy, "made", None).commit()
     DeadLetters(policy, "made", None).discard()
     assert os.listdir(tmp_path) == ["d.jsonl"]

@@ -147,9 +147,9 @@ CASES = {
 }
 
 
-def push(case: Case, accumulator: Accumulator, records: Sequence[np.ndarray], cuts: Sequence[int]) -> Accumulator:
+def push(case: Case, accumulator: Accumulator, records: Sequence[np.ndarray], boundaries: Sequence[int]) -> Accumulator:
     """Push records cut at these places, from memory that is overwritten afterwards."""
-    bounds = [0, *sorted(cuts), len(records[0])]
+    bounds = [0, *sorted(boundaries), len(records[0])]
     for start, stop in zip(bounds, bounds[1:], strict=False):
         batch = [array[start:stop].copy() for array in records]
         accumulator.push_records([*batch, *([] if case.resident is None else [case.resident])])

@@ -161,13 +161,13 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
 
 @pytest.mark.parametrize("case", CASES)
 def test_kernels_and_reasons(case: str) -> None:
-    build, kernels, cuts = CASES[case]
+    build, kernels, boundaries = CASES[case]
     plan = plan_of(build())
     assert len(plan.kernels) == kernels
     said = [f"{reason.element}: {reason.text}" for reason in plan.reasons if reason.kind == "cut"]
-    assert said[: len(cuts)] == cuts
-    assert bool(said) == bool(cuts)
-    for text in cuts:
+    assert said[: len(boundaries)] == boundaries
+    assert bool(said) == bool(boundaries)
+    for text in boundaries:
         assert f"cut at {text}" in str(plan)
 
 

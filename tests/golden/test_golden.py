@@ -32,8 +32,8 @@ NVIDIA = replace(GPU, name="an NVIDIA GPU", shuffles=True, tensor_cores=True, lo
 class OnPaper(Backend):
     """A device that only lends its traits."""
 
-    def __init__(self, traits: DeviceCapabilities) -> None:
-        self.traits = traits
+    def __init__(self, capabilities: DeviceCapabilities) -> None:
+        self.capabilities = capabilities
 
     def source_text(self, kernel: Kernel) -> str:
         return render(kernel)
@@ -135,9 +135,9 @@ GRAPHS = {
 
 
 def text_of(name: str) -> str:
-    make, traits = GRAPHS[name]
+    make, capabilities = GRAPHS[name]
     graph = build_graph([element >> fc.discard() for element in make()])
-    plan = make_plan(graph, Config(1 << 30), Strategy(), OnPaper(traits))
+    plan = make_plan(graph, Config(1 << 30), Strategy(), OnPaper(capabilities))
     return "\n".join(kernel.source for kernel in plan.kernels)
 
 

@@ -34,8 +34,8 @@ from flowcompute.ir.tensor_nodes import (
 from flowcompute.spec import FLOAT32
 from tests.gpu.shared_memory import SharedMemory
 
-TEAM = 32
-LANE = np.arange(TEAM)
+SUBGROUP = 32
+LANE = np.arange(SUBGROUP)
 
 
 def emulate(
@@ -166,10 +166,10 @@ class _WorkGroup:
                 while len(self.groups) > pending:
                     for arriving in self.groups.pop(0):
                         arriving.put(arriving.data)
-            case ir.Exchange(variables, sources, team, distance, shuffle, _):
+            case ir.Exchange(variables, sources, subgroup, distance, shuffle, _):
                 assert shuffle, "by registers"
-                inside = self.lid % team
-                ahead = np.where(inside + (distance or 0) < team, self.lid + (distance or 0), self.lid)
+                inside = self.lid % subgroup
+                ahead = np.where(inside + (distance or 0) < subgroup, self.lid + (distance or 0), self.lid)
                 others = self.lid - inside if distance is None else ahead
                 for var, source in zip(variables, sources, strict=True):
                     self.values[var.name] = self.values[source.name][others]

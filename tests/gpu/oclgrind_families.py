@@ -251,7 +251,7 @@ def planned_for(shape: str, without: str = "") -> Iterator[None]:
     """
     device = copy.copy(select_device("oclgrind", needs_float64=True))
     device.programs = {}
-    device.traits = dataclasses.replace(device.traits, code_shape=shape, host_memory=False)
+    device.capabilities = dataclasses.replace(device.capabilities, code_shape=shape, host_memory=False)
     kept, make = [], cl.Buffer
 
     def buffer(*arguments: Any, **options: Any) -> Any:

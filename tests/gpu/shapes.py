@@ -28,7 +28,7 @@ def gpu_shaped(*, in_place: bool = False) -> OpenCLBackend:
     device.programs = {}
     # What is tested here is our code, not PoCL's optimiser, which takes several times as long.
     device.build_options = ("-cl-opt-disable",)
-    device.traits = dataclasses.replace(device.traits, code_shape="gpu", host_memory=in_place)
+    device.capabilities = dataclasses.replace(device.capabilities, code_shape="gpu", host_memory=in_place)
     return OpenCLBackend(device)
 
 

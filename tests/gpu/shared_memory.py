@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-TEAM = 32
+SUBGROUP = 32
 NOBODY, SEVERAL = -1, -2
 
 
@@ -26,18 +26,18 @@ class SharedMemory:
 
     def wrote(self, places: np.ndarray, size: int, lid: np.ndarray) -> None:
         """Work-items write `size` bytes each, from these bytes on."""
-        pieces, teams = _pieces(places, size, lid)
-        others = [(marks[pieces] != NOBODY) & (marks[pieces] != teams) for marks in (self._writer, self._reader)]
+        pieces, subgroups = _pieces(places, size, lid)
+        others = [(marks[pieces] != NOBODY) & (marks[pieces] != subgroups) for marks in (self._writer, self._reader)]
         assert not np.any(others), "no barrier since another team wrote or read this"
-        self._writer[pieces] = teams
+        self._writer[pieces] = subgroups
 
     def read(self, places: np.ndarray, size: int, lid: np.ndarray) -> None:
         """Work-items read `size` bytes each, from these bytes on."""
-        pieces, teams = _pieces(places, size, lid)
+        pieces, subgroups = _pieces(places, size, lid)
         writer = self._writer[pieces]
-        assert not ((writer != NOBODY) & (writer != teams)).any(), "no barrier since another team wrote this"
+        assert not ((writer != NOBODY) & (writer != subgroups)).any(), "no barrier since another team wrote this"
         marks = self._reader[pieces]
-        mine = np.where((marks == NOBODY) | (marks == teams), teams, SEVERAL)
+        mine = np.where((marks == NOBODY) | (marks == subgroups), subgroups, SEVERAL)
         self._reader[pieces] = mine
         # Of teams that read a piece at once the last one's mark is there, and another's is not.
         self._reader[pieces[self._reader[pieces] != mine]] = SEVERAL
@@ -46,4 +46,4 @@ class SharedMemory:
 def _pieces(places: np.ndarray, size: int, lid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = max(1, size // 2)
     pieces = (places.reshape(-1, 1) // 2 + np.arange(count)).ravel()
-    return pieces, np.repeat(lid.ravel() // TEAM, count)
+    return pieces, np.repeat(lid.ravel() // SUBGROUP, count)

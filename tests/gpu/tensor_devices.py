@@ -30,11 +30,11 @@ GROUPS = 3
 
 
 def plan_on_paper(
-    *elements: Element, traits: DeviceCapabilities = NVIDIA, strategy: Strategy | None = None, **config: Any
+    *elements: Element, capabilities: DeviceCapabilities = NVIDIA, strategy: Strategy | None = None, **config: Any
 ) -> Plan:
     """The plan of these roots on such a device, or another."""
     graph = build_graph([element >> fc.discard() for element in elements])
-    return make_plan(graph, Config(1 << 32, **config), strategy or Strategy(), OnPaper(traits))
+    return make_plan(graph, Config(1 << 32, **config), strategy or Strategy(), OnPaper(capabilities))
 
 
 def emulated(element: Element, streams: Mapping[str, np.ndarray], **config: Any) -> np.ndarray:
@@ -63,7 +63,7 @@ def real_device() -> str:
         except PlanError:
             gpus = []
         for position, device in enumerate(gpus):
-            if device.traits.tensor_cores:
+            if device.capabilities.tensor_cores:
                 return f"gpu:{position}"
     pytest.skip("needs an NVIDIA GPU of compute capability 8.0 or more with its OpenCL driver")
 

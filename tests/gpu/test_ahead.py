@@ -77,13 +77,13 @@ def bits(run: fc.Run) -> list[bytes]:
 
 def test_a_batch_is_computed_and_on_its_way_before_the_one_before_it_goes_on() -> None:
     """The second device goes on when the next batch is on its way, which the first begins beside it."""
-    second, order = two_gpus().seats[1], []
+    second, order = two_gpus().placements[1], []
     begun, came, working = threading.Event(), threading.Event(), threading.Event()
     real, receive = OpenCLExecutor.run_region, Slots.receive
 
     def received(self: Slots, seq: int, made: Any) -> None:
         receive(self, seq, made)
-        if seq == 1 and self._crossing.received:
+        if seq == 1 and self._transfer_plan.received:
             came.set()
 
     def run_region(self: OpenCLExecutor, step: RegionStep, outputs: Any, items: int) -> None:
@@ -114,9 +114,9 @@ def test_what_is_taken_is_what_was_planned() -> None:
     @cases(30)
     @given(programs(clocks=False), st.lists(st.integers(0, 1), min_size=2, max_size=9))
     @example(chain(fc.source(np.ones((400, 8), np.float32)))[:2], [0, 0, 1])
-    def check(roots: list[Element], seats: list[int]) -> None:
+    def check(roots: list[Element], placements: list[int]) -> None:
         def place(graph: Any, backend: object) -> Any:
-            return tuple(seats[node.id // 2 % len(seats)] for node in graph.nodes), ()
+            return tuple(placements[node.id // 2 % len(placements)] for node in graph.nodes), ()
 
         with mock.patch("flowcompute.schedule.planner.place_nodes", place):
             plan = planned(*roots, strategy=SMALL)
@@ -136,7 +136,7 @@ def test_what_is_taken_is_what_was_planned() -> None:
 def test_what_a_device_needs_again_stays_there() -> None:
     roots = stays(fc.source(DATA))
     run = run_placed(*roots)
-    assert [len(kept) for _, kept in (passed_on(run.plan.passes[0], seat) for seat in (0, 1))] == [1, 0]
+    assert [len(kept) for _, kept in (passed_on(run.plan.passes[0], placement) for placement in (0, 1))] == [1, 0]
     assert bits(run) == expected(roots)
 
 
@@ -174,12 +174,12 @@ def test_where_there_is_no_room_a_batch_is_computed_anew(operation: str, often: 
 
 def test_what_is_computed_alone_leaves_what_folds_are_to_be_given_of_later_batches() -> None:
     """The first batch finds no room ahead, the second one does, before the first is computed anew."""
-    ahead, real, alone = threading.Event(), InFlightBatch._run_leg, InFlightBatch.compute_alone
+    ahead, real, alone = threading.Event(), InFlightBatch._run_pipeline_stage, InFlightBatch.compute_alone
 
-    def run_leg(self: InFlightBatch, leg: Any, batch: Any, outputs: Any) -> None:
+    def run_leg(self: InFlightBatch, pipeline_stage: Any, batch: Any, outputs: Any) -> None:
         if not batch.seq:
             raise DeviceFullError("no room", element="multiply", got="as told")
-        real(self, leg, batch, outputs)
+        real(self, pipeline_stage, batch, outputs)
         ahead.set()
 
     def compute_alone(self: InFlightBatch, *arguments: Any) -> Any:
@@ -192,7 +192,7 @@ def test_what_is_computed_alone_leaves_what_folds_are_to_be_given_of_later_batch
     strategy = fc.Strategy(joined_batches=1, batch_bytes=1 << 17, depth=3)
     undisturbed = bits(run_placed(*roots, strategy=strategy))
     with (
-        mock.patch.object(InFlightBatch, "_run_leg", run_leg),
+        mock.patch.object(InFlightBatch, "_run_pipeline_stage", run_leg),
         mock.patch.object(InFlightBatch, "compute_alone", compute_alone),
         pytest.warns(fc.DeviceWarning, match="no room on"),
     ):
@@ -200,12 +200,12 @@ def test_what_is_computed_alone_leaves_what_folds_are_to_be_given_of_later_batch
 
 
 def gpus_lend() -> int:
-    return sum(seat.device.pinned.lent_bytes for seat in two_gpus().seats)  # type: ignore[attr-defined]
+    return sum(placement.device.pinned.lent_bytes for placement in two_gpus().placements)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("where", [0, 1])
 def test_a_lost_device_is_named_with_the_records(where: int) -> None:
-    real, lost = OpenCLExecutor._compute, two_gpus().seats[where]
+    real, lost = OpenCLExecutor._compute, two_gpus().placements[where]
 
     def compute(self: OpenCLExecutor, step: Any, outputs: Any, items: int) -> None:
         if self.device is lost.device and self.start == 3 * items:  # type: ignore[attr-defined]

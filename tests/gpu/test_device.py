@@ -91,7 +91,7 @@ def test_auto_takes_the_best_whatever_the_order_of_drivers(devices: list[Device]
     best = next(device for device in PREFERRED if device in present)
     chosen = choose(ordered(present), "auto", needs_float64=True)
     assert chosen.handle is best.handle
-    assert chosen.traits.reason.startswith("auto: ")
+    assert chosen.capabilities.reason.startswith("auto: ")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_auto_takes_the_best_whatever_the_order_of_drivers(devices: list[Device]
     ],
 )
 def test_the_reason_is_in_words(devices: list[Device], words: str) -> None:
-    assert choose(ordered(devices), "auto", needs_float64=False).traits.reason.endswith(words)
+    assert choose(ordered(devices), "auto", needs_float64=False).capabilities.reason.endswith(words)
 
 
 def test_auto_skips_what_has_no_float64_and_says_so() -> None:
@@ -116,7 +116,7 @@ def test_auto_skips_what_has_no_float64_and_says_so() -> None:
     assert choose(devices, "auto", needs_float64=False).handle is poor.handle
     chosen = choose(devices, "auto", needs_float64=True)
     assert chosen.handle is WHEEL.handle
-    assert "skipped: Arc has no float64" in chosen.traits.reason
+    assert "skipped: Arc has no float64" in chosen.capabilities.reason
     with pytest.raises(PlanError, match="no OpenCL device has float64") as caught:
         choose([poor], "auto", needs_float64=True)
     assert caught.value.got == "Arc has no float64"
@@ -149,7 +149,7 @@ def test_a_named_device_without_float64_is_refused_by_name(spec: str) -> None:
 def test_specs(spec: str, wanted: Device) -> None:
     chosen = choose(ordered([WHEEL, SMALLER, NEWER, DISCRETE]), spec, needs_float64=False)
     assert chosen.handle is wanted.handle
-    assert repr(spec) in chosen.traits.reason
+    assert repr(spec) in chosen.capabilities.reason
 
 
 @pytest.mark.parametrize(
@@ -203,17 +203,17 @@ def test_each_described_spec_chooses_that_device(devices: list[Device]) -> None:
     devices = list(ordered(devices))
     for row, device in zip(describe(devices), devices, strict=True):
         assert choose(devices, row.spec, needs_float64=False).handle is device.handle
-        assert (row.name, row.platform, row.units) == (device.traits.name, device.platform, 7)
+        assert (row.name, row.platform, row.units) == (device.capabilities.name, device.platform, 7)
 
 
 def test_traits_of_devices() -> None:
-    gpu = fake("  Some   GPU ", memory=8 << 30, rounding=0, float64=False).traits
+    gpu = fake("  Some   GPU ", memory=8 << 30, rounding=0, float64=False).capabilities
     assert (gpu.name, gpu.code_shape, gpu.host_memory, gpu.float64) == ("Some GPU", "gpu", False, False)
     assert (gpu.memory_bytes, gpu.max_buffer_bytes, gpu.correct_division) == (8 << 30, 2 << 30, False)
     assert gpu.kind == "Vendor CL | 1.2.3 | Some GPU"
-    shared = INTEGRATED.traits
+    shared = INTEGRATED.capabilities
     assert (shared.code_shape, shared.host_memory) == ("gpu", True)
-    cpu = fake("Zen", kind="CPU", width=16).traits
+    cpu = fake("Zen", kind="CPU", width=16).capabilities
     assert (cpu.code_shape, cpu.host_memory, cpu.lanes, cpu.correct_division) == ("cpu", True, 16, True)
     assert cpu.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
@@ -223,7 +223,7 @@ def test_kinds_differ_by_instruction_set() -> None:
     for target in ("znver3", "znver4"):
         device = fake("AMD EPYC", kind="CPU")
         device.handle.version = f"OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-{target}"
-        kinds.add(Device(device.handle, SimpleNamespace(name="PoCL", version=POCL_3_0)).traits.kind)
+        kinds.add(Device(device.handle, SimpleNamespace(name="PoCL", version=POCL_3_0)).capabilities.kind)
     assert len(kinds) == 2
 
 
@@ -231,7 +231,7 @@ def test_kinds_differ_by_instruction_set() -> None:
 
 
 def test_real_devices_are_listed_once_and_share_their_context() -> None:
-    assert [row.name for row in describe_devices()] == [device.traits.name for device in all_devices()]
+    assert [row.name for row in describe_devices()] == [device.capabilities.name for device in all_devices()]
     first, second = select_device("auto", False), select_device(describe_devices()[0].spec, False)
     contexts = []
     threads = [threading.Thread(target=lambda: contexts.append((first.context, second.queue))) for _ in range(8)]
@@ -347,5 +347,10 @@ def test_settings_of_the_user_stay(tmp_path: object) -> None:
 
 def test_tensor_cores_are_nvidias_of_some_age() -> None:
     other = fake("NVIDIA A10", platform="NVIDIA CUDA", capability=(8, 6))
-    assert [one.traits.tensor_cores for one in (DISCRETE, other, SMALLER, POCL_ON_CUDA)] == [True, True, False, False]
-    assert DISCRETE.traits.local_bytes > other.traits.local_bytes == 48 << 10
+    assert [one.capabilities.tensor_cores for one in (DISCRETE, other, SMALLER, POCL_ON_CUDA)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert DISCRETE.capabilities.local_bytes > other.capabilities.local_bytes == 48 << 10

@@ -19,8 +19,8 @@ def test_folds_are_split_into_as_many_parts_as_wanted(make, fold):
     groups = {}
     for parts in (8, 32):
         plan = make(fold(x), strategy=fc.Strategy(fold_parts=parts))
-        (kernel,), traits = plan.passes[0].kernels, plan.backend.traits
+        (kernel,), capabilities = plan.passes[0].kernels, plan.backend.capabilities
         assert kernel.knobs.fold_parts == parts
-        groups[parts] = division(plan, traits, kernel, 1 << 22, 1 << 12)[2]
-        assert groups[parts] <= parts * traits.units
+        groups[parts] = division(plan, capabilities, kernel, 1 << 22, 1 << 12)[2]
+        assert groups[parts] <= parts * capabilities.units
     assert groups[32] > groups[8]

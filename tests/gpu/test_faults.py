@@ -70,7 +70,7 @@ def test_a_limit_of_all_buffers_together_is_kept(monkeypatch: pytest.MonkeyPatch
     expected = resolve_on_gpu(*some_of_everything(), memory=MEMORY)
     device = gpu_shaped().device
     plan = plan_for_gpu(*some_of_everything(), memory=MEMORY)
-    monkeypatch.setattr(device, "traits", dataclasses.replace(device.traits, memory_bytes=60_000))
+    monkeypatch.setattr(device, "capabilities", dataclasses.replace(device.capabilities, memory_bytes=60_000))
     with pytest.warns(fc.DeviceWarning, match="the limit is 60000 bytes"):
         run = start(plan, progress=False).wait()
     assert [same(*pair) for pair in zip(run.values, expected, strict=True)] == [True] * len(expected)

@@ -54,7 +54,7 @@ void tried(__global {kind} *out, const ulong start, const ulong key, const ulong
 
 def widest() -> int:
     """Lanes that kernels for the CPU have where they count in 64 bits."""
-    return select_device("cpu", needs_float64=True).traits.lanes_of(8)
+    return select_device("cpu", needs_float64=True).capabilities.lanes_of(8)
 
 
 def run(text: str, dtype: np.dtype, lanes: int, start: int, key: int, last: int) -> np.ndarray:

@@ -87,8 +87,8 @@ def test_the_same_bits_in_the_bytes_that_were_planned() -> None:
 def test_parts_of_a_graph_have_workers_of_their_own() -> None:
     """Two devices and NumPy; what crosses goes through the host."""
     cpu = select_device("cpu", needs_float64=True)
-    seats = [OpenCLBackend(cpu), OpenCLBackend(twin(cpu)), NumpyBackend()]
-    backend = SplitBackend(seats, {"a": 0, "b": 1, "numpy": 2})
+    placements = [OpenCLBackend(cpu), OpenCLBackend(twin(cpu)), NumpyBackend()]
+    backend = SplitBackend(placements, {"a": 0, "b": 1, "numpy": 2})
     rows = ((fc.source(DATA) * 2).on("a") + 1).on("b")
     inside = (rows @ np.ones((DATA.shape[1], 3), DATA.dtype)).on("numpy")
     roots = [(inside.sum(axis=1).on("numpy") * 2).on("b"), rows]

@@ -51,7 +51,7 @@ def test_without_the_list_of_features_nothing_is_known(monkeypatch: pytest.Monke
 
 def narrow(shape: str) -> OpenCLBackend:
     device = copy.copy(select_device("cpu", needs_float64=True))
-    device.traits = dataclasses.replace(device.traits, lanes=8, vector_bytes=32, code_shape=shape)  # type: ignore[arg-type]
+    device.capabilities = dataclasses.replace(device.capabilities, lanes=8, vector_bytes=32, code_shape=shape)  # type: ignore[arg-type]
     return OpenCLBackend(device)
 
 
@@ -133,7 +133,7 @@ def test_nor_has_any_operation(dtype: np.dtype) -> None:
 
 def test_others_have_them() -> None:
     device = copy.copy(select_device("cpu", needs_float64=True))
-    device.traits = dataclasses.replace(device.traits, lanes=16, vector_bytes=128)
+    device.capabilities = dataclasses.replace(device.capabilities, lanes=16, vector_bytes=128)
     with mock.patch.object(OpenCLBackend, "select", return_value=OpenCLBackend(device)):
         [kernel] = fc.plan(fc.source(np.ones(1000, np.float32)) * 2).passes[0].kernels
     assert WIDE.search(program_of(kernel)[0])

@@ -225,7 +225,7 @@ def test_files_are_read_into_pinned_memory(tmp_path: Path) -> None:
 
 def test_no_checkpoint_is_cut_while_clocks_advance_without_a_batch(tmp_path: Path) -> None:
     draining: list[int] = []
-    cuts: list[int] = []
+    boundaries: list[int] = []
     asked = itertools.count()
     wants, drain, snapshot = OpenCLExecutor.wants, OpenCLExecutor.drain, OpenCLExecutor.snapshot
 
@@ -242,13 +242,13 @@ def test_no_checkpoint_is_cut_while_clocks_advance_without_a_batch(tmp_path: Pat
 
     def copy(self: OpenCLExecutor) -> Any:
         assert not draining, "the state changes while it is copied"
-        cuts.append(1)
+        boundaries.append(1)
         return snapshot(self)
 
     x = fc.source(np.tile(DATA, (3, 1)))
     with mock.patch.multiple(OpenCLExecutor, wants=wants_twice, drain=drain_slowly, snapshot=copy):
         [got] = resolve_on_gpu_kept(fc.window(x, 3).sum(axis=1), tmp_path)
-    assert len(cuts) > 2
+    assert len(boundaries) > 2
     [expected] = resolve_on_gpu(fc.window(x, 3).sum(axis=1))
     assert got.tobytes() == expected.tobytes()
 

@@ -93,9 +93,9 @@ def values_of(run: fc.Run) -> bytes:
 def test_panels_have_the_bits_of_the_whole(name: str) -> None:
     make, budget = JOBS[name]
     run = run_on_gpu(make(), device_memory=budget)
-    [panels] = run.plan.passes[0].panels.values()
-    assert panels.count > 2
-    assert panels.total % panels.size, "the last panel shares numbers with the one before it"
+    [weight_tiles] = run.plan.passes[0].weight_tiles.values()
+    assert weight_tiles.count > 2
+    assert weight_tiles.total % weight_tiles.size, "the last panel shares numbers with the one before it"
     assert values_of(run) == values_of(run_on_gpu(make()))
     if run.value.dtype.kind == "i":
         np.testing.assert_array_equal(run.value, numbers(60, 40, dtype="i4") @ numbers(40, 999, dtype="i4"))
@@ -140,27 +140,29 @@ def test_what_the_plan_says_crosses_the_bus_within_the_budget(budget: int, launc
     assert run.plan.memory.device_bytes <= budget
     assert max(memory._arena.peak_bytes for memory in memories) <= budget
     [one] = run.plan.passes
-    [panels] = one.panels.values()
-    assert (panels.kept > 1) == (launch_bytes < 1 << 20), "where launches cost little, panels are small and some stay"
-    batches, panel_bytes = -(-60 // one.batch_items), 40 * 4 * panels.size
-    passing = panels.count - panels.kept
+    [weight_tiles] = one.weight_tiles.values()
+    assert (weight_tiles.kept > 1) == (launch_bytes < 1 << 20), (
+        "where launches cost little, panels are small and some stay"
+    )
+    batches, panel_bytes = -(-60 // one.batch_items), 40 * 4 * weight_tiles.size
+    streamed = weight_tiles.count - weight_tiles.kept
     # Those that stay come once, and at the end one waits for a batch that does not come.
-    assert crossed == [panel_bytes] * (passing * batches + panels.kept + 1)
+    assert crossed == [panel_bytes] * (streamed * batches + weight_tiles.kept + 1)
     [said] = [str(reason) for reason in run.plan.reasons if "uploaded anew" in str(reason)]
-    assert f"{passing * panel_bytes} bytes are uploaded anew for each of {batches} batches" in said
-    assert f"in {passing} panels of {panels.size} columns" in said
-    assert f"(matmul in {panels.count} panels): " in str(run.plan)
-    assert run.metrics["maximum"].launches == batches * panels.count
+    assert f"{streamed * panel_bytes} bytes are uploaded anew for each of {batches} batches" in said
+    assert f"in {streamed} panels of {weight_tiles.size} columns" in said
+    assert f"(matmul in {weight_tiles.count} panels): " in str(run.plan)
+    assert run.metrics["maximum"].launches == batches * weight_tiles.count
 
 
 def test_larger_budgets_are_used_for_fewer_uploads(whole: bytes) -> None:
-    crossing = []
+    transfer_plan = []
     for budget in (50_000, 100_000, 190_000, 280_000):
         [one] = shapes.plan_for_gpu(layer(), device_memory=budget, strategy=PANELS).passes
-        launches = [panels.count - 1 for panels in one.panels.values()]
-        crossing.append((sum(launches), bool(one.passing), -one.batch_items))
-    assert crossing == sorted(crossing, reverse=True)
-    assert crossing[-1][:2] == (0, False), "there all of it stays"
+        launches = [weight_tiles.count - 1 for weight_tiles in one.weight_tiles.values()]
+        transfer_plan.append((sum(launches), bool(one.streamed), -one.batch_items))
+    assert transfer_plan == sorted(transfer_plan, reverse=True)
+    assert transfer_plan[-1][:2] == (0, False), "there all of it stays"
 
 
 def test_what_does_not_fit_in_panels_is_refused_with_the_number() -> None:
@@ -222,7 +224,7 @@ def test_a_frozen_job_goes_on_with_another_budget(tmp_path: Path, whole: bytes) 
 def test_each_of_several_devices_has_panels(whole: bytes) -> None:
     first = gpu_shaped().device
     run = run_on_gpu(layer(), backend=OpenCLBackend(first, twin(first)), device_memory=190_000)
-    assert run.plan.passes[0].panels
+    assert run.plan.passes[0].weight_tiles
     assert values_of(run) == whole
 
 
@@ -241,16 +243,16 @@ def test_panels_of_tensor_cores_have_the_bits_of_the_whole(left: bool) -> None:
     [made] = emulate(step.kernel, arrays, 3 * step.kernel.units, GROUPS).values()
     axis = -2 if left else -1
     value = next(i for i, array in arrays.items() if array.shape == weight.shape)
-    panels = WeightTiles.within(value, nodes[value].spec, axis, 1)
-    assert panels is not None
-    region = dataclasses.replace(step.region, panels=panels)
+    weight_tiles = WeightTiles.within(value, nodes[value].spec, axis, 1)
+    assert weight_tiles is not None
+    region = dataclasses.replace(step.region, weight_tiles=weight_tiles)
     kernel = lower(plan.graph, region, KernelStyle(NVIDIA), {}, "k0")
     assert kernel.tensor
     whole = made.reshape(arrays[out].shape)
-    for panel in range(panels.count):
-        start, given = panels.start(panel), {**arrays, value: np.array(panels.seen(weight, panel))}
+    for panel in range(weight_tiles.count):
+        start, given = weight_tiles.start(panel), {**arrays, value: np.array(weight_tiles.seen(weight, panel))}
         [part] = emulate(kernel, given, 3 * kernel.units, GROUPS, at0=start).values()
-        places = range(start, start + panels.size)
+        places = range(start, start + weight_tiles.size)
         got = part.reshape(whole.shape).take(places, axis)
         assert got.tobytes() == whole.take(places, axis).tobytes()
 

@@ -30,7 +30,7 @@ DATA = np.random.default_rng(3).standard_normal((700, 24), dtype=np.float32)
 SEATS = ("gpu", "cpu", "numpy")
 
 
-def seats() -> SplitBackend:
+def placements() -> SplitBackend:
     """A device across a bus, one in host memory, and NumPy."""
     cpu = OpenCLBackend(select_device("cpu", needs_float64=True))
     return SplitBackend([gpu_shaped(), cpu, NumpyBackend()], {name: at for at, name in enumerate(SEATS)})
@@ -38,7 +38,7 @@ def seats() -> SplitBackend:
 
 def run_placed(*roots: Element, **options: Any) -> fc.Run:
     small = fc.Strategy(joined_batches=1, batch_bytes=1 << 13, depth=options.pop("depth", None))
-    with mock.patch("flowcompute.flow.choose_backend", return_value=seats()):
+    with mock.patch("flowcompute.flow.choose_backend", return_value=placements()):
         return fc.run(*roots, progress=False, strategy=small, **options)
 
 
@@ -84,7 +84,7 @@ def test_each_device_computes_what_is_placed_there() -> None:
     real = OpenCLExecutor.run_region
 
     def watch(self: OpenCLExecutor, step: RegionStep, *rest: Any) -> None:
-        ran.append((self.device.traits.code_shape, step.name))
+        ran.append((self.device.capabilities.code_shape, step.name))
         real(self, step, *rest)
 
     with mock.patch.object(OpenCLExecutor, "run_region", watch):
@@ -130,7 +130,7 @@ def test_a_device_without_room_computes_in_slices(alone: list[bytes]) -> None:
     real, failures = OpenCLExecutor.run_region, [3, 9]
 
     def fail(self: OpenCLExecutor, step: RegionStep, outputs: Any, items: int) -> None:
-        if self.device.traits.code_shape == "gpu" and step.region.stream:
+        if self.device.capabilities.code_shape == "gpu" and step.region.stream:
             failures[:] = [left - 1 for left in failures if left > 0]
             if 0 in failures:
                 raise DeviceFullError("no room", element=step.name, got="as told")
@@ -140,7 +140,7 @@ def test_a_device_without_room_computes_in_slices(alone: list[bytes]) -> None:
         run = run_placed(*program(pins))
     assert [np.asarray(value).tobytes() for value in run.values] == alone
     assert run.notes
-    assert all(note.startswith(f"no room on {gpu_shaped().traits.name} for ") for note in run.notes)
+    assert all(note.startswith(f"no room on {gpu_shaped().capabilities.name} for ") for note in run.notes)
 
 
 def test_batches_fit_each_device() -> None:
@@ -174,7 +174,7 @@ def test_a_flow_with_pins() -> None:
     x = fc.feed((4,), "float32")
     y = ((x * 2).on("gpu") + 1).on("numpy")
     total = y.sum(axis=0).on("cpu")
-    with mock.patch("flowcompute.flow.choose_backend", return_value=seats()), fc.open_flow(y, total) as flow:
+    with mock.patch("flowcompute.flow.choose_backend", return_value=placements()), fc.open_flow(y, total) as flow:
         for part in np.split(np.arange(64, dtype=np.float32).reshape(16, 4), 4):
             flow.send(part)
             assert flow.receive().tobytes() == (part * 2 + 1).tobytes()

@@ -25,7 +25,7 @@ def numbers(shape: tuple[int, ...], dtype: Any = "f4", seed: int = 0) -> np.ndar
     return (rng.integers(-9, 9, shape) if kind in "iu" else rng.standard_normal(shape)).astype(dtype)
 
 
-def panels(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def weight_tiles(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The product in the order that belongs to it, every step rounded once: exact in float64 for float32 operands."""
     inner = a.shape[-1]
     total = np.zeros((*a.shape[:-1], b.shape[-1]), a.dtype)
@@ -60,7 +60,7 @@ def both(root: Element) -> np.ndarray:
 def test_the_order_of_a_sum_belongs_to_the_product(rows: int, inner: int, columns: int) -> None:
     a, b = numbers((rows, inner)), numbers((inner, columns), seed=1)
     # Doubles round the product and the sum of floats once more than fma does, in few of the last places.
-    np.testing.assert_allclose(both(fc.source(a) @ fc.constant(b)), panels(a, b), rtol=0, atol=2e-6 * inner**0.5)
+    np.testing.assert_allclose(both(fc.source(a) @ fc.constant(b)), weight_tiles(a, b), rtol=0, atol=2e-6 * inner**0.5)
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "u2", "i1"])

@@ -341,7 +341,7 @@ def test_a_compile_error_shows_the_lines_round_it(device: Device) -> None:
     with pytest.raises(KernelError) as caught:
         build(device, "\n".join(lines))
     said = str(caught.value)
-    assert f"does not compile on {device.traits.name}" in said
+    assert f"does not compile on {device.capabilities.name}" in said
     assert "missing" in caught.value.message.splitlines()[1]
     assert ">   12 |     x[10] = missing(10);" in said
     assert "     9 |     x[7] = 7;" in said

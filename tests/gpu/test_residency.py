@@ -34,13 +34,13 @@ def network(data: np.ndarray = DATA) -> fc.Element:
 @pytest.fixture(scope="module")
 def whole() -> fc.Run:
     run = run_on_gpu(network())
-    assert not run.plan.passes[0].passing
+    assert not run.plan.passes[0].streamed
     assert not any("between kernels" in what for what, _ in run.plan.memory.items), "on the device only"
     return run
 
 
-@pytest.mark.parametrize(("budget", "passing"), [("150KiB", 3), ("140KiB", 4)])
-def test_what_does_not_fit_passes_through(whole: fc.Run, budget: str, passing: int) -> None:
+@pytest.mark.parametrize(("budget", "streamed"), [("150KiB", 3), ("140KiB", 4)])
+def test_what_does_not_fit_passes_through(whole: fc.Run, budget: str, streamed: int) -> None:
     memories: list[DeviceMemory] = []
     made = DeviceMemory.__init__
 
@@ -54,12 +54,12 @@ def test_what_does_not_fit_passes_through(whole: fc.Run, budget: str, passing: i
         mock.patch.object(PinnedMemory, "unpin", autospec=True, side_effect=unpin) as unpinned,
     ):
         run = run_on_gpu(network(), device_memory=budget)
-    assert len(unpinned.mock_calls) == passing, "each is pinned once, for the whole run"
+    assert len(unpinned.mock_calls) == streamed, "each is pinned once, for the whole run"
     assert run.value.tobytes() == whole.value.tobytes()
     [one] = run.plan.passes
-    assert len(one.passing) == passing
+    assert len(one.streamed) == streamed
     said = [reason.element for reason in run.plan.reasons if "uploaded anew for each of" in str(reason)]
-    assert len(said) == passing
+    assert len(said) == streamed
     assert "pass through x 2" in str(run.plan)
     limit = int(budget.removesuffix("KiB")) << 10
     assert run.plan.memory.device_bytes <= limit
@@ -130,5 +130,5 @@ def test_an_operand_that_fits_needs_no_second_buffer() -> None:
     """Keys that are values too: read as a whole, and larger than half of the budget."""
     keys = fc.constant(DATA[:400])
     plan = plan_for_gpu(fc.nn.attention(fc.source(DATA[:32].reshape(4, 8, 64)), keys, keys), device_memory="130KiB")
-    assert not plan.passes[0].passing
+    assert not plan.passes[0].streamed
     assert plan.memory.device_bytes < 130 << 10 < 2 * keys.spec.item_bytes

@@ -125,7 +125,7 @@ def on_gpu_that_looks_back(scan: fc.Element, strategy: fc.Strategy) -> np.ndarra
     """A scan of numbers as on NVIDIA's GPUs; nothing else that goes by shuffles may be in it."""
     device = copy.copy(gpu_shaped().device)
     device.programs = {}
-    device.traits = dataclasses.replace(device.traits, shuffles=True, local_bytes=NVIDIA.local_bytes)
+    device.capabilities = dataclasses.replace(device.capabilities, shuffles=True, local_bytes=NVIDIA.local_bytes)
     run = run_on_gpu(scan, backend=OpenCLBackend(device), strategy=strategy)
     assert [kernel.ir.family for kernel in run.plan.kernels] == ["number scan"]
     return np.asarray(run.value)
@@ -259,8 +259,8 @@ def test_tiles_of_sequences(knobs: dict[str, int]) -> None:
 
 
 def test_what_takes_no_tiles_through_local_memory() -> None:
-    def family(scan: fc.Element, traits: DeviceCapabilities) -> str:
-        plan = make_plan(build_graph([scan >> fc.discard()]), Config(1 << 30), fc.Strategy(), OnPaper(traits))
+    def family(scan: fc.Element, capabilities: DeviceCapabilities) -> str:
+        plan = make_plan(build_graph([scan >> fc.discard()]), Config(1 << 30), fc.Strategy(), OnPaper(capabilities))
         return plan.kernels[0].ir.family
 
     side_by_side, wide = fc.source(drawn("float32", (9, 40, 8))), fc.source(drawn("float64", (9, 70)))

@@ -286,11 +286,11 @@ def test_devices_that_share_are_not_isolated() -> None:
 def test_devices_of_several_kinds_share_no_batches() -> None:
     one = select_device("cpu", needs_float64=False)
     other = twin(one)
-    other.traits, other.platform = dataclasses.replace(one.traits, kind="of another kind"), "another"
+    other.capabilities, other.platform = dataclasses.replace(one.capabilities, kind="of another kind"), "another"
     with mock.patch("flowcompute.gpu.device.discovery.select_device", side_effect=[one, other]):
         made = fc.plan(fc.source(DATA) * 2, device=["cpu", "gpu"])
-    assert made.backend.traits.devices == 1
-    assert made.backend.traits.kind == one.traits.kind
+    assert made.backend.capabilities.devices == 1
+    assert made.backend.capabilities.kind == one.capabilities.kind
 
 
 def test_metrics_count_what_all_devices_did() -> None:

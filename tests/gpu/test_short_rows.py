@@ -253,7 +253,7 @@ def test_dot_products_have_the_same_bits_for_every_vector(size: int) -> None:
     root = fc.vecdot(fc.source(x), fc.source(y))
     device = copy.copy(select_device("cpu", needs_float64=True))
     device.programs = {}
-    device.traits = dataclasses.replace(device.traits, lanes=8)
+    device.capabilities = dataclasses.replace(device.capabilities, lanes=8)
     plan = make_plan(build_graph([fc.to_array().bind(root)]), Config(1 << 28), fc.Strategy(), OpenCLBackend(device))
     [narrow] = start(plan, progress=False).wait().values
     assert same(narrow, fc.resolve(root))

@@ -270,6 +270,6 @@ def test_long_streams_cross_a_bus_in_larger_batches(length: int, mib: int) -> No
 
 @pytest.mark.parametrize(("gib", "count", "mib"), [(4, 1, 128), (4, 2, 64), (8, 2, 128)])
 def test_several_devices_have_larger_batches_where_each_has_many(gib: int, count: int, mib: int) -> None:
-    traits = dataclasses.replace(gpu_shaped().traits, devices=count)
+    capabilities = dataclasses.replace(gpu_shaped().capabilities, devices=count)
     plan = plan_for_gpu(fc.source(np.zeros(gib << 28, np.float32)) * 2 >> fc.discard(), memory=8 << 30)
-    assert default_batch_bytes(traits, plan.passes) == mib << 20
+    assert default_batch_bytes(capabilities, plan.passes) == mib << 20

@@ -140,7 +140,7 @@ def test_other_products_have_tiles_of_plain_numbers(root: Element) -> None:
 
 def test_other_devices_have_tiles_of_plain_numbers() -> None:
     root, *_ = row_product(64, 64, 64)
-    assert "fma(" in plan_on_paper(root, traits=GPU).kernels[0].source
+    assert "fma(" in plan_on_paper(root, capabilities=GPU).kernels[0].source
     for itemsize, tiles in SHAPES.items():
         assert all(tile.local_bytes(itemsize) <= NVIDIA.local_bytes for tile in tiles)
         assert tiles[-1].local_bytes(itemsize) <= 48 << 10, "every device has as much"

@@ -247,8 +247,8 @@ def test_what_computes_in_float64_says_so_where_there_is_none() -> None:
     n = np.arange(20)
     element = rounded(fc.source(n))
     backend = gpu_shaped()
-    lacking = dataclasses.replace(backend.traits, float64=False)
-    with mock.patch.object(backend, "traits", lacking), pytest.raises(fc.PlanError, match=r"rounded.*\n?.*float64"):
+    lacking = dataclasses.replace(backend.capabilities, float64=False)
+    with mock.patch.object(backend, "capabilities", lacking), pytest.raises(fc.PlanError, match=r"rounded.*\n?.*float64"):
         plan_for_gpu(element)
     np.testing.assert_array_equal(element.resolve(), [round(k / 3) for k in n.tolist()])
 

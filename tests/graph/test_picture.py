@@ -101,9 +101,9 @@ def test_a_kernel_has_its_values_from_kernels_before_it() -> None:
 def test_reasons_are_written_where_the_cut_is() -> None:
     plan = fc.plan(*layer(), device="cpu")
     said = " ".join(text.text or "" for text in ElementTree.fromstring(plan.svg()).iter(f"{SPACE}text"))
-    cuts = [str(reason) for reason in plan.reasons if reason.kind == "cut"]
-    assert len(cuts) == 2
-    assert all(cut in said for cut in cuts)
+    boundaries = [str(reason) for reason in plan.reasons if reason.kind == "cut"]
+    assert len(boundaries) == 2
+    assert all(cut in said for cut in boundaries)
 
 
 def test_lines_that_cross_a_frame_are_thick() -> None:

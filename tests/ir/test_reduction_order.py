@@ -166,9 +166,9 @@ def _few(columns: int) -> list[int]:
 @settings(max_examples=150)
 @given(streams())
 def test_a_fold_keeps_its_order_however_it_is_cut(case: tuple[str, np.ndarray, list[int]]) -> None:
-    op, data, cuts = case
+    op, data, boundaries = case
     fold = Fold(spec_of(op, data.shape[1:], data.dtype))
-    for start, stop in zip(cuts, cuts[1:], strict=False):
+    for start, stop in zip(boundaries, boundaries[1:], strict=False):
         fold.push_records([data[start:stop]])
     result = fold.result()
     assert result.shape == data.shape[1:]
@@ -183,18 +183,18 @@ def test_blocks_that_a_kernel_has_reduced_merge_alike(
     case: tuple[str, np.ndarray, list[int]], data: st.DataObject
 ) -> None:
     """Whole blocks and the last one, or accumulators of blocks that a batch cuts through."""
-    op, records, cuts = case
+    op, records, boundaries = case
     item = records.shape[1:]
     spec = spec_of(op, item, records.dtype)
     whole, fold = Fold(spec), Fold(spec)
     whole.push_records([records])
     flat = records.reshape(len(records), -1)
     if spec.numbers == 1 or data.draw(st.booleans(), label="whole blocks"):
-        places = sorted({min(place // spec.block * spec.block, len(flat)) for place in cuts} | {len(flat)})
+        places = sorted({min(place // spec.block * spec.block, len(flat)) for place in boundaries} | {len(flat)})
         for start, stop in zip(places, places[1:], strict=False):
             fold.push_blocks(_blocks(spec, flat, start, stop), stop - start)
     else:
-        for start, stop in zip(cuts, cuts[1:], strict=False):
+        for start, stop in zip(boundaries, boundaries[1:], strict=False):
             if stop > start:
                 phase = start % spec.block
                 # What a kernel that takes over the accumulators has: the block's records from its beginning.
@@ -227,12 +227,12 @@ def _blocks(spec: FoldSpec, flat: np.ndarray, start: int, stop: int) -> list[np.
 @settings(max_examples=60)
 @given(streams(), st.data())
 def test_a_snapshot_continues_with_the_same_bits(case: tuple[str, np.ndarray, list[int]], data: st.DataObject) -> None:
-    op, records, cuts = case
+    op, records, boundaries = case
     whole = Fold(spec_of(op, records.shape[1:], records.dtype))
     whole.push_records([records])
-    stop_at = data.draw(st.integers(0, len(cuts) - 1), label="freeze after")
+    stop_at = data.draw(st.integers(0, len(boundaries) - 1), label="freeze after")
     fold = Fold(whole.spec)
-    for number, (start, stop) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for number, (start, stop) in enumerate(zip(boundaries, boundaries[1:], strict=False)):
         fold.push_records([records[start:stop]])
         if number == stop_at:
             state = fold.snapshot()

@@ -117,9 +117,9 @@ async def test_the_bottleneck_is_who_is_waited_for_not_who_is_longest_in_one_ste
 async def test_rows_and_edges_tell_queues_credits_and_bytes_of_the_moment():
     source, sink, compute = StageRecord("source"), StageRecord("sink"), ComputeRecord("compute")
     compute.steps = {"a": (1, 2.0)}
-    one, ledger = PassRecord([source], compute, [sink]), MemoryTracker(0)
+    one, tracker = PassRecord([source], compute, [sink]), MemoryTracker(0)
     into, out = Channel(source, compute, 1), Channel(compute, sink, 1)
-    read, made = Pool(ledger, 2, 10, (3,), np.dtype("f4")), Pool(ledger, 2, 10, (), np.dtype("f4"))
+    read, made = Pool(tracker, 2, 10, (3,), np.dtype("f4")), Pool(tracker, 2, 10, (), np.dtype("f4"))
     one.edges += [(into, read), (out, made)]
     first, second, result = read.acquire_nowait(), read.acquire_nowait(), made.acquire_nowait()
     await into.send(Parcel(0, 10, first.array, first))

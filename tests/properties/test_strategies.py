@@ -80,13 +80,13 @@ def check_applied(plan: Plan, strategy: fc.Strategy) -> None:
     said = {reason.element for reason in plan.reasons if "not applied" in reason.text}
     applied = set()
     for kernel in (plan_kernel.ir for plan_kernel in plan.kernels):
-        values = candidates(kernel, plan.backend.traits)
+        values = candidates(kernel, plan.backend.capabilities)
         assert set(kernel.knobs.plain()) == set(values)
         wanted = strategy.of_kernel(kernel.name)
         for knob, value in kernel.knobs.plain().items():
             asked = getattr(wanted, knob)
             # Vectors hold as many of the widest numbers as fit.
-            may_be_less = knob == "vector_width" and asked is not None and asked > plan.backend.traits.lanes_of(8)
+            may_be_less = knob == "vector_width" and asked is not None and asked > plan.backend.capabilities.lanes_of(8)
             if asked in values[knob] and (kernel.family, asked) not in LARGEST and not may_be_less:
                 assert value == asked
             if value == getattr(strategy, knob):

@@ -24,21 +24,21 @@ class Changing:
         self.live = self
         self.sizes: set[int] = set()
         self._random = random.Random(seed)
-        self._cuts: list[tuple[BatchBoundaries, int]] = []
+        self._boundaries: list[tuple[BatchBoundaries, int]] = []
 
-    def begin(self, index: int, cuts: Sequence[BatchBoundaries], readers: Sequence[Reader]) -> None:
+    def begin(self, index: int, boundaries: Sequence[BatchBoundaries], readers: Sequence[Reader]) -> None:
         roots = [clock for clock in self.plan.passes[index].clocks if clock.is_root]
-        self._cuts = [(one, clock.granule) for one, clock in zip(cuts, roots, strict=True)]
+        self._boundaries = [(one, clock.granule) for one, clock in zip(boundaries, roots, strict=True)]
         self._change()
 
     def passed(self, stop: int, now_s: float) -> None:
         self._change()
 
     def _change(self) -> None:
-        for cuts, granule in self._cuts:
-            items = granule * self._random.randint(1, max(1, cuts.most_items // granule))
+        for boundaries, granule in self._boundaries:
+            items = granule * self._random.randint(1, max(1, boundaries.most_items // granule))
             self.sizes.add(items)
-            cuts.change(min(items, cuts.most_items))
+            boundaries.change(min(items, boundaries.most_items))
 
     def finish(self, *_: object) -> tuple[fc.Strategy, Any]:
         return fc.Strategy(), self.plan.tuning

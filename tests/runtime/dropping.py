@@ -49,12 +49,12 @@ def run(*roots: Any, items: int = 10, **options: Any) -> Any:
     return fc.run(*roots, strategy=batches(items), progress=False, **{"device": "numpy", **options})
 
 
-def letters(path: Path) -> list[dict[str, Any]]:
+def dead_letters(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line, parse_constant=pytest.fail) for line in path.read_text().splitlines()]
 
 
 def written(path: Path) -> list[int]:
-    return [letter["record"] for letter in letters(path)]
+    return [letter["record"] for letter in dead_letters(path)]
 
 
 def with_files(element: Any, files: FaultyFiles) -> Any:

@@ -302,7 +302,7 @@ class FakeExecutor(Executor):
 
 
 class FakeBackend(Backend):
-    traits = DeviceCapabilities("fake", "fake", "numpy", True, True, 1 << 30, 1 << 30, 1 << 15, 1)
+    capabilities = DeviceCapabilities("fake", "fake", "numpy", True, True, 1 << 30, 1 << 30, 1 << 15, 1)
 
     def __init__(
         self, scene: Scene, functions: Mapping[int, Function], folds: Mapping[int, int], in_flight: int

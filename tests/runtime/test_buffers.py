@@ -29,12 +29,12 @@ def test_memory_is_aligned(shape, dtype):
 
 
 async def test_a_pool_lends_no_more_than_it_has_and_the_same_again():
-    ledger = MemoryTracker(0)
-    pool = Pool(ledger, 2, 5, (3,), np.dtype(np.float32))
-    assert ledger.held_bytes == 0, "nothing is made before it is needed"
+    tracker = MemoryTracker(0)
+    pool = Pool(tracker, 2, 5, (3,), np.dtype(np.float32))
+    assert tracker.held_bytes == 0, "nothing is made before it is needed"
     first, second = pool.acquire_nowait(), pool.acquire_nowait()
     assert pool.acquire_nowait() is None
-    assert (ledger.lent, ledger.held_bytes, ledger.peak_bytes) == (2, 120, 120)
+    assert (tracker.lent, tracker.held_bytes, tracker.peak_bytes) == (2, 120, 120)
     assert not np.shares_memory(first.array, second.array)
     second.holders += 1
     second.release()
@@ -46,7 +46,7 @@ async def test_a_pool_lends_no_more_than_it_has_and_the_same_again():
     with pytest.raises(AssertionError):
         second.release()
     pool.close()
-    assert (ledger.lent, ledger.held_bytes, ledger.peak_bytes) == (0, 0, 120)
+    assert (tracker.lent, tracker.held_bytes, tracker.peak_bytes) == (0, 0, 120)
 
 
 async def test_a_buffer_is_waited_for():
@@ -70,12 +70,12 @@ async def test_a_buffer_is_waited_for():
 
 
 def test_results_that_grow_stay_within_their_room():
-    ledger = MemoryTracker(100)
-    ledger.keep(60)
-    ledger.keep(40)
+    tracker = MemoryTracker(100)
+    tracker.keep(60)
+    tracker.keep(40)
     with pytest.raises(RunError, match="outgrows"):
-        ledger.keep(1)
-    assert ledger.peak_bytes == 100
+        tracker.keep(1)
+    assert tracker.peak_bytes == 100
 
 
 async def test_a_channel_keeps_order_and_bound_and_says_who_waits(autojump_clock):
@@ -104,13 +104,13 @@ async def test_a_channel_keeps_order_and_bound_and_says_who_waits(autojump_clock
 
 
 async def test_a_channel_that_is_closed_releases_what_nobody_took():
-    ledger = MemoryTracker(0)
-    pool = Pool(ledger, 2, 1, (), np.dtype(np.int8))
+    tracker = MemoryTracker(0)
+    pool = Pool(tracker, 2, 1, (), np.dtype(np.int8))
     channel = Channel(StageRecord("a"), StageRecord("b"), 2)
     for k in range(2):
         lease = await pool.acquire()
         await channel.send(Parcel(k, k + 1, lease.array, lease))
-    assert ledger.lent == 2
+    assert tracker.lent == 2
     channel.close()
-    assert ledger.lent == 0
+    assert tracker.lent == 0
     pool.close()

@@ -155,8 +155,10 @@ def test_blocks_of_records_that_do_not_fit_are_in_pieces_too(tmp_path: Path) -> 
 
 def test_dead_letters_are_written_once(x: fc.Element, tmp_path: Path) -> None:
     def make(name: str) -> fc.Element:
-        letters = tmp_path / f"{name}.jsonl"
-        made = fc.host(halve, x, shape=(4,), dtype="float32", on_error="dead_letter", dead_letter=letters, name="halve")
+        dead_letters = tmp_path / f"{name}.jsonl"
+        made = fc.host(
+            halve, x, shape=(4,), dtype="float32", on_error="dead_letter", dead_letter=dead_letters, name="halve"
+        )
         return made.sum(axis=0)
 
     fc.resolve(make("whole"), device="numpy", progress=False, strategy=SMALL)

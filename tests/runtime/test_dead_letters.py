@@ -14,7 +14,7 @@ from flowcompute.errors import DestinationError, PlanError, RunError
 from flowcompute.runtime.channels.run_record import RunRecord
 from flowcompute.runtime.run.driver import Driver
 from flowcompute.runtime.run.running_pass import Conduct
-from tests.runtime.dropping import Function, batches, dead, fails_at, kept, letters, rows, run, with_files, written
+from tests.runtime.dropping import Function, batches, dead, dead_letters, fails_at, kept, rows, run, with_files, written
 from tests.runtime.test_failure import CancelAt
 from tests.support.faulty_files import FaultyFiles
 
@@ -37,7 +37,7 @@ def test_each_record_has_a_line_that_any_reader_of_json_understands(tmp_path):
     done = run(y, items=2)
     np.testing.assert_array_equal(done.value, data[::2])
     common = {"element": "refuse", "error": "OSError", "text": '"quoted"\n\udcff and é'}
-    assert letters(path) == [
+    assert dead_letters(path) == [
         {**common, "record": 1, "inputs": [["nan", "-inf"], None, False]},
         {**common, "record": 3, "inputs": [["inf", -0.0], None, False]},
     ]
@@ -236,7 +236,7 @@ def test_the_file_has_what_the_longest_reading_dropped(tmp_path, name, items):
     done = run(READ_IN_PART[name](dead(path, bad)), items=items)
     assert done.skipped["made"].count == len(bad)
     assert written(path) == bad
-    assert {letter["element"] for letter in letters(path)} == {"made"}
+    assert {letter["element"] for letter in dead_letters(path)} == {"made"}
 
 
 def test_a_spooled_stream_is_made_once(tmp_path):

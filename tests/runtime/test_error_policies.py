@@ -15,7 +15,7 @@ from flowcompute.batch import Batch
 from flowcompute.errors import DestinationError, RunError
 from flowcompute.metrics import Skipped
 from flowcompute.runtime.channels.progress_line import describe
-from tests.runtime.dropping import Function, fails_at, kept, letters, rows, run, with_files, written
+from tests.runtime.dropping import Function, dead_letters, fails_at, kept, rows, run, with_files, written
 from tests.support.faulty_files import FaultyFiles
 
 LENGTHS = [0, 1, 2, 31, 32, 33, 64, 65, 200]
@@ -70,7 +70,7 @@ def test_a_function_of_several_streams_and_a_resident_value(tmp_path):
     done = run(y)
     np.testing.assert_array_equal(done.value, (a + c[np.minimum(b, 2)])[b < 3].astype("f4"))
     assert done.skipped["pick"].count == 12
-    first = letters(tmp_path / "d.jsonl")[0]
+    first = dead_letters(tmp_path / "d.jsonl")[0]
     assert (first["record"], first["error"], first["inputs"]) == (3, "IndexError", [3.0, 3])
 
 
@@ -233,7 +233,7 @@ def test_flows_count_for_as_long_as_they_are_open(tmp_path, mode):
         ]  # fmt: skip
         assert not path.exists()
     assert flow.skipped["made"].count == 6
-    assert len(letters(path)) == 6
+    assert len(dead_letters(path)) == 6
     assert os.listdir(tmp_path) == ["d.jsonl"]
 
 
@@ -303,6 +303,6 @@ def test_an_executor_goes_on_counting_from_a_snapshot(cut):
     executor.end(0, {})
     (value,) = executor.finish().values()
     np.testing.assert_array_equal(value, run(y.sum(axis=0)).value)
-    (tally,) = executor.tallies
-    assert tally.skipped == run(y).skipped["twice"]
-    assert [one.record for one in tally.skipped.first] == [3, 12, 13, 55]
+    (skip_counter,) = executor.skip_counters
+    assert skip_counter.skipped == run(y).skipped["twice"]
+    assert [one.record for one in skip_counter.skipped.first] == [3, 12, 13, 55]

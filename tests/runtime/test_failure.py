@@ -85,7 +85,7 @@ def test_a_failure_anywhere_leaves_nothing_behind(depth, overlapped, fault):
         assert error.site is not None
         assert error.site.file.endswith("fakes.py")
     scene.assert_put_away(committed=False)
-    assert run._record.ledger.lent == run._record.ledger.held_bytes == 0
+    assert run._record.tracker.lent == run._record.tracker.held_bytes == 0
     done = fault[1] if fault[0] == "commit" else 0
     assert [writer.ends for writer in scene.writers].count(["commit"]) == done
     assert any("complete before that: twice_1" in note for note in getattr(error, "__notes__", [])) == bool(done)
@@ -217,7 +217,7 @@ def test_cancelled_at_every_await_nothing_is_left(depth, overlapped, fault):
             outcome = "failed" if isinstance(error.__cause__, Boom) else repr(error)
         outcomes.add(outcome)
         scene.assert_put_away(committed=outcome == "complete")
-        assert record.ledger.lent == record.ledger.held_bytes == 0
+        assert record.tracker.lent == record.tracker.held_bytes == 0
         if outcome == "stopped":
             assert all(writer.ends == ["abort"] for writer in scene.writers)
         if instrument.left > 0:

@@ -51,8 +51,8 @@ def test_results_depend_on_neither_batch_size_nor_depth(length, batch_items, dep
     assert executor.seqs == [(seq, at, min(at + batch_items, length)) for seq, at in enumerate(starts)]
     assert done.progress.items == length
     assert done.progress.total_items == length
-    assert done._record.ledger.lent == 0
-    assert done._record.ledger.held_bytes == 0
+    assert done._record.tracker.lent == 0
+    assert done._record.tracker.held_bytes == 0
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -107,7 +107,7 @@ async def test_a_stopped_sink_stops_the_source(depth, views, mock_clock):
     opened = threading.Event()
     scene.hooks["write slow"] = lambda number: opened.wait(20)
     lent = []
-    scene.hooks["read a"] = scene.hooks["process"] = lambda _: lent.append(record.ledger.lent)
+    scene.hooks["read a"] = scene.hooks["process"] = lambda _: lent.append(record.tracker.lent)
     told = []
 
     def on_stuck_thread(error):
@@ -133,7 +133,7 @@ async def test_a_stopped_sink_stops_the_source(depth, views, mock_clock):
     assert "compute: waiting for a free buffer towards slow for 5 s" in caught.value.got
     assert "slow: busy writing records 0 to 4 in a worker thread for 5 s" in caught.value.got
     assert max(lent) <= (1 if views else 2) * depth
-    assert record.ledger.lent == 0
+    assert record.tracker.lent == 0
     scene.assert_put_away(committed=False)
 
 

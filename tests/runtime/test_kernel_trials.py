@@ -179,7 +179,7 @@ def test_kernels_that_are_tried_store_the_same_bytes(make, shape, knobs):
         run = start(tuner.plan, progress=False).wait()
     measured = [search for search in tuner.trials.searches.values() if search.ratios.keys() - search.same]
     # Where vectors have 256 bits, those of scans have one width.
-    narrow = plan.backend.traits.lanes_of(8) == 4
+    narrow = plan.backend.capabilities.lanes_of(8) == 4
     others = knobs.keys() - ({"vector_width"} if narrow else set())
     able = [one for one in plan.kernels if others & one.ir.knobs.plain().keys()]
     assert len(measured) == len(able) > 0

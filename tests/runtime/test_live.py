@@ -32,22 +32,22 @@ DATA = np.random.default_rng(1).standard_normal((6000, 8), dtype=np.float32)
 @cases(40)
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(2, 3), st.randoms())
 def test_all_readers_of_a_clock_cut_at_the_same_records(sizes, readers, random):
-    cuts, ends = BatchBoundaries(9), [[0] for _ in range(readers)]
+    boundaries, ends = BatchBoundaries(9), [[0] for _ in range(readers)]
     sizes = list(sizes)
     while min(one[-1] for one in ends) < 100:
         one = random.choice(ends)
         # As channels have it, nobody is far ahead.
         if one[-1] <= min(each[-1] for each in ends) + 18:
-            one.append(cuts.stop(one[-1]))
+            one.append(boundaries.stop(one[-1]))
         if sizes and random.random() < 0.3:
             begins, size = max(each[-1] for each in ends), sizes.pop()
-            assert cuts.change(size) == begins
-            assert cuts.items == size
-        cuts.passed(min(each[-1] for each in ends))
+            assert boundaries.change(size) == begins
+            assert boundaries.items == size
+        boundaries.passed(min(each[-1] for each in ends))
     shortest = min(map(len, ends))
     assert len({tuple(one[:shortest]) for one in ends}) == 1
     assert all(0 < stop - start <= 9 for one in ends for start, stop in itertools.pairwise(one))
-    assert len(cuts._parts) <= 20
+    assert len(boundaries._parts) <= 20
 
 
 def test_a_size_without_buffers_is_refused():
@@ -124,7 +124,7 @@ class World:
 
     def __init__(self, seconds, *, tune="full", most=64, values=(1, 2, 4)):
         self.now, self.seconds = 0.0, seconds
-        self.cuts = BatchBoundaries(most)
+        self.boundaries = BatchBoundaries(most)
         self.readers = [SimpleNamespace(threads=1)]
         self.budget = Budget(tune, lambda: self.now)
         plan = fc.plan(fc.source(DATA[:, :1], name="x") * 2, device="numpy", strategy=fc.Strategy(batch_bytes=4 * most))
@@ -137,17 +137,17 @@ class World:
     def run(self, records):
         """Sources are two batches ahead."""
         if not self.items:
-            self.trials.begin(0, [self.cuts], self.readers)
+            self.trials.begin(0, [self.boundaries], self.readers)
             self.ahead = [0]
         while self.position < records:
             while len(self.ahead) < 4:
-                self.ahead.append(self.cuts.stop(self.ahead[-1]))
+                self.ahead.append(self.boundaries.stop(self.ahead[-1]))
             start, stop = self.ahead[0], self.ahead[1]
             del self.ahead[0]
             self.items.append(stop - start)
             self.now += (stop - start) * self.seconds(stop - start, start)
             self.position = stop
-            self.cuts.passed(stop)
+            self.boundaries.passed(stop)
             self.trials.passed(stop, self.now)
         return self
 

@@ -38,7 +38,7 @@ def cache(tmp_path, monkeypatch):
 def store(*roots, **knobs):
     """Keep a strategy for a job."""
     plan = fc.plan(*roots, device="numpy")
-    key = job_key(plan.asked, plan.config, plan.backend.traits)
+    key = job_key(plan.asked, plan.config, plan.backend.capabilities)
     assert StrategyStore().save(Stored(key, "by hand", fc.Strategy(**knobs)))
 
 
@@ -74,7 +74,7 @@ def test_what_is_found_is_kept_and_used_without_trials(device):
     assert best.knobs in explained
     if device == "cpu":
         assert "takes 160 and gives " in explained
-        assert load_limits(again.plan.backend.traits.kind) == LIMITS
+        assert load_limits(again.plan.backend.capabilities.kind) == LIMITS
         first, *_ = again.plan.tuning.rooflines
         assert first.bytes_s == pytest.approx(len(DATA) * 160 / LIMITS.bytes_per_s, rel=0.05)
         assert f"when tuned, {first}" in explained

@@ -30,7 +30,7 @@ def regions(plan: Plan) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for step in plan.steps:
         if isinstance(step, RegionStep):
-            name = plan.backend.seats[step.seat].traits.name
+            name = plan.backend.placements[step.placement].capabilities.name
             where = "numpy" if name == "numpy" else "device"
             found.setdefault(where, []).append(" ".join(plan.graph.nodes[i].name for i in step.region.nodes))
     return found
@@ -41,7 +41,7 @@ def test_what_is_pinned_is_computed_there_and_nothing_else() -> None:
     y = (h * 3).on("numpy")
     made = fc.plan(y @ W, device="cpu")
     assert regions(made) == {"device": ["matmul tanh", "matmul_2"], "numpy": ["multiply"]}
-    assert made.backend.traits.name == f"{select_device('cpu', False).traits.name} and numpy"
+    assert made.backend.capabilities.name == f"{select_device('cpu', False).capabilities.name} and numpy"
     text = str(made)
     assert "device at multiply: on numpy: pinned by on('numpy') at " in text
     assert f"{__file__.rsplit('/', 1)[1]}:" in text.split("pinned by on('numpy') at ")[1].split("\n", maxsplit=1)[0]
@@ -94,21 +94,21 @@ def test_the_rest_stays_where_device_says() -> None:
 def test_a_plan_on_one_seat_is_a_plan_of_that_device() -> None:
     y = (X * 2).on("numpy")
     made = fc.plan(y, device="cpu")
-    assert made.backend.traits.name == "numpy"
+    assert made.backend.capabilities.name == "numpy"
     assert not made.kernels
     same = fc.plan((X * 2).on("cpu"), device="cpu")
-    assert same.backend.traits.name == fc.plan(X * 2, device="cpu").backend.traits.name
-    assert fc.plan((X * 2).on("cpu"), device="numpy").backend.traits.code_shape == "cpu"
+    assert same.backend.capabilities.name == fc.plan(X * 2, device="cpu").backend.capabilities.name
+    assert fc.plan((X * 2).on("cpu"), device="numpy").backend.capabilities.code_shape == "cpu"
 
 
 def without_float64() -> OpenCLBackend:
     device = copy.copy(select_device("cpu", needs_float64=False))
-    device.traits = replace(device.traits, name="single", float64=False)
+    device.capabilities = replace(device.capabilities, name="single", float64=False)
     return OpenCLBackend(device)
 
 
-def planned_on(seats: Sequence[OpenCLBackend | NumpyBackend], *roots: Element) -> Plan:
-    with mock.patch("flowcompute.flow.choose_backend", return_value=SplitBackend(seats, {"numpy": 1})):
+def planned_on(placements: Sequence[OpenCLBackend | NumpyBackend], *roots: Element) -> Plan:
+    with mock.patch("flowcompute.flow.choose_backend", return_value=SplitBackend(placements, {"numpy": 1})):
         return fc.plan(*roots)
 
 

@@ -137,7 +137,7 @@ def small(tmp_path, monkeypatch):
 
 
 def test_limits_are_measured_once_kept_and_explained(small, capsys):
-    kind = small.traits.kind
+    kind = small.capabilities.kind
     plan = fc.plan(stream(8) * 2.5, device="cpu")
     assert "flowcompute devices --measure" in plan.explain()
     assert main(["devices", "--measure"]) == 0

@@ -49,8 +49,8 @@ async def test_any_batches_come_out_in_any_reads(
     batches: list[int], reads: list[int], item_shape: tuple[int, ...], dtype: str
 ) -> None:
     numbers = np.arange(sum(batches) * int(np.prod(item_shape))).reshape(sum(batches), *item_shape)
-    cuts = np.split(numbers.astype(dtype), np.cumsum(batches)[:-1]) if batches else []
-    source = iterate(cuts, shape=item_shape, dtype="f4")
+    boundaries = np.split(numbers.astype(dtype), np.cumsum(batches)[:-1]) if batches else []
+    source = iterate(boundaries, shape=item_shape, dtype="f4")
     got = read_in(source, *reads, sum(batches) + 1)
     np.testing.assert_array_equal(got, numbers)
 

@@ -119,11 +119,11 @@ def runs_of(
     Raises:
         SpecError: where it reduces anything but the runs.
     """
-    cuts = [open_cut(_without_cast(x)) for x in inputs]
-    every = {cut[1] for cut in cuts if cut is not None}
+    boundaries = [open_cut(_without_cast(x)) for x in inputs]
+    every = {cut[1] for cut in boundaries if cut is not None}
     if not every:
         return None
-    if None in cuts or axes != (0,) or len(every) != 1 or keepdims:
+    if None in boundaries or axes != (0,) or len(every) != 1 or keepdims:
         raise SpecError(
             'runs that end with a shorter one (tail="emit") are reduced along themselves only',
             element=op,
@@ -131,7 +131,7 @@ def runs_of(
             expected="axis=1 and no keepdims",
             hint='use tail="pad" or "drop"',
         )
-    streams = tuple(cast(cut[0], x.dtype) for cut, x in zip(cuts, inputs, strict=True) if cut is not None)
+    streams = tuple(cast(cut[0], x.dtype) for cut, x in zip(boundaries, inputs, strict=True) if cut is not None)
     return each(op, streams, every.pop(), dtype, inputs[0].spec.shape[1:], correction)
 
 

@@ -27,13 +27,13 @@ class SkipCounter:
         policy: of the element.
 
     Attributes:
-        letters: where each of them is written down; None for nowhere.
+        dead_letters: where each of them is written down; None for nowhere.
     """
 
     def __init__(self, element: str, policy: ErrorPolicy) -> None:
         self.element = element
         self.policy = policy
-        self.letters: DeadLetters | None = None
+        self.dead_letters: DeadLetters | None = None
         self._count = 0
         self._first: list[FailedRecord] = []
 
@@ -55,14 +55,16 @@ class SkipCounter:
         """
         self._count += 1
         named = self._count <= NAMED
-        letters = self.letters if self.letters is not None and self.letters.lacks(self._count) else None
-        if not named and letters is None:
+        dead_letters = (
+            self.dead_letters if self.dead_letters is not None and self.dead_letters.lacks(self._count) else None
+        )
+        if not named and dead_letters is None:
             return
         failed = FailedRecord(self.element, record, type(error).__name__, _shortened(_text(error)))
         if named:
             self._first.append(failed)
-        if letters is not None:
-            letters.add(self._count, failed, inputs)
+        if dead_letters is not None:
+            dead_letters.add(self._count, failed, inputs)
 
     def flush(self) -> None:
         """Let what was written down be seen.
@@ -70,8 +72,8 @@ class SkipCounter:
         Raises:
             DestinationError: if the dead-letter file cannot be written.
         """
-        if self.letters is not None:
-            self.letters.flush()
+        if self.dead_letters is not None:
+            self.dead_letters.flush()
 
     # -- state ------------------------------------------------------------------------------
 
@@ -85,16 +87,16 @@ class SkipCounter:
         self._first = [FailedRecord(self.element, record, error, text) for record, error, text in state["first"]]
 
 
-def skipped_by_policy(tallies: Sequence[SkipCounter]) -> dict[ErrorPolicy, Skipped]:
+def skipped_by_policy(skip_counters: Sequence[SkipCounter]) -> dict[ErrorPolicy, Skipped]:
     """What each element has dropped: of one that was read several times, the reading that dropped most.
 
     Each reading drops the same records, and one that was ended early not all of them.
     """
     found: dict[ErrorPolicy, Skipped] = {}
-    for tally in tallies:
-        now = tally.skipped
-        if now.count >= found.setdefault(tally.policy, now).count:
-            found[tally.policy] = now
+    for skip_counter in skip_counters:
+        now = skip_counter.skipped
+        if now.count >= found.setdefault(skip_counter.policy, now).count:
+            found[skip_counter.policy] = now
     return found
 
 

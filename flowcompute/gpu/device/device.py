@@ -32,7 +32,7 @@ class Device:
         version: version text of its platform.
         kind: "cpu", "gpu" or "other".
         unified: whether it shares the host's memory.
-        traits: what the planner knows of it.
+        capabilities: what the planner knows of it.
         programs: programs built for its context in this process, by key.
         build_options: compiler options that all its programs get beside the usual ones.
     """
@@ -47,7 +47,7 @@ class Device:
         elif handle.type & cl.device_type.GPU:
             self.kind = "gpu"
         self.unified = bool(handle.host_unified_memory)
-        self.traits = _traits(handle, self.platform, self.kind == "cpu")
+        self.capabilities = _capabilities(handle, self.platform, self.kind == "cpu")
         self.programs: dict[str, cl.Program] = {}
         self.build_options: tuple[str, ...] = ()
         self._process = os.getpid()
@@ -55,13 +55,13 @@ class Device:
         self._made: dict[str, Any] = {}
 
     def __repr__(self) -> str:
-        return f"<Device {self.platform} / {self.traits.name}>"
+        return f"<Device {self.platform} / {self.capabilities.name}>"
 
     def because(self, reason: str) -> Device:
         """The same device, sharing context and queue, with `traits.reason` set."""
         chosen = Device.__new__(Device)
         chosen.__dict__.update(self.__dict__)
-        chosen.traits = replace(self.traits, reason=reason)
+        chosen.capabilities = replace(self.capabilities, reason=reason)
         return chosen
 
     def is_same(self, other: Device) -> bool:
@@ -132,7 +132,7 @@ class Device:
                     self._made[name] = make()
                 except cl.Error as error:
                     raise DeviceError(
-                        f"device {self.traits.name} does not start: {error}",
+                        f"device {self.capabilities.name} does not start: {error}",
                         hint="look at `flowcompute devices`, or choose another with device=",
                     ) from error
             made: _Made = self._made[name]
@@ -168,7 +168,7 @@ def passes_wide_vectors_wrong(target: str) -> bool:
         return False
 
 
-def _traits(handle: Any, platform: str, cpu: bool) -> DeviceCapabilities:
+def _capabilities(handle: Any, platform: str, cpu: bool) -> DeviceCapabilities:
     name = " ".join(handle.name.split())
     # PoCL names the processor's model, but not the instruction set that it compiles for.
     target = re.search(r"HSTR: (\S+)", handle.version)

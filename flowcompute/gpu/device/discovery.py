@@ -92,7 +92,7 @@ def _preference(device: Device) -> tuple[int, ...]:
     pocl = _pocl(device)
     if device.kind == "gpu":
         # A vendor's own driver before PoCL's on the same hardware.
-        return (5 if device.unified else 0, pocl is not None, -device.traits.memory_bytes)
+        return (5 if device.unified else 0, pocl is not None, -device.capabilities.memory_bytes)
     if device.kind == "cpu":
         if pocl is not None:
             return (2, -pocl[0], -pocl[1])
@@ -161,12 +161,12 @@ def choose(devices: Sequence[Device], spec: str, needs_float64: bool) -> Device:
     if plain_name(spec) == "auto":
         return _automatic(devices, needs_float64)
     device = _named(devices, spec)
-    if needs_float64 and not device.traits.float64:
+    if needs_float64 and not device.capabilities.float64:
         raise PlanError(
-            f"device {device.traits.name} has no float64",
+            f"device {device.capabilities.name} has no float64",
             element="device",
             expected="a device with double precision",
-            got=f"device={spec!r}: {device.platform} / {device.traits.name}",
+            got=f"device={spec!r}: {device.platform} / {device.capabilities.name}",
             hint='cast to float32 with .astype("float32"), or take another device:\n' + _candidates(devices),
         )
     return device.because(f"device={spec!r} names it")
@@ -175,8 +175,8 @@ def choose(devices: Sequence[Device], spec: str, needs_float64: bool) -> Device:
 def _automatic(devices: Sequence[Device], needs_float64: bool) -> Device:
     skipped = []
     for device in devices:
-        if needs_float64 and not device.traits.float64:
-            skipped.append(f"{device.traits.name} has no float64")
+        if needs_float64 and not device.capabilities.float64:
+            skipped.append(f"{device.capabilities.name} has no float64")
             continue
         reason = f"auto: the best of {len(devices)} is {_description(device)}"
         if len(devices) == 1:
@@ -201,7 +201,7 @@ def _named(devices: Sequence[Device], spec: str) -> Device:
         counted = f"{len(same)} {match[1].upper()} device{'' if len(same) == 1 else 's'}"
         raise _no_fit(devices, spec, f"device={spec!r} does not exist: there {_is(len(same))} {counted}")
     text = spec.strip().lower()
-    fitting = [d for d in devices if text and text in f"{d.platform} {d.version} / {d.traits.name}".lower()]
+    fitting = [d for d in devices if text and text in f"{d.platform} {d.version} / {d.capabilities.name}".lower()]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
@@ -286,7 +286,7 @@ def describe(devices: Sequence[Device]) -> tuple[DeviceRow, ...]:
     counts = {"cpu": 0, "gpu": 0}
     rows = []
     for device in devices:
-        spec = device.traits.name
+        spec = device.capabilities.name
         if device.kind != "other":
             spec = f"{device.kind}:{counts[device.kind]}"
             counts[device.kind] += 1
@@ -295,12 +295,12 @@ def describe(devices: Sequence[Device]) -> tuple[DeviceRow, ...]:
                 spec=spec,
                 platform=device.platform,
                 version=device.version,
-                name=device.traits.name,
+                name=device.capabilities.name,
                 driver=device.handle.driver_version.strip(),
                 type=device.kind,
-                memory_bytes=device.traits.memory_bytes,
-                units=device.traits.units,
-                float64=device.traits.float64,
+                memory_bytes=device.capabilities.memory_bytes,
+                units=device.capabilities.units,
+                float64=device.capabilities.float64,
                 summary=_description(device),
             )
         )

@@ -67,7 +67,7 @@ class Faults:
                 error.element, error.site = element, site
 
     def _meaning(self, error: cl.Error, element: str | None, site: Site | None) -> FlowError:
-        name, code = self._device.traits.name, error.code
+        name, code = self._device.capabilities.name, error.code
         if code in _LOST or code not in ROOM | _REFUSED or not self._answers():
             return self._lost(error, element, site)
         if code in ROOM:
@@ -78,14 +78,14 @@ class Faults:
 
     def _lost(self, error: Exception, element: str | None, site: Site | None) -> DeviceError:
         self._device.give_up(self._context)
-        traits = self._device.traits
+        capabilities = self._device.capabilities
         return DeviceError(
-            f"device {traits.name} failed",
+            f"device {capabilities.name} failed",
             element=element,
             site=site,
             expected="a device that computes",
             # Several may have this name.
-            got="; ".join(filter(None, (str(error), traits.reason))),
+            got="; ".join(filter(None, (str(error), capabilities.reason))),
             hint=ANEW,
         )
 

@@ -61,7 +61,7 @@ __kernel void fc_{unit}(__global {T} *out, const {S} a, const {S} b, const int t
 
 def host_bytes(device: Device) -> int:
     """What a measurement takes of the host's memory."""
-    return 2 * _copied_bytes(device) if device.traits.host_memory else 0
+    return 2 * _copied_bytes(device) if device.capabilities.host_memory else 0
 
 
 def measure_limits(device: Device) -> Limits:
@@ -70,16 +70,16 @@ def measure_limits(device: Device) -> Limits:
     Raises:
         KernelError: if the device does not do what it is asked for.
     """
-    traits = device.traits
-    units: list[Unit] = ["float32", *(["float64"] if traits.float64 else []), "integer"]  # type: ignore[list-item]
-    units += ["tensor"] if traits.tensor_cores else []
+    capabilities = device.capabilities
+    units: list[Unit] = ["float32", *(["float64"] if capabilities.float64 else []), "integer"]  # type: ignore[list-item]
+    units += ["tensor"] if capabilities.tensor_cores else []
     try:
         # One text: each costs a compiler's start.
         program = build(device, "".join([_copy_text(device), *(_turn_text(device, unit) for unit in units)]))
         rates = {unit: _rate(device, program, unit) for unit in units}
         return Limits(_copy(device, program), rates, int(time.time()))
     except cl.Error as error:
-        message = f"the limits of {traits.name} cannot be measured: {error}"
+        message = f"the limits of {capabilities.name} cannot be measured: {error}"
         raise KernelError(message, element="devices") from error
 
 
@@ -87,7 +87,7 @@ def measure_limits(device: Device) -> Limits:
 
 
 def _copied_bytes(device: Device) -> int:
-    most = min(device.traits.max_buffer_bytes, device.traits.memory_bytes // 4)
+    most = min(device.capabilities.max_buffer_bytes, device.capabilities.memory_bytes // 4)
     return min(COPY_BYTES[_shape(device)], most) // 64 * 64
 
 
@@ -156,14 +156,14 @@ def _width(device: Device, unit: Unit) -> int:
 
 
 def _shape(device: Device) -> str:
-    return "cpu" if device.traits.code_shape == "cpu" else "gpu"
+    return "cpu" if device.capabilities.code_shape == "cpu" else "gpu"
 
 
 def _groups(device: Device) -> tuple[int, int]:
     """Work-groups, and work-items in each."""
     shape = _shape(device)
-    return device.traits.units * _GROUPS_PER_UNIT[shape], 1 if shape == "cpu" else min(
-        256, device.traits.max_work_group
+    return device.capabilities.units * _GROUPS_PER_UNIT[shape], 1 if shape == "cpu" else min(
+        256, device.capabilities.max_work_group
     )
 
 

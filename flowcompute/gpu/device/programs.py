@@ -61,7 +61,7 @@ def complete_options(device: Device, options: Sequence[str]) -> tuple[str, ...]:
     every = [*device.build_options, *options]
     if not any(option.startswith("-cl-std=") for option in every):
         every.append("-cl-std=CL1.2")
-    if device.traits.correct_division:
+    if device.capabilities.correct_division:
         every.append("-cl-fp32-correctly-rounded-divide-sqrt")
     # Warnings are for who writes kernel text; PoCL prints a count of them on the user's terminal.
     every.append("-w")
@@ -71,7 +71,7 @@ def complete_options(device: Device, options: Sequence[str]) -> tuple[str, ...]:
 def program_key(device: Device, text: str, options: Sequence[str]) -> str:
     """What programs are stored under: text, options, and the kind of device that they run on."""
     forced = os.environ.get("PYOPENCL_BUILD_OPTIONS", "")
-    parts = (text, *options, forced, device.version, device.traits.kind)
+    parts = (text, *options, forced, device.version, device.capabilities.kind)
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=20).hexdigest()
 
 
@@ -156,12 +156,12 @@ def _compile_error(device: Device, text: str, options: Sequence[str], said: str)
     log = re.sub(r"[^\s:]*\.cl:(?=\d)", "line ", said)
     # PoCL says "error: file.cl:5:10: ...", NVIDIA "<kernel>:5:10: error: ...", Intel "5:10: error: ...".
     found = re.search(r"error: line (\d+):|(\d+):\d+: (?:fatal )?error", log)
-    message = f"a kernel does not compile on {device.traits.name}\n{_indented(log)}"
+    message = f"a kernel does not compile on {device.capabilities.name}\n{_indented(log)}"
     if found is not None:
         message += f"\n{_excerpt(text, int(found[1] or found[2]))}"
     return KernelError(
         message,
-        got=f"{device.traits.kind}, options {' '.join(options)}",
+        got=f"{device.capabilities.kind}, options {' '.join(options)}",
         hint="if you did not write this kernel, report it with its text (plan.kernels)",
     )
 

@@ -20,17 +20,21 @@ class Slots:
 
     Args:
         memory: of the device.
-        crossing: what crosses the bus, and when.
+        transfer_plan: what crosses the bus, and when.
         count: how many there are.
         told: errors inside name the element of a value.
     """
 
     def __init__(
-        self, memory: Memory, crossing: TransferPlan, count: int, told: Callable[[int], AbstractContextManager[None]]
+        self,
+        memory: Memory,
+        transfer_plan: TransferPlan,
+        count: int,
+        told: Callable[[int], AbstractContextManager[None]],
     ) -> None:
         self._memory = memory
-        self._crossing = crossing
-        self._late, self._moving = crossing.late | crossing.handed, crossing.moving
+        self._transfer_plan = transfer_plan
+        self._late, self._moving = transfer_plan.late | transfer_plan.handed, transfer_plan.moving
         self._count = count
         self._told = told
         self._taken: dict[int, dict[int, np.ndarray]] = {}
@@ -43,14 +47,14 @@ class Slots:
         slot = seq % self._count
         try:
             self._memory.expect(slot)
-            for i in self._crossing.ahead:
+            for i in self._transfer_plan.ahead:
                 with self._told(i):
                     self._memory.upload(i, arrays[i], slot)
         except DeviceFullError:
             self._memory.drop(slot)
             return 0
         self._taken[seq], self._handed[seq] = {}, {}
-        return sum(arrays[i].nbytes for i in self._crossing.ahead)
+        return sum(arrays[i].nbytes for i in self._transfer_plan.ahead)
 
     def take_up(self, seq: int) -> bool:
         """Work on a batch, once what is uploaded of it has arrived; False where there was no room for it."""
@@ -58,7 +62,7 @@ class Slots:
         if seq not in self._taken:
             return False
         try:
-            for i in (*self._crossing.ahead, *self._crossing.received):
+            for i in (*self._transfer_plan.ahead, *self._transfer_plan.received):
                 with self._told(i):
                     self._memory.arrive(i, seq % self._count)
         except DeviceFullError:
@@ -83,7 +87,7 @@ class Slots:
     def leave(self, value: int, array: np.ndarray) -> None:
         """Download something late of the batch in hand into an array, later."""
         assert self._leaving is not None
-        (self._handed[self._seq] if value in self._crossing.handed else self._leaving)[value] = array
+        (self._handed[self._seq] if value in self._transfer_plan.handed else self._leaving)[value] = array
 
     def hand_over(self, seq: int) -> None:
         """Download what others need of a batch."""
@@ -99,7 +103,7 @@ class Slots:
         Raises:
             DeviceFullError: if there is no room.
         """
-        for i in self._crossing.received & made.keys():
+        for i in self._transfer_plan.received & made.keys():
             if seq in self._taken:
                 with self._told(i):
                     self._memory.upload(i, made[i], seq % self._count)

@@ -27,7 +27,7 @@ class HostBuffers:
     """
 
     def __init__(self, device: Device) -> None:
-        assert device.traits.host_memory
+        assert device.capabilities.host_memory
         self._device = device
         self._nothing: cl.Buffer | None = None
 
@@ -132,7 +132,7 @@ class DeviceArena:
 
     def __init__(self, device: Device, limit_bytes: int | None = None) -> None:
         self._device = device
-        self._limit_bytes = device.traits.memory_bytes if limit_bytes is None else limit_bytes
+        self._limit_bytes = device.capabilities.memory_bytes if limit_bytes is None else limit_bytes
         self._lock = threading.Lock()
         self._waiting: dict[int, list[cl.Buffer]] = defaultdict(list)
         self._lent: dict[int, cl.Buffer] = {}
@@ -182,7 +182,7 @@ class DeviceArena:
 
     def _full(self, size: int, why: str) -> DeviceFullError:
         return DeviceFullError(
-            f"device {self._device.traits.name} has no room for a buffer of {size} bytes",
+            f"device {self._device.capabilities.name} has no room for a buffer of {size} bytes",
             got=f"{self.lent_bytes} bytes in use; {why}",
             hint=SMALLER,
         )

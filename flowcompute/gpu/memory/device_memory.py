@@ -101,7 +101,7 @@ class Memory(ABC):
 
 def memory_of(device: Device, budget_bytes: int, device_bytes: int | None = None) -> Memory:
     """The memory that kernels of a device work on, within budgets of the host and of a discrete device."""
-    return HostMemory(device) if device.traits.host_memory else DeviceMemory(device, budget_bytes, device_bytes)
+    return HostMemory(device) if device.capabilities.host_memory else DeviceMemory(device, budget_bytes, device_bytes)
 
 
 class HostMemory(Memory):

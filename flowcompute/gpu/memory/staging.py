@@ -72,7 +72,7 @@ class Staging:
         self._block_bytes = size_bytes // STAGING_BLOCKS // PIECE_BYTES * PIECE_BYTES
         self._ring: SimpleQueue[_Block] = SimpleQueue()
         self._blocks: list[_Block] = []
-        self._crew = ThreadPool("flowcompute-copy")
+        self._threads = ThreadPool("flowcompute-copy")
         self._making = threading.Lock()
 
     def takes(self, size_bytes: int) -> bool:
@@ -100,7 +100,7 @@ class Staging:
                 self._ring.put(block)
 
         def fill(block: _Block, start: int, stop: int) -> None:
-            block.copies = self._crew.begin(
+            block.copies = self._threads.begin(
                 [partial(packed, lines, start + at, piece) for at, piece in _pieces(block, stop - start)],
                 COPYING_THREADS,
             )
@@ -115,7 +115,7 @@ class Staging:
             with self._asking:
                 read_buffer(queue, buffer, part, start)
             pieces = _pieces(block, stop - start)
-            block.copies = self._crew.begin(
+            block.copies = self._threads.begin(
                 [partial(np.copyto, data[start + at : start + at + len(piece)], piece) for at, piece in pieces],
                 COPYING_THREADS,
             )
@@ -169,7 +169,7 @@ class Staging:
 
     def close(self) -> None:
         """Wait for what is under way, and leave the blocks to the next run; harmless when called twice."""
-        self._crew.close()
+        self._threads.close()
         blocks, self._blocks, self._ring = self._blocks, [], SimpleQueue()
         with contextlib.ExitStack() as all_of_it:
             for block in blocks:

@@ -28,7 +28,7 @@ class StreamedWeights:
         self._memory = memory
         self._array = array
         self._buffers = one_pass.ring
-        self._panels = one_pass.panels
+        self._weight_tiles = one_pass.weight_tiles
         self._order = self._parts_of_a_batch(one_pass)
         self._wholes: dict[int, np.ndarray] = {}
         self._seen: dict[Part, np.ndarray] = {}
@@ -41,16 +41,16 @@ class StreamedWeights:
         for step in one_pass.steps:
             if not isinstance(step, RegionStep) or step.kernel is None:
                 continue
-            read = [value for value in read_as_they_are(step.kernel) if value in one_pass.passing]
-            for launch in range(1 if step.region.panels is None else step.region.panels.count):
+            read = [value for value in read_as_they_are(step.kernel) if value in one_pass.streamed]
+            for launch in range(1 if step.region.weight_tiles is None else step.region.weight_tiles.count):
                 parts += [self._part(value, launch) for value in read if not self._stays(value, launch)]
         return parts
 
     def _part(self, value: int, launch: int) -> Part:
-        return (value, launch if value in self._panels else 0)
+        return (value, launch if value in self._weight_tiles else 0)
 
     def _stays(self, value: int, launch: int) -> bool:
-        return value in self._panels and launch < self._panels[value].kept
+        return value in self._weight_tiles and launch < self._weight_tiles[value].kept
 
     def _numbers(self, part: Part) -> np.ndarray:
         """The numbers of a part in host memory: always the same array, by which what comes is known again."""
@@ -58,10 +58,10 @@ class StreamedWeights:
         if value not in self._wholes:
             self._wholes[value] = np.ascontiguousarray(self._array(value))
         whole = self._wholes[value]
-        if value not in self._panels:
+        if value not in self._weight_tiles:
             return whole
         if part not in self._seen:
-            self._seen[part] = self._panels[value].seen(whole, panel)
+            self._seen[part] = self._weight_tiles[value].seen(whole, panel)
         return self._seen[part]
 
     def _memory_of(self, part: Part) -> np.ndarray:

@@ -160,10 +160,10 @@ def _name(op: Generator, dtype: np.dtype, lanes: int) -> str:
 
 
 def _parameters(op: Generator) -> dict[str, str]:
-    letters = ["key", *"ab"[: op.arity - 1]]
+    dead_letters = ["key", *"ab"[: op.arity - 1]]
     return {
-        "PARAMETERS": "".join(f", const ulong {letter}" for letter in letters),
-        "ARGUMENTS": "".join(f", {letter}" for letter in letters),
+        "PARAMETERS": "".join(f", const ulong {letter}" for letter in dead_letters),
+        "ARGUMENTS": "".join(f", {letter}" for letter in dead_letters),
         "TAG": str(op.tag),
         "SHARE": str(op.share),
     }

@@ -22,9 +22,9 @@ def exchanged(exchange: ir.Exchange, helpers: dict[str, str]) -> list[str]:
     pairs = list(zip(exchange.variables, exchange.sources, strict=True))
     if exchange.shuffle:
         return [f"{var_type(var)} {var.name} = {_shuffled(exchange, var, source, helpers)};" for var, source in pairs]
-    place = f"lid & ~{exchange.team - 1}"
+    place = f"lid & ~{exchange.subgroup - 1}"
     if exchange.distance is not None:
-        place = f"({place}) + ((lid + {exchange.distance}) & {exchange.team - 1})"
+        place = f"({place}) + ((lid + {exchange.distance}) & {exchange.subgroup - 1})"
     arrays = _arrays(exchange)
     return [
         *(f"{array}[lid] = {source.name};" for array, (_, source) in zip(arrays, pairs, strict=True)),
@@ -50,7 +50,7 @@ def _arrays(exchange: ir.Exchange) -> list[str]:
 def _shuffled(exchange: ir.Exchange, var: Var, source: Var, helpers: dict[str, str]) -> str:
     kind = "idx" if exchange.distance is None else "down"
     helpers.setdefault(f"fc_shuffle_{kind}", _SHUFFLE.format(kind=kind))
-    place, segment = exchange.distance or 0, (32 - exchange.team) << 8 | 0x1F
+    place, segment = exchange.distance or 0, (32 - exchange.subgroup) << 8 | 0x1F
     name, dtype = source.name, source.dtype
 
     def bits(text: str) -> str:

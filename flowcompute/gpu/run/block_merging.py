@@ -27,16 +27,16 @@ class BlockMerging:
 
     Args:
         specs: what each fold computes, by its node's id.
-        traits: of the device.
+        capabilities: of the device.
 
     Attributes:
         node: the arrays of the node in hand.
     """
 
-    def __init__(self, specs: Mapping[int, FoldSpec], traits: DeviceCapabilities) -> None:
+    def __init__(self, specs: Mapping[int, FoldSpec], capabilities: DeviceCapabilities) -> None:
         self._specs = specs
-        self._traits = traits
-        self._able = traits.code_shape == "cpu" and traits.host_memory and traits.float64
+        self._capabilities = capabilities
+        self._able = capabilities.code_shape == "cpu" and capabilities.host_memory and capabilities.float64
         self._numbers: dict[int, int] = {}
         self._kernels: dict[int, Kernel] = {}
         self.node: tuple[np.ndarray, ...] = ()
@@ -49,14 +49,14 @@ class BlockMerging:
             if fold not in self._kernels:
                 self._kernels[fold] = lower_merge(spec, fold, lanes)
             vectors = spec.numbers // lanes
-            groups = min(vectors, GROUPS_PER_UNIT * self._traits.units)
+            groups = min(vectors, GROUPS_PER_UNIT * self._capabilities.units)
             self.node = tuple(np.empty(spec.numbers, dtype) for dtype in spec.node_parts())
             launch(self._kernels[fold], (spec.numbers, vectors // groups * lanes, 1 << level, place, 0), groups)
             done.append((place, level, self.node))
         return done
 
     def _lanes(self, spec: FoldSpec) -> int:
-        return self._traits.lanes_of(max(dtype.itemsize for dtype in (*spec.parts(), *spec.node_parts())))
+        return self._capabilities.lanes_of(max(dtype.itemsize for dtype in (*spec.parts(), *spec.node_parts())))
 
     def _runs(self, fold: int, first: int, blocks: int) -> list[tuple[int, int]]:
         """Which nodes kernels make: the place of the first block of each, and its level."""

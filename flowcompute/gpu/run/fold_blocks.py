@@ -16,12 +16,12 @@ class FoldBlocks:
 
     Args:
         specs: what each fold computes, by its node's id.
-        traits: of the device.
+        capabilities: of the device.
     """
 
-    def __init__(self, specs: Mapping[int, FoldSpec], traits: DeviceCapabilities) -> None:
+    def __init__(self, specs: Mapping[int, FoldSpec], capabilities: DeviceCapabilities) -> None:
         self._specs = specs
-        self._merging = BlockMerging(specs, traits)
+        self._merging = BlockMerging(specs, capabilities)
         self._partials: dict[tuple[int, int], np.ndarray] = {}
         self._carries: dict[tuple[int, int], np.ndarray] = {}
 

@@ -49,37 +49,37 @@ class OpenCLExecutor(PlacedExecutor):
     Args:
         plan, pass_index, resident: see `Backend.executor`.
         device: what computes.
-        seat: which regions of the plan it computes.
+        placement: which regions of the plan it computes.
     """
 
     def __init__(
-        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], device: Device, seat: int = 0
+        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], device: Device, placement: int = 0
     ) -> None:
         super().__init__(plan, pass_index, resident)
-        self.device, self.seat = device, seat
+        self.device, self.placement = device, placement
         self._kernels = BuiltKernels()
         self._adopted: dict[str, Kernel] = {}
         self._memory: Memory | None = None
         self._launcher: Launcher | None = None
         self._written: list[Any] = []
-        self._blocks = FoldBlocks(plan.folds, device.traits)
+        self._blocks = FoldBlocks(plan.folds, device.capabilities)
         self._padded: dict[int, np.ndarray] = {}
         self._scalars: dict[int, Any] = {}
         self._named: dict[str, tuple[str, Site | None]] = {}
         self._streamed: set[Hashable] = {node.id for node in plan.graph.nodes if node.spec.is_stream}
-        self._crossing = TransferPlan.of(self.one_pass, by_hand=plan.config.by_hand, seat=seat)
-        if self._crossing.overlap and not device.traits.host_memory and not plan.config.isolate:
-            self.in_flight = batches_of_each(plan.depth, plan.backend.traits)
+        self._transfer_plan = TransferPlan.of(self.one_pass, by_hand=plan.config.by_hand, placement=placement)
+        if self._transfer_plan.overlap and not device.capabilities.host_memory and not plan.config.isolate:
+            self.in_flight = batches_of_each(plan.depth, plan.backend.capabilities)
             self.lanes = uploads_at_a_time(self.in_flight)
         self._slots: Slots | None = None
         self._opened_s = 0.0
-        self._passing: StreamedWeights | None = None
+        self._streamed_weights: StreamedWeights | None = None
 
     def _regions(self) -> Iterator[RegionStep]:
         """The regions computed here."""
         one = self.one_pass
         for step in (*one.before, *one.steps, *one.after):
-            if isinstance(step, RegionStep) and step.seat == self.seat:
+            if isinstance(step, RegionStep) and step.placement == self.placement:
                 yield step
 
     def attach(self) -> None:
@@ -94,10 +94,14 @@ class OpenCLExecutor(PlacedExecutor):
                         self.log.compiled(step.name, time.perf_counter() - began)
             self._opened_s = time.monotonic()
             self._memory = self._launcher.memory
-            self._slots = Slots(self._memory, self._crossing, self.in_flight, self._told_of)
-            self.memory.reuse(in_turns(self.plan.graph, self.one_pass.on_seat(self.seat), self._crossing))
-            if self.one_pass.passing and self.seat == self.plan.backend.main:
-                self._passing = StreamedWeights(self.one_pass.on_seat(self.seat), self._memory, self.array)
+            self._slots = Slots(self._memory, self._transfer_plan, self.in_flight, self._told_of)
+            self.memory.reuse(
+                in_turns(self.plan.graph, self.one_pass.on_placement(self.placement), self._transfer_plan)
+            )
+            if self.one_pass.streamed and self.placement == self.plan.backend.main:
+                self._streamed_weights = StreamedWeights(
+                    self.one_pass.on_placement(self.placement), self._memory, self.array
+                )
 
     def _compiled(self, kernel: Kernel) -> Any:
         assert self._launcher is not None
@@ -125,7 +129,7 @@ class OpenCLExecutor(PlacedExecutor):
 
     def uploads_at_once(self, batch: Batch) -> bool:
         """Where the device reads all of it by itself; see `Executor.uploads_at_once`."""
-        return self.is_sliced or all(self.memory.is_pinned(batch.arrays[i]) for i in self._crossing.ahead)
+        return self.is_sliced or all(self.memory.is_pinned(batch.arrays[i]) for i in self._transfer_plan.ahead)
 
     def downloads_at_once(self, batch: Batch) -> bool:
         """Where nothing is late; see `Executor.downloads_at_once`."""
@@ -151,7 +155,7 @@ class OpenCLExecutor(PlacedExecutor):
     @property
     def late(self) -> frozenset[int]:
         """See `PlacedExecutor.late`."""
-        return self._crossing.late if self.in_flight > 1 else frozenset()
+        return self._transfer_plan.late if self.in_flight > 1 else frozenset()
 
     def keep_blocks(self) -> None:
         """See `PlacedExecutor.keep_blocks`."""
@@ -262,19 +266,19 @@ class OpenCLExecutor(PlacedExecutor):
         self._written = []
         scan = self._scans.get(region.anchor) if region.anchor is not None else None
         carry = scan if isinstance(scan, DeviceCarry) else None
-        panels = 1 if region.panels is None else region.panels.count
-        tuned = self.tuner is not None and region.stream and panels == 1 and kernel.knobs != KernelKnobs()
+        weight_tiles = 1 if region.weight_tiles is None else region.weight_tiles.count
+        tuned = self.tuner is not None and region.stream and weight_tiles == 1 and kernel.knobs != KernelKnobs()
         tuner = self.tuner if tuned else None
         again = carry.again(blocks) if tuner is not None and carry is not None else begin_nothing
         launch = carry.begin(blocks) if carry is not None else 0
         values = [self._argument(argument, outputs, region.stream) for argument in kernel.arguments]
-        count, chunk, groups = division(self.plan, self.device.traits, kernel, items, blocks)
+        count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, blocks)
         chunk = launch or chunk
-        for panel in range(panels if count else 0):
+        for panel in range(weight_tiles if count else 0):
             if panel:
                 self._turn_to(panel, kernel, values)
-            if self._passing is not None and region.stream:
-                self._passing.prefetch()
+            if self._streamed_weights is not None and region.stream:
+                self._streamed_weights.prefetch()
             timed = self.log is not None and self.log.is_timed(step.name)
             device_s = self._launch(kernel, [*values, count, chunk, blocks, start, phase], groups, timed=timed)
             self.launches += 1
@@ -292,12 +296,12 @@ class OpenCLExecutor(PlacedExecutor):
 
     def _turn_to(self, panel: int, kernel: Kernel, values: list[Any]) -> None:
         """Let a launch read another panel, and make what belongs to it."""
-        assert self._passing is not None
+        assert self._streamed_weights is not None
         for position, argument in enumerate(kernel.arguments):
             if argument.kind == "integer":
-                values[position] = self.one_pass.panels[argument.value].start(panel)
-            elif argument.kind == "input" and argument.value in self.one_pass.passing and not argument.period:
-                values[position] = self._passing.buffer(argument.value, panel)
+                values[position] = self.one_pass.weight_tiles[argument.value].start(panel)
+            elif argument.kind == "input" and argument.value in self.one_pass.streamed and not argument.period:
+                values[position] = self._streamed_weights.buffer(argument.value, panel)
 
     def _tune(
         self,
@@ -316,7 +320,7 @@ class OpenCLExecutor(PlacedExecutor):
             with self._told(step):
                 number = again()
                 values = [self._argument(argument, outputs, True) for argument in kernel.arguments]
-                count, chunk, groups = division(self.plan, self.device.traits, kernel, items, place[0])
+                count, chunk, groups = division(self.plan, self.device.capabilities, kernel, items, place[0])
                 began = time.perf_counter()
                 self._launch(kernel, [*values, count, number or chunk, *place], groups)
                 return time.perf_counter() - began
@@ -334,7 +338,7 @@ class OpenCLExecutor(PlacedExecutor):
     def _bring(self, value: int, array: np.ndarray) -> None:
         if self.slots.is_late(value):
             self.slots.leave(value, array)
-        elif value in self._crossing.on_host or value not in self._streamed:
+        elif value in self._transfer_plan.on_host or value not in self._streamed:
             self.memory.fetch(value, array)
 
     # -- arguments --------------------------------------------------------------------------------
@@ -344,7 +348,7 @@ class OpenCLExecutor(PlacedExecutor):
         if argument.kind == "scalar":
             return self._scalar(value)
         if argument.kind == "integer":
-            return self.one_pass.panels[value].start(0)
+            return self.one_pass.weight_tiles[value].start(0)
         if argument.kind == "output":
             return self._output(value, outputs[value], late=self.slots.holds(value))
         if argument.kind in ("partial", "merged"):
@@ -358,8 +362,8 @@ class OpenCLExecutor(PlacedExecutor):
             return self.memory.input(("carry", value, argument.part), self._blocks.carry(argument), fresh=True)
         if argument.period:
             return self.memory.input(("cyclic", value), self._cyclic(value), fresh=False)
-        if self._passing is not None and value in self.one_pass.passing:
-            return self._passing.buffer(value, 0)
+        if self._streamed_weights is not None and value in self.one_pass.streamed:
+            return self._streamed_weights.buffer(value, 0)
         fresh = stream and value in self._streamed
         if value in self.bases:
             return self.memory.input(("base", value), self.bases[value], fresh=True)
@@ -424,7 +428,7 @@ class OpenCLExecutor(PlacedExecutor):
     def close(self) -> None:
         """Release buffers and kernels."""
         launcher, self._launcher = self._launcher, None
-        self._memory = self._slots = self._passing = None
+        self._memory = self._slots = self._streamed_weights = None
         # On host devices a buffer keeps the array alive that it lies in.
         self._written = []
         self._kernels.clear()

@@ -37,9 +37,9 @@ class _Share(OpenCLExecutor):
     ) -> None:
         super().__init__(plan, pass_index, resident, device)
         self.in_flight = in_flight
-        if device.traits.host_memory:
+        if device.capabilities.host_memory:
             # Computed where it lies.
-            self._crossing = replace(self._crossing, ahead=frozenset(), late=frozenset())
+            self._transfer_plan = replace(self._transfer_plan, ahead=frozenset(), late=frozenset())
         self.full: DeviceFullError | None = None
         self._uploading, self._computing, self._downloading = threading.Lock(), threading.Lock(), threading.Lock()
 
@@ -62,7 +62,7 @@ class _Share(OpenCLExecutor):
     def _compute_ahead(self, batch: Batch) -> _Computed | None:
         if not self.slots.take_up(batch.seq):
             return None
-        specs = {i: self.nodes[i].spec for i in self._crossing.late}
+        specs = {i: self.nodes[i].spec for i in self._transfer_plan.late}
         # Only their sizes are of use: results are fetched when the destinations' memory is known.
         outputs = {i: np.empty((batch.items, *spec.shape), spec.dtype) for i, spec in specs.items()}
         # What folds will be given must outlast the next batch.
@@ -84,7 +84,7 @@ class _Share(OpenCLExecutor):
 
     def leave_result(self, one: _Computed, value: int, array: np.ndarray) -> None:
         """Bring a result of a batch into an array, whose memory may change until it is downloaded, or at once."""
-        if value in self._crossing.late:
+        if value in self._transfer_plan.late:
             self.slots.leave_of(one.batch.seq, value, array)
         else:
             np.copyto(array, one.values[value])
@@ -111,7 +111,7 @@ class SharedExecutor(OpenCLExecutor):
         self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], devices: Sequence[Device]
     ) -> None:
         super().__init__(plan, pass_index, resident, devices[0])
-        each = batches_of_each(plan.depth, plan.backend.traits)
+        each = batches_of_each(plan.depth, plan.backend.capabilities)
         self.lanes = self.in_flight = plan.depth
         self._shares = [_Share(plan, pass_index, resident, device, each) for device in devices]
         # At least as many as are in flight: whoever asks finds one.
@@ -168,7 +168,8 @@ class SharedExecutor(OpenCLExecutor):
         self._given = None if share is None or computed is None else (share, computed)
         if share is not None and share.full is not None:
             # Keys of clocks are not negative.
-            note = f"one of {self.plan.backend.traits.name} had no room for a batch: the first computes what finds none"
+            devices = self.plan.backend.capabilities.name
+            note = f"one of {devices} had no room for a batch: the first computes what finds none"
             self.note(-1, note, share.full)
         try:
             return super().process(batch, outputs)

@@ -12,28 +12,28 @@ SCAN_GROUPS_PER_UNIT = 4
 
 
 def division(
-    plan: ExecutionPlan, traits: DeviceCapabilities, kernel: Kernel, items: int, blocks: int
+    plan: ExecutionPlan, capabilities: DeviceCapabilities, kernel: Kernel, items: int, blocks: int
 ) -> tuple[int, int, int]:
     """How many numbers or rows there are, how many a work-item takes (0: what is its turn), and the work-groups.
 
     Args:
         plan: of which the kernel is part.
-        traits: of the device.
+        capabilities: of the device.
         kernel: what is launched.
         items: records of the batch.
         blocks: canonical blocks or tiles that they lie in.
     """
-    cpu, count = traits.code_shape == "cpu", items * kernel.units
+    cpu, count = capabilities.code_shape == "cpu", items * kernel.units
     if kernel.work == "scan":
         # They take tiles by ticket: as many as run at once are enough.
         tasks = -(-blocks // kernel.tile[0]) * kernel.tile[1]
-        return items, 0, min(tasks, traits.units * (1 if cpu else SCAN_GROUPS_PER_UNIT))
+        return items, 0, min(tasks, capabilities.units * (1 if cpu else SCAN_GROUPS_PER_UNIT))
     if kernel.work == "walk":
         sequences = count if kernel.notes["along"] == "items" else kernel.units
-        most = traits.units * (PARTS_PER_UNIT if cpu else GPU_PARTS_PER_UNIT)
+        most = capabilities.units * (PARTS_PER_UNIT if cpu else GPU_PARTS_PER_UNIT)
         return items, 0, max(1, min(-(-sequences // (kernel.lanes * kernel.work_group)), most))
     if not cpu:
-        most = traits.units * (kernel.knobs.fold_parts or GPU_PARTS_PER_UNIT)
+        most = capabilities.units * (kernel.knobs.fold_parts or GPU_PARTS_PER_UNIT)
         lanes = (kernel.knobs.items_per_work_item or kernel.lanes) * kernel.work_group
         tiles = -(-count // kernel.tile[0]) * kernel.tile[1]
         work = {"flat": -(-count // lanes), "rows": tiles, "matmul": tiles}
@@ -42,9 +42,9 @@ def division(
     if kernel.work in ("records", "columns"):
         units = blocks * (_tiles(plan, kernel) if kernel.columns else 1)
         # Neighbouring blocks to one work-item, but enough work-items for all compute units to end together.
-        chunk = max(1, units // (traits.units * (kernel.knobs.fold_parts or PARTS_PER_UNIT)))
+        chunk = max(1, units // (capabilities.units * (kernel.knobs.fold_parts or PARTS_PER_UNIT)))
         return items, chunk, -(-units // chunk)
-    chunk = _chunk(plan, traits, kernel, count)
+    chunk = _chunk(plan, capabilities, kernel, count)
     return count, chunk, max(1, -(-count // chunk))
 
 
@@ -53,10 +53,10 @@ def _tiles(plan: ExecutionPlan, kernel: Kernel) -> int:
     return -(-plan.folds[fold].numbers // kernel.columns)
 
 
-def _chunk(plan: ExecutionPlan, traits: DeviceCapabilities, kernel: Kernel, count: int) -> int:
+def _chunk(plan: ExecutionPlan, capabilities: DeviceCapabilities, kernel: Kernel, count: int) -> int:
     """Numbers or rows for one work-item: of products a fair share, else as the kernel's knobs say."""
     if kernel.work == "matmul":
-        share, together = -(-count // (2 * traits.units)), kernel.tile[0]
+        share, together = -(-count // (2 * capabilities.units)), kernel.tile[0]
         return min(ROWS_PER_ITEM // together, -(-share // together)) * together
     items = kernel.knobs.items_per_work_item or 1
     if kernel.work == "flat":

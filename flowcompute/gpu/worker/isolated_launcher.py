@@ -230,7 +230,7 @@ class IsolatedLauncher(Launcher):
 
     def __init__(self, device: Device, config: Config, shares: int = 1) -> None:
         self._limit_s = config.launch_timeout_s
-        self._worker = Worker(device.traits.name)
+        self._worker = Worker(device.capabilities.name)
         self.memory = IsolatedMemory(self._worker)
         handles = [one.handle for one in all_devices()]
         try:
@@ -238,8 +238,8 @@ class IsolatedLauncher(Launcher):
                 {
                     "do": "open",
                     "position": handles.index(device.handle),
-                    "kind": device.traits.kind,
-                    "host_memory": device.traits.host_memory,
+                    "kind": device.capabilities.kind,
+                    "host_memory": device.capabilities.host_memory,
                     "options": list(device.build_options),
                     "budget": config.memory_bytes // shares,
                     "device_budget": config.device_memory_bytes,

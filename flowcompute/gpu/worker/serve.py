@@ -91,8 +91,8 @@ class _Server:
         device_budget: int | None,
     ) -> dict[str, Any]:
         device = copy.copy(all_devices()[position])
-        assert device.traits.kind == kind, "the drivers list other devices here"
-        device.traits = dataclasses.replace(device.traits, host_memory=host_memory)
+        assert device.capabilities.kind == kind, "the drivers list other devices here"
+        device.capabilities = dataclasses.replace(device.capabilities, host_memory=host_memory)
         device.build_options = tuple(options)
         self._in_place = host_memory
         self._launcher = LocalLauncher(device, budget, device_budget)

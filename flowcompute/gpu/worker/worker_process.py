@@ -54,10 +54,10 @@ class Worker:
         self._ended: str | None = None
         started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception] = queue.SimpleQueue()
         # The kernel's signal comes when the starting thread ends: this one lives as long as the worker.
-        self._keeper = threading.Thread(
+        self._coordinator = threading.Thread(
             target=_keep, args=(theirs.fileno(), started), name="flowcompute-isolated", daemon=True
         )
-        self._keeper.start()
+        self._coordinator.start()
         process = started.get()
         theirs.close()
         if isinstance(process, Exception):
@@ -118,7 +118,7 @@ class Worker:
         return answer
 
     def _gone(self, hint: str = "look for what the kernel does outside of its buffers") -> DeviceError:
-        self._keeper.join(_FAREWELL_S)
+        self._coordinator.join(_FAREWELL_S)
         code = None if self._process is None else self._process.returncode
         ended = self._ended or f"its process ended: {_said(code)}"
         return DeviceError(
@@ -139,10 +139,10 @@ class Worker:
         with contextlib.suppress(OSError):
             self._channel.shutdown(socket.SHUT_RDWR)
         self._channel.close()
-        self._keeper.join(_FAREWELL_S)
-        if self._keeper.is_alive() and self._process is not None:
+        self._coordinator.join(_FAREWELL_S)
+        if self._coordinator.is_alive() and self._process is not None:
             self._process.kill()
-            self._keeper.join()
+            self._coordinator.join()
 
 
 def _keep(handle: int, started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception]) -> None:

@@ -122,13 +122,13 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> Shape:
     itemsize = one.dtype.itemsize
     most = 64 if itemsize <= 4 else 32
     rows = 16 if one.queries <= 16 and itemsize <= 4 else 32 if one.queries <= 32 else most
-    if rows == 64 and one.columns <= 64 and one.block_count(128) >= style.traits.units:
+    if rows == 64 and one.columns <= 64 and one.block_count(128) >= style.capabilities.units:
         rows = 128
     group = 128 if rows > 32 and one.columns <= 128 else 256
     knobs = style.settled("attention", work_group=group, block_rows=rows)
     group, rows = knobs.work_group or group, min(knobs.block_rows or rows, 2 * most)
     # Half the device's memory leaves room for two work-groups; 48 KiB have all.
-    limit = max(48 << 10, style.traits.local_bytes // 2)
+    limit = max(48 << 10, style.capabilities.local_bytes // 2)
     for height in (rows, most, most // 2):
         for resident in (True, False):
             for depth in (MOST_DEPTH, 16, 8, 4, 2):

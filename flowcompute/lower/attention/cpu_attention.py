@@ -47,7 +47,7 @@ class AttentionLowering:
         self.region = region
         self.one = one = AttentionAnchor(graph, region)
         self.dtype = one.dtype
-        self.lanes = strip_lanes(style.traits, one.dtype.itemsize)
+        self.lanes = strip_lanes(style.capabilities, one.dtype.itemsize)
         self.knobs = knobs = style.settled("attention", tile_rows=TOGETHER, block_rows=BLOCK)
         self.together = min(knobs.tile_rows or TOGETHER, one.queries)
         self.block = min(knobs.block_rows or BLOCK, -(-one.queries // self.together) * self.together)

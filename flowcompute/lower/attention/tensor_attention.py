@@ -54,13 +54,13 @@ from flowcompute.lower.anchor_point import Operand, Row, times
 from flowcompute.lower.attention.attention_anchor import KEYS, AttentionAnchor
 from flowcompute.lower.attention.tensor_masking import Unseen
 from flowcompute.lower.attention.tensor_softmax import HALVES, LARGER, Weights, in_powers
-from flowcompute.lower.attention.tensor_tiling import STAGES, TEAMS, TensorShape, choose_shape
+from flowcompute.lower.attention.tensor_tiling import STAGES, SUBGROUPS, TensorShape, choose_shape
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.matmul import (
     EDGE,
     LANES,
-    TEAM,
+    SUBGROUP,
     TILES,
     Feed,
     FragmentReader,
@@ -84,7 +84,11 @@ def lower_tensor_attention(graph: Graph, region: Region, style: KernelStyle, nam
     operands = (one.q, one.k, one.v)
     dtype = one.q.argument.dtype
     dtypes = (FLOAT16, BFLOAT16, FLOAT32) if style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
-    if not style.traits.tensor_cores or dtype not in dtypes or any(side.argument.dtype != dtype for side in operands):
+    if (
+        not style.capabilities.tensor_cores
+        or dtype not in dtypes
+        or any(side.argument.dtype != dtype for side in operands)
+    ):
         return None
     if one.scale <= 0 or not one.size or any(side.argument.value in region.nodes for side in operands):
         return None
@@ -93,7 +97,10 @@ def lower_tensor_attention(graph: Graph, region: Region, style: KernelStyle, nam
     # What is wanted may be too much, and is no reason for another order.
     for own in (style, replace(style, wanted=KernelKnobs())):
         shape = choose_shape(one, own)
-        if shape is not None and shape.local_bytes + 2 * shape.rows * FLOAT32.itemsize <= style.traits.local_bytes:
+        if (
+            shape is not None
+            and shape.local_bytes + 2 * shape.rows * FLOAT32.itemsize <= style.capabilities.local_bytes
+        ):
             return _Lowering(one, region, shape).lower(name)
     return None
 
@@ -142,9 +149,9 @@ class _Lowering:
     def _block(self, scope: Scope) -> None:
         one = self.one
         self.record, self.matrix, self.first, self.last = one.block(scope, self.rows)
-        self.top = scope.narrow(f"lid / {TEAM} * {self.edges * EDGE}")
+        self.top = scope.narrow(f"lid / {SUBGROUP} * {self.edges * EDGE}")
         self.first_key, first_query = (self.top, "0") if self.split else ("0", self.top)
-        mine = scope.integer(f"{self.first} + {first_query} + lid % {TEAM} / 4")
+        mine = scope.integer(f"{self.first} + {first_query} + lid % {SUBGROUP} / 4")
         # As texts, since numbers of 64 bits that wait for their use in a few tiles would take many registers.
         self.own = [[f"({mine} + {edge * EDGE + 8 * lower})" for lower in HALVES] for edge in range(self.edges)]
         self.at_mask = "0" if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
@@ -358,7 +365,7 @@ class _Lowering:
 
     def _end(self, scope: Scope) -> None:
         """Divide by the sum of weights, and store with what follows."""
-        one, place = self.one, scope.narrow(f"{self.top} + (int)lid % {TEAM} / 4")
+        one, place = self.one, scope.narrow(f"{self.top} + (int)lid % {SUBGROUP} / 4")
         shares = self._shares(scope, place)
         for edge, of_edge in enumerate(self.weights):
             for lower in HALVES:
@@ -379,7 +386,9 @@ class _Lowering:
         def store(inner: Scope, row: str, column: str, made: Var) -> None:
             own, column = inner.integer(f"{self.first} + {row}"), inner.integer(f"(long){column}")
             count = None if one.columns % LANES == 0 else inner.integer(f"min((long){LANES}, {one.columns} - {column})")
-            whole, *more = (inner.let(ArrayItem(WHOLE, f"{row} + {team * EDGE}"), FLOAT32, 1) for team in range(teams))
+            whole, *more = (
+                inner.let(ArrayItem(WHOLE, f"{row} + {subgroup * EDGE}"), FLOAT32, 1) for subgroup in range(subgroups)
+            )
             for other in more:
                 whole = one.added(inner, whole, other)
             made = one.share(inner, made, whole)
@@ -387,8 +396,8 @@ class _Lowering:
                 self.unseen.correct(inner, own, column, count, made, whole)
             one.store(inner, Row(own, self.record, self.matrix, own), column, count, made)
 
-        teams = TEAMS if self.split else 1
-        results = Results(self.rows, -(-one.columns // 8) * 8, self.shape.group, store, exists, teams)
+        subgroups = SUBGROUPS if self.split else 1
+        results = Results(self.rows, -(-one.columns // 8) * 8, self.shape.group, store, exists, subgroups)
         results.add(scope, self.totals, self.top, "0", finish)
 
     def _shares(self, scope: Scope, place: str) -> list[Var] | None:
@@ -401,9 +410,9 @@ class _Lowering:
         scope.add(WorkGroupBarrier())
         shares = []
         for lower in HALVES:
-            row = f"lid % {TEAM} / 4 + {8 * lower}"
+            row = f"lid % {SUBGROUP} / 4 + {8 * lower}"
             highest, *more = (
-                scope.let(ArrayItem(HIGHEST, f"{row} + {team * EDGE}"), FLOAT32, 1) for team in range(TEAMS)
+                scope.let(ArrayItem(HIGHEST, f"{row} + {subgroup * EDGE}"), FLOAT32, 1) for subgroup in range(SUBGROUPS)
             )
             for other in more:
                 highest = self.one.apply(scope, LARGER, highest, other)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from flowcompute.lower.attention.attention_anchor import KEYS, AttentionAnchor
 from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.matmul import CHUNK_BYTES, EDGE, PITCH, TEAM, TensorTile, lines_along_k
+from flowcompute.lower.matmul import CHUNK_BYTES, EDGE, PITCH, SUBGROUP, TensorTile, lines_along_k
 from flowcompute.spec import FLOAT32
 from flowcompute.strategy import KernelKnobs
 
-TEAMS = 4
+SUBGROUPS = 4
 FEW = 64
 """Of so many queries or fewer a team takes 16."""
 WIDE = 128
@@ -60,13 +60,13 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> TensorShape | None
     most_edges = 2 if exact and max(one.size, one.columns) <= WIDE else 1
     edges = 1 if few else most_edges
     # What is multiplied in parts takes so much local memory that there is one work-group at a time.
-    teams = TEAMS if exact or few else 2 * TEAMS
+    subgroups = SUBGROUPS if exact or few else 2 * SUBGROUPS
     if not split:
-        rows = teams * edges * EDGE
-        knobs = style.settled("tensor attention", work_group=teams * TEAM, block_rows=rows)
-        teams = (knobs.work_group or teams * TEAM) // TEAM
-        edges = min(max((knobs.block_rows or rows) // (teams * EDGE), 1), most_edges)
-    rows = teams * edges * EDGE
+        rows = subgroups * edges * EDGE
+        knobs = style.settled("tensor attention", work_group=subgroups * SUBGROUP, block_rows=rows)
+        subgroups = (knobs.work_group or subgroups * SUBGROUP) // SUBGROUP
+        edges = min(max((knobs.block_rows or rows) // (subgroups * EDGE), 1), most_edges)
+    rows = subgroups * edges * EDGE
     along = (
         lines_along_k(one.q.columns, one.q.rows),
         lines_along_k(one.k.columns, one.k.rows),
@@ -88,9 +88,9 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> TensorShape | None
         split=split,
         rows=rows,
         edges=edges,
-        group=teams * TEAM,
+        group=subgroups * SUBGROUP,
         step=2 * CHUNK_BYTES // dtype.itemsize,
-        parts=KEYS // EDGE // (teams if split else 1),
+        parts=KEYS // EDGE // (subgroups if split else 1),
         tiles=(queries, keys, values),
         local_bytes=max(begin * dtype.itemsize, results),
     )

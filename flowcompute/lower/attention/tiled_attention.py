@@ -53,8 +53,8 @@ class TiledAttentionLowering:
         self.dtype = one.dtype
         self.shape = choose_shape(one, style)
         self.wide, self.parts = self.shape.wide, self.shape.parts
-        self.shuffles = style.traits.shuffles and one.dtype == FLOAT32
-        self.aligned = not style.traits.host_memory
+        self.shuffles = style.capabilities.shuffles and one.dtype == FLOAT32
+        self.aligned = not style.capabilities.host_memory
 
     def lower(self, name: str) -> Kernel:
         """The kernel; its work counts blocks of queries."""

@@ -29,7 +29,7 @@ from flowcompute.ir import (
 from flowcompute.lower.emit import Arguments, Point, Scope, loaded, units_loop
 from flowcompute.lower.kernel_knobs import KernelStyle, written_turns
 from flowcompute.lower.reduction import Parts, Reduction, moved
-from flowcompute.lower.rows import Slot, Subgroup, VectorBlocks, team_size
+from flowcompute.lower.rows import Slot, Subgroup, VectorBlocks, subgroup_size
 
 
 def is_flat(graph: Graph, region: Region) -> bool:
@@ -109,16 +109,16 @@ class FlatLowering:
         self.graph = graph
         self.region = region
         self.folds = folds
-        traits = style.traits
+        capabilities = style.capabilities
         self.family: Family = "numbers" if region.folds else "map"
         self.knobs = knobs = style.settled(self.family)
-        self.cpu = traits.code_shape == "cpu"
-        self.shuffles = traits.shuffles
+        self.cpu = capabilities.code_shape == "cpu"
+        self.shuffles = capabilities.shuffles
         self.group = knobs.work_group or 1
-        self.team = team_size(self.group, shuffle=traits.shuffles)
+        self.subgroup = subgroup_size(self.group, shuffle=capabilities.shuffles)
         self.lanes = knobs.vector_width or 4
         # Vectors of a GPU begin at multiples of their size, in buffers of its own.
-        self.aligned = not self.cpu and not traits.host_memory
+        self.aligned = not self.cpu and not capabilities.host_memory
         self.arguments = Arguments()
         self.names = itertools.count()
         self.periods: dict[int, str] = {}
@@ -216,22 +216,22 @@ class FlatLowering:
 
     def _team_blocks(self, scope: Scope, reductions: list[Reduction]) -> list[Stmt]:
         """Each team of a work-group reduces a block; where there is none left it repeats the last one."""
-        team = Subgroup(scope, BLOCK, group=self.group, shuffle=self.shuffles, lanes=LANES)
-        totals = team.start(reductions)
-        whole, short = team.scope.inner(1), team.scope.inner(1)
+        subgroup = Subgroup(scope, BLOCK, group=self.group, shuffle=self.shuffles, lanes=LANES)
+        totals = subgroup.start(reductions)
+        whole, short = subgroup.scope.inner(1), subgroup.scope.inner(1)
         for inner, limit in ((whole, None), (short, "left")):
-            beside = team.at(inner)
+            beside = subgroup.at(inner)
             slots = beside.slots("base", limit)
             beside.accumulate(reductions, totals, slots)
             self._store_slots(inner, slots)
         short.statements.insert(0, SetInteger("left", "n - base", narrow=True))
         scope.add(If(f"base + {BLOCK} <= n", tuple(whole.statements), tuple(short.statements)))
         storing = scope.inner(1)
-        self._store(storing, team.finish(reductions, totals, spread=False))
-        scope.add(If(f"{team.place} == 0 && turn + lid / {self.team} < blocks", tuple(storing.statements)))
-        block = SetInteger("block", f"min(turn + lid / {self.team}, blocks - 1)")
-        teams = self.group // self.team
-        return [For("turn", f"gid * {teams}", "blocks", f"gsize * {teams}", (block, *scope.statements))]
+        self._store(storing, subgroup.finish(reductions, totals, spread=False))
+        scope.add(If(f"{subgroup.place} == 0 && turn + lid / {self.subgroup} < blocks", tuple(storing.statements)))
+        block = SetInteger("block", f"min(turn + lid / {self.subgroup}, blocks - 1)")
+        subgroups = self.group // self.subgroup
+        return [For("turn", f"gid * {subgroups}", "blocks", f"gsize * {subgroups}", (block, *scope.statements))]
 
     def _store_slots(self, scope: Scope, slots: list[Slot]) -> None:
         """Store what the region makes beside its folds, of columns that exist and by the block's own team."""
@@ -241,7 +241,7 @@ class FlatLowering:
             self._points(FlatPoint(self, inner, slot.column, None))
             storing.add(*inner.statements if slot.valid is None else (If(slot.valid, tuple(inner.statements)),))
         if storing.statements:
-            scope.add(If(f"turn + lid / {self.team} < blocks", tuple(storing.statements)))
+            scope.add(If(f"turn + lid / {self.subgroup} < blocks", tuple(storing.statements)))
 
     def _vector_blocks(self, scope: Scope, reductions: list[Reduction]) -> None:
         whole, short = scope.inner(), scope.inner()

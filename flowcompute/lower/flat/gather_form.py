@@ -27,16 +27,16 @@ GROUP = 256
 """Work-items of a GPU's work-group."""
 
 
-def lower_together(graph: Graph, region: Region, traits: DeviceCapabilities, name: str) -> Kernel:
+def lower_together(graph: Graph, region: Region, capabilities: DeviceCapabilities, name: str) -> Kernel:
     """The kernel of a region whose anchor is put together of others."""
     one = Gather(graph, region)
-    if traits.code_shape == "gpu":
+    if capabilities.code_shape == "gpu":
         body = _numbers(one)
         return Kernel(
             name, region.name, one.arguments.ordered(), body, "flat", work_group=GROUP, units=one.node.spec.item_numbers
         )
-    body = _rows(one, traits.lanes)
-    return Kernel(name, region.name, one.arguments.ordered(), body, "rows", units=one.units, lanes=traits.lanes)
+    body = _rows(one, capabilities.lanes)
+    return Kernel(name, region.name, one.arguments.ordered(), body, "rows", units=one.units, lanes=capabilities.lanes)
 
 
 def _rows(one: Gather, lanes: int) -> tuple[Stmt, ...]:

@@ -61,15 +61,15 @@ class NeighboursAt:
 class StencilLowering(Anchor):
     """Lowers one region of operations that read neighbours."""
 
-    def __init__(self, graph: Graph, region: Region, traits: DeviceCapabilities) -> None:
+    def __init__(self, graph: Graph, region: Region, capabilities: DeviceCapabilities) -> None:
         assert region.anchor is not None
         node = graph.nodes[region.anchor]
         shape = node.spec.shape
         super().__init__(
             graph, region, stack=shape[:-1], height=1, column_axes=1, dtype=register_dtype(node.spec.dtype)
         )
-        self.cpu = traits.code_shape == "cpu"
-        self.lanes = traits.lanes if self.cpu else 1
+        self.cpu = capabilities.code_shape == "cpu"
+        self.lanes = capabilities.lanes if self.cpu else 1
         self.columns = shape[-1]
         self.seen = [self._seen(i) for i in region.nodes if graph.nodes[i].op is INDEX]
 
@@ -204,6 +204,6 @@ class StencilLowering(Anchor):
         return scope.let(Select(mask, yes, no), value.dtype)
 
 
-def lower_stencil(graph: Graph, region: Region, traits: DeviceCapabilities, name: str) -> Kernel:
+def lower_stencil(graph: Graph, region: Region, capabilities: DeviceCapabilities, name: str) -> Kernel:
     """The kernel of a region around operations that read neighbours."""
-    return StencilLowering(graph, region, traits).lower(name)
+    return StencilLowering(graph, region, capabilities).lower(name)

@@ -8,7 +8,7 @@ from flowcompute.lower.matmul.tensor_results import LANES, PITCH, Results
 from flowcompute.lower.matmul.tensor_tile import (
     CHUNK_BYTES,
     EDGE,
-    TEAM,
+    SUBGROUP,
     TILES,
     Feed,
     FragmentReader,
@@ -29,7 +29,7 @@ __all__ = [
     "PANEL",
     "PITCH",
     "ROWS_PER_ITEM",
-    "TEAM",
+    "SUBGROUP",
     "TILES",
     "Feed",
     "FragmentReader",

@@ -33,7 +33,7 @@ from flowcompute.lower.anchor_point import Axes, Row, times
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor
-from flowcompute.lower.matmul.strided_columns import StridedColumns, are_every_second, in_order
+from flowcompute.lower.matmul.strided_columns import StridedColumns, are_strided_columns, in_order
 from flowcompute.lower.matmul.tile_sizes import STRIP_BYTES, strip_lanes
 from flowcompute.strategy import KernelKnobs
 
@@ -63,7 +63,7 @@ class MatmulLowering:
         self.region = region
         self.contraction = one = MatmulAnchor(graph, region)
         itemsize = one.dtype.itemsize
-        self.lanes = strip_lanes(style.traits, itemsize)
+        self.lanes = strip_lanes(style.capabilities, itemsize)
         strip = max(self.lanes, STRIP_BYTES // itemsize)
         self.knobs = style.settled("matmul", tile_rows=TILE_ROWS, tile_columns=strip)
         self.tile_rows, strip = self.knobs.tile_rows or TILE_ROWS, self.knobs.tile_columns or strip
@@ -71,10 +71,10 @@ class MatmulLowering:
         # Rows of B far apart, above all by powers of two, would push each other out of the cache.
         many = region.stream or one.units >= PACKED_ROWS
         self.packed = many if one.shared else one.height >= PACKED_ROWS
-        self.panels = one.inner > PANEL
+        self.weight_tiles = one.inner > PANEL
         # One row to a matrix, or few: nothing else shares what is read of B.
         self.thin = not self.packed and not one.shared and one.height < TILE_ROWS
-        self.in_pairs = self.thin and one.inner <= SHORT and are_every_second(one)
+        self.in_pairs = self.thin and one.inner <= SHORT and are_strided_columns(one)
         # Where A is computed as it is loaded, that is done for a block of rows before any of its columns.
         self.kept = one.is_computed(one.a)
         self.pitch = -(-one.inner // self.lanes) * self.lanes
@@ -185,7 +185,7 @@ class MatmulLowering:
             return kept
         panel = min(one.inner, PANEL) * len(self.strip)
         arrays: list[Stmt] = [*kept, Array("packed", one.dtype, self.lanes, panel or 1)]
-        if self.panels:
+        if self.weight_tiles:
             arrays.append(Array("totals", one.dtype, self.lanes, ROWS_PER_ITEM * len(self.strip)))
         return arrays
 
@@ -196,7 +196,7 @@ class MatmulLowering:
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
         at_b = one.of_b(scope, one.row(scope, "begin"))
-        if not self.panels:
+        if not self.weight_tiles:
             scope.add(*self._pack(at_b, "0", str(one.inner), strip, count))
             scope.add(*self._rows(lambda rows: self._packed_tile(rows, strip, count, "0", str(one.inner))))
             return scope.statements
@@ -245,7 +245,7 @@ class MatmulLowering:
         def columns(inner: Scope) -> list[Var]:
             return self._from_b(inner, at_b, one.b.rows.offset("k"), strip, count)
 
-        if self.panels:
+        if self.weight_tiles:
             panel = scope.inner()
             sums = self._zeros(panel, rows, strip)
             until = panel.integer(f"min((long){one.inner}, panel + {PANEL})")
@@ -255,7 +255,7 @@ class MatmulLowering:
                 panel.add(Assign(before, Splat(added)))
             scope.add(For("panel", "0", str(one.inner), str(PANEL), tuple(panel.statements)))
         elif self.in_pairs and count is None:
-            totals = self._every_second(scope, totals, at_a, at_b, strip)
+            totals = self._strided_columns(scope, totals, at_a, at_b, strip)
         else:
             self._accumulate(scope, totals, at_a, "0", str(one.inner), columns)
         for row, line in zip(places, totals, strict=True):
@@ -277,7 +277,7 @@ class MatmulLowering:
         self._accumulate(scope, sums, at_a, "0", length, packed)
         for position, (row, line) in enumerate(zip(places, sums, strict=True)):
             for vector, own in enumerate(line):
-                if not self.panels:
+                if not self.weight_tiles:
                     self._store(scope, row, strip[vector], count, own)
                     continue
                 slot = f"(r - begin + {position}) * {len(strip)} + {vector}"
@@ -348,7 +348,7 @@ class MatmulLowering:
         unroll = 1 if self.contraction.inner <= SHORT else TURNS
         scope.add(For("k", start, stop, "1", tuple(inner.statements), unroll=unroll))
 
-    def _every_second(
+    def _strided_columns(
         self, scope: Scope, sums: list[list[Var]], at_a: list[str], at_b: str, strip: Strip
     ) -> list[list[Var]]:
         """The sums where columns are every second number, all of k written out."""

@@ -56,9 +56,12 @@ class MatmulAnchor(Anchor):
         single = left.ndim == 1 or self.stream_rows
         depth, columns = node.attrs.get("depth", 1), node.attrs.get("columns", 1)
         own = columns + (0 if single else 1)
-        made, panels = {-2: 1 if single else left.shape[-2], -1: math.prod(right.shape[-columns:])}, region.panels
-        if panels is not None:
-            made[panels.axis] = panels.size
+        made, weight_tiles = (
+            {-2: 1 if single else left.shape[-2], -1: math.prod(right.shape[-columns:])},
+            region.weight_tiles,
+        )
+        if weight_tiles is not None:
+            made[weight_tiles.axis] = weight_tiles.size
         super().__init__(
             graph,
             region,
@@ -100,9 +103,9 @@ class MatmulAnchor(Anchor):
 
     def placed(self, row: Row, column: str) -> tuple[Row, str]:
         """In the result a panel's rows or columns stand behind those of the panels before it."""
-        if self.region.panels is None:
+        if self.region.weight_tiles is None:
             return row, column
-        if self.region.panels.axis == -1:
+        if self.region.weight_tiles.axis == -1:
             return row, f"{self.first} + {column}"
         return replace(row, own=f"({self.first} + {row.own})"), column
 

@@ -43,7 +43,7 @@ class _DotMatmulLowering(TiledMatmulLowering):
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region, style)
         one = self.contraction
-        self.native = style.traits.shuffles
+        self.native = style.capabilities.shuffles
         self.numbers, one.inner = one.inner, -(-one.inner // WORD)
 
     def _side(

@@ -16,7 +16,7 @@ _OF_EIGHT = (0, 1, 4, 5, 2, 3, 6, 7)
 """Columns in the lanes of a register of 32 bytes, made of the even numbers of two: halves of it never meet."""
 
 
-def are_every_second(one: MatmulAnchor) -> bool:
+def are_strided_columns(one: MatmulAnchor) -> bool:
     """Whether the columns of B are every second number of what lies in memory."""
     return one.b.columns.stride == 2 and not one.is_computed(one.b)
 

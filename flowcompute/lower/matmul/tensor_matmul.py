@@ -44,7 +44,7 @@ from flowcompute.lower.matmul.tensor_results import LANES, PITCH, Results
 from flowcompute.lower.matmul.tensor_tile import (
     CHUNK_BYTES,
     EDGE,
-    TEAM,
+    SUBGROUP,
     TILES,
     Feed,
     FragmentReader,
@@ -75,18 +75,18 @@ class TensorWorkGroup:
     columns: int
     depth: int
     stages: int
-    team_rows: int
-    team_columns: int
+    subgroup_rows: int
+    subgroup_columns: int
 
     @property
     def down(self) -> int:
         """Teams one below the other."""
-        return self.rows // self.team_rows
+        return self.rows // self.subgroup_rows
 
     @property
     def group(self) -> int:
         """Work-items in the work-group."""
-        return self.down * (self.columns // self.team_columns) * TEAM
+        return self.down * (self.columns // self.subgroup_columns) * SUBGROUP
 
     def local_bytes(self, itemsize: int) -> int:
         """Of its local memory."""
@@ -118,9 +118,9 @@ def choose_tile(rows: int | None, columns: int, itemsize: int, local_bytes: int)
 def lower_tensor_matmul(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
     """The kernel of a product; None where it is not for tensor cores."""
     one = MatmulAnchor(graph, region)
-    dtype, traits = one.a.argument.dtype, style.traits
+    dtype, capabilities = one.a.argument.dtype, style.capabilities
     dtypes = (FLOAT16, BFLOAT16, FLOAT32) if style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
-    if not traits.tensor_cores or dtype not in dtypes or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
+    if not capabilities.tensor_cores or dtype not in dtypes or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
         return None
     if not one.inner:
         return None
@@ -131,7 +131,7 @@ def lower_tensor_matmul(graph: Graph, region: Region, style: KernelStyle, name: 
         return None
     if not all(axes.single for side in (one.a, one.b) for axes in (side.rows, side.columns)):
         return None
-    lowering = _Lowering(one, region, choose_tile(rows, one.columns, dtype.itemsize, traits.local_bytes))
+    lowering = _Lowering(one, region, choose_tile(rows, one.columns, dtype.itemsize, capabilities.local_bytes))
     return lowering.lower(name) if lowering.fits else None
 
 
@@ -242,16 +242,16 @@ class _Lowering:
         """The sums of each team's fragments."""
         one, tile = self.one, self.tile
         feeds = self._feeds(scope)
-        team = scope.narrow(f"lid / {TEAM}")
-        self.top = scope.narrow(f"{team} % {tile.down} * {tile.team_rows}")
-        self.left = scope.narrow(f"{team} / {tile.down} * {tile.team_columns}")
+        subgroup = scope.narrow(f"lid / {SUBGROUP}")
+        self.top = scope.narrow(f"{subgroup} % {tile.down} * {tile.subgroup_rows}")
+        self.left = scope.narrow(f"{subgroup} / {tile.down} * {tile.subgroup_columns}")
         readers = tuple(
             FragmentReader(scope, side, first, right=right)
             for side, first, right in zip(self.tiles, (self.top, self.left), (False, True), strict=True)
         )
         sums = [
-            [scope.let(one.zero(), FLOAT32, 4) for _ in range(tile.team_columns // 8)]
-            for _ in range(tile.team_rows // EDGE)
+            [scope.let(one.zero(), FLOAT32, 4) for _ in range(tile.subgroup_columns // 8)]
+            for _ in range(tile.subgroup_rows // EDGE)
         ]
         totals = [] if self.exact else [[scope.let(one.zero(), FLOAT32, 4) for _ in line] for line in sums]
         ahead = tile.stages - 1
@@ -268,7 +268,7 @@ class _Lowering:
         return totals or sums
 
     def _read(self, scope: Scope, readers: tuple[FragmentReader, ...], stage: str, step: int) -> list[list[Var]]:
-        counts = (self.tile.team_rows // EDGE, self.tile.team_columns // EDGE)
+        counts = (self.tile.subgroup_rows // EDGE, self.tile.subgroup_columns // EDGE)
         return [
             [reader.read(scope, stage, part, step) for part in range(count)]
             for reader, count in zip(readers, counts, strict=True)

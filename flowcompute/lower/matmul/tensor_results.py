@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from flowcompute.ir import ArrayItem, Combine, For, Half, If, PutItem, Var, WorkGroupBarrier
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.matmul.tensor_tile import EDGE, TEAM, TILES
+from flowcompute.lower.matmul.tensor_tile import EDGE, SUBGROUP, TILES
 from flowcompute.spec import FLOAT32
 
 LANES = 4
@@ -24,7 +24,7 @@ class Results:
         group: work-items in the work-group.
         store: adds to a scope what stores `LANES` numbers, from a row and a column of the tile on.
         exists: the condition under which these exist.
-        teams: so many lines of teams, one below the other, are added up.
+        subgroups: so many lines of teams, one below the other, are added up.
     """
 
     rows: int
@@ -32,7 +32,7 @@ class Results:
     group: int
     store: Callable[[Scope, str, str, Var], None]
     exists: Callable[[str, str], str]
-    teams: int = 1
+    subgroups: int = 1
 
     def bytes(self) -> int:
         """Of local memory."""
@@ -51,7 +51,7 @@ class Results:
         """
         pitch = self.columns + PITCH
         scope.add(WorkGroupBarrier())
-        place = scope.narrow(f"({top} + lid % {TEAM} / 4) * {pitch} + {left} + lid % 4 * 2")
+        place = scope.narrow(f"({top} + lid % {SUBGROUP} / 4) * {pitch} + {left} + lid % 4 * 2")
         for i, line in enumerate(sums):
             for j, total in enumerate(line):
                 for lower in (False, True):
@@ -64,10 +64,12 @@ class Results:
         row = body.narrow(f"(int)e / {across}")
         column = body.narrow(f"(int)e % {across} * {LANES}")
         inside = body.inner(LANES)
-        below = self.rows // self.teams
+        below = self.rows // self.subgroups
         made, *more = (
-            inside.let(ArrayItem(TILES, f"({row} + {team * below}) * {pitch} + {column}", vector=True), FLOAT32, LANES)
-            for team in range(self.teams)
+            inside.let(
+                ArrayItem(TILES, f"({row} + {subgroup * below}) * {pitch} + {column}", vector=True), FLOAT32, LANES
+            )
+            for subgroup in range(self.subgroups)
         )
         for other in more:
             made = inside.let(Combine("sum", (made,), (other,), 0), FLOAT32, LANES)

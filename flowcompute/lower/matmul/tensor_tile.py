@@ -23,7 +23,7 @@ CHUNK_BYTES = 16
 """What one instruction brings for a work-item at most, and a row of a fragment's matrix."""
 EDGE = 16
 """Rows of the left operand, or columns of the right one, in a fragment."""
-TEAM = 32
+SUBGROUP = 32
 """Work-items that have a fragment together."""
 UNROLLED = 16
 """Copies of a work-item that are written out; more of them, of numbers that lie badly, are a loop."""

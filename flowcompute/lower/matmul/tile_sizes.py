@@ -12,6 +12,6 @@ NEAR = 1 << 23
 """Strides below it keep what lies in one tile within 32 bits."""
 
 
-def strip_lanes(traits: DeviceCapabilities, itemsize: int) -> int:
+def strip_lanes(capabilities: DeviceCapabilities, itemsize: int) -> int:
     """Numbers of `itemsize` bytes in a vector on a CPU: a strip of them, but never fewer than 8."""
-    return min(traits.lanes, max(8, STRIP_BYTES // itemsize))
+    return min(capabilities.lanes, max(8, STRIP_BYTES // itemsize))

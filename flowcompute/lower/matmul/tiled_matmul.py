@@ -277,8 +277,8 @@ class TiledMatmulLowering:
         # -0.0 * 0.0 is -0.0, which changes no sum, not even the sign of a zero.
         nothing = {id(a): ConstantValue(one.zero().value), id(b): ConstantValue(0)}
         sums = self._zeros(scope)
-        panels = one.inner > PANEL
-        if panels:
+        weight_tiles = one.inner > PANEL
+        if weight_tiles:
             self.arrays.append(Array("totals", one.dtype, LANES, len(sums) * len(sums[0])))
             # What only the end of a panel needs would take half of the registers; a place that the
             # compiler does not know, for n >> 62 is zero, keeps it in memory.
@@ -294,7 +294,7 @@ class TiledMatmulLowering:
         ahead = body.integer(f"(s + 1) * {DEPTH}")
         body.add(If(more, tuple(s for side in (a, b) for s in self._bring(side, ahead, nothing=nothing[id(side)]))))
         self._multiply(body, a, b, sums)
-        if panels:
+        if weight_tiles:
             per = PANEL // DEPTH
             body.add(If(f"s % {per} == {per - 1} || s == {steps - 1}", tuple(self._end_panel(body, sums))))
         body.add(If(more, tuple(s for side in (a, b) for s in self._put(side, "(s + 1) % 2"))), WorkGroupBarrier())
@@ -303,7 +303,7 @@ class TiledMatmulLowering:
         for i, line in enumerate(sums):
             r = scope.integer(f"{row} + {self._offset(y, i // 4, tile.rows)} + {i % 4}")
             for h, total in enumerate(line):
-                if panels:
+                if weight_tiles:
                     total = scope.let(ArrayItem("totals", self._slot(i, h)), one.dtype, LANES)
                 self._store(scope, r, until, f"{column} + {self._offset(x, h, tile.columns)}", total)
 

@@ -4,8 +4,8 @@ from flowcompute.lower.rows.block_merge import lower_merge
 from flowcompute.lower.rows.item_reduce import VectorBlocks
 from flowcompute.lower.rows.rows_form import lower_rows
 from flowcompute.lower.rows.short_rows import lower_short_rows
-from flowcompute.lower.rows.subgroup_reduce import Slot, Subgroup, team_size
-from flowcompute.lower.rows.subgroup_rows import lower_team_rows
+from flowcompute.lower.rows.subgroup_reduce import Slot, Subgroup, subgroup_size
+from flowcompute.lower.rows.subgroup_rows import lower_subgroup_rows
 from flowcompute.lower.rows.work_group_rows import lower_group_rows
 
 __all__ = [
@@ -16,6 +16,6 @@ __all__ = [
     "lower_merge",
     "lower_rows",
     "lower_short_rows",
-    "lower_team_rows",
-    "team_size",
+    "lower_subgroup_rows",
+    "subgroup_size",
 ]

@@ -39,17 +39,17 @@ class RowShape:
     def __init__(
         self, graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], family: Family
     ) -> None:
-        traits = style.traits
+        capabilities = style.capabilities
         self.graph = graph
         self.region = region
         self.folds = folds
-        self.cpu = traits.code_shape == "cpu"
+        self.cpu = capabilities.code_shape == "cpu"
         self.family: Family = family
         self.knobs = knobs = style.settled(family)
-        self.lanes = (knobs.vector_width or traits.lanes) if self.cpu else 1
+        self.lanes = (knobs.vector_width or capabilities.lanes) if self.cpu else 1
         self.turns = written_turns(knobs)
         self.group = knobs.work_group or 1
-        self.shuffles = traits.shuffles
+        self.shuffles = capabilities.shuffles
         axes = range(len(region.domain))
         reduced = sorted(region.reduced)
         self.column_axes = reduced or self._trailing()

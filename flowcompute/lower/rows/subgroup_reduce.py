@@ -1,6 +1,6 @@
 """Rows and blocks reduced by teams of work-items (GPUs), in the canonical order of `ir.reduction_order`.
 
-A work-item of a team holds every `team`-th canonical lane in registers, so that a block of 1024
+A work-item of a team holds every `subgroup`-th canonical lane in registers, so that a block of 1024
 numbers is many loads at once; lanes are added as a tree, first inside the work-items, then
 between them. Where 32 neighbours can read each other's registers they are a team, and nothing
 waits for other teams; elsewhere a team may be a whole work-group.
@@ -19,7 +19,7 @@ from flowcompute.spec import BOOL
 WARP = 32
 
 
-def team_size(group: int, *, shuffle: bool) -> int:
+def subgroup_size(group: int, *, shuffle: bool) -> int:
     """Work-items in a team, at most, of work-groups of so many."""
     return WARP if shuffle else min(group, LANES)
 
@@ -56,15 +56,15 @@ class Subgroup:
         self.scope = scope
         self.columns = columns
         self.lanes = lanes or row_lanes(columns)
-        self.size = min(self.lanes, team_size(group, shuffle=shuffle))
+        self.size = min(self.lanes, subgroup_size(group, shuffle=shuffle))
         self.shuffle = shuffle
         self.place = scope.narrow(f"lid % {self.size}")
 
     def at(self, scope: Scope) -> Subgroup:
         """The same team, whose statements go elsewhere."""
-        team = copy.copy(self)
-        team.scope = scope
-        return team
+        subgroup = copy.copy(self)
+        subgroup.scope = scope
+        return subgroup
 
     def slots(self, base: str, limit: str | None = None) -> list[Slot]:
         """The columns of a work-item from `base` on, `limit` of them in all (all of `columns` without)."""

@@ -22,17 +22,17 @@ WRITTEN_OUT = 1500
 """Most operations that a work-item is written out for: those of all its columns."""
 
 
-def lower_team_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
+def lower_subgroup_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
     """The kernel of a region of rows; None for rows too long for registers, and where records are folded."""
     shape = RowShape(graph, region, style, {}, "team rows")
     if region.folds or not shape.rows or not 0 < shape.columns <= BLOCK:
         return None
     arguments = Arguments()
     scope = Scope(itertools.count(), lanes=1)
-    team = Subgroup(scope, shape.columns, group=shape.group, shuffle=shape.shuffles)
-    if -(-team.columns // team.size) * len(region.nodes) > WRITTEN_OUT:
+    subgroup = Subgroup(scope, shape.columns, group=shape.group, shuffle=shape.shuffles)
+    if -(-subgroup.columns // subgroup.size) * len(region.nodes) > WRITTEN_OUT:
         return None
-    walk = SubgroupSweep(shape, arguments, scope, team)
+    walk = SubgroupSweep(shape, arguments, scope, subgroup)
     walk.emit()
     return Kernel(
         name,
@@ -46,7 +46,7 @@ def lower_team_rows(graph: Graph, region: Region, style: KernelStyle, name: str)
         tile=(walk.together, 1),
         family=shape.family,
         knobs=shape.knobs,
-        notes={"depth": shape.depth, "team": team.size, "blocks": 1},
+        notes={"depth": shape.depth, "team": subgroup.size, "blocks": 1},
     )
 
 
@@ -58,10 +58,10 @@ class SubgroupSweep(RowSweep):
         together: rows that a work-group walks at once.
     """
 
-    def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, team: Subgroup) -> None:
+    def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, subgroup: Subgroup) -> None:
         super().__init__(shape, arguments, scope, None)
-        self.team = team
-        self.work_group, self.together = shape.group, shape.group // team.size
+        self.subgroup = subgroup
+        self.work_group, self.together = shape.group, shape.group // subgroup.size
         self.slots: list[Slot] = []
 
     def emit(self) -> None:
@@ -84,23 +84,23 @@ class SubgroupSweep(RowSweep):
 
     def rows(self) -> For:
         """The loop over rows; teams for which there is none left repeat the last one."""
-        row = SetInteger("r", f"min(turn + lid / {self.team.size}, n - 1)")
+        row = SetInteger("r", f"min(turn + lid / {self.subgroup.size}, n - 1)")
         return For("turn", f"gid * {self.together}", "n", f"gsize * {self.together}", (row, *self.one_row()))
 
     def columns(self) -> list[Slot]:
         """The columns of a work-item."""
-        return self.team.slots("0")
+        return self.subgroup.slots("0")
 
     def is_first(self) -> str:
         """Whether it is the work-item that stores what the whole row has in common."""
-        return f"{self.team.place} == 0"
+        return f"{self.subgroup.place} == 0"
 
     def of_own_row(self, storing: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Under the condition that the row is not one that another team walks too."""
-        return (If(f"turn + lid / {self.team.size} < n", storing),)
+        return (If(f"turn + lid / {self.subgroup.size} < n", storing),)
 
     def results(self, reductions: list[Reduction]) -> list[Parts]:
         """What the reductions of a sweep give, known to every work-item."""
-        totals = self.team.start(reductions)
-        self.team.accumulate(reductions, totals, self.slots)
-        return self.team.finish(reductions, totals, spread=True)
+        totals = self.subgroup.start(reductions)
+        self.subgroup.accumulate(reductions, totals, self.slots)
+        return self.subgroup.finish(reductions, totals, spread=True)

@@ -24,7 +24,7 @@ from flowcompute.ir import (
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.item_reduce import Merging
-from flowcompute.lower.rows.subgroup_reduce import WARP, Subgroup, team_size
+from flowcompute.lower.rows.subgroup_reduce import WARP, Subgroup, subgroup_size
 from flowcompute.spec import BOOL
 
 
@@ -36,7 +36,7 @@ class GroupBlocks:
         self.reductions = reductions
         self.shuffle = shuffle
         self.group = group
-        self.team = team_size(group, shuffle=shuffle)
+        self.subgroup = subgroup_size(group, shuffle=shuffle)
 
     def row(self, length: int) -> list[Parts]:
         """Reduce columns 0 to `length`; a row of one block is reduced by every team."""
@@ -53,17 +53,17 @@ class GroupBlocks:
         self.scope.add(WorkGroupBarrier())
         return results
 
-    def merged_of_teams(self, results: list[list[Parts]], blocks: int) -> list[Parts]:
+    def merged_of_subgroups(self, results: list[list[Parts]], blocks: int) -> list[Parts]:
         """The results of blocks that the first work-item of each team has, merged; every work-item gets them.
 
         Args:
             results: of the block that is numbered as the team, and of those that lie so many teams behind it.
             blocks: of a row, up to two for each work-item of a team.
         """
-        teams = self.group // WARP
-        arrays = self._arrays(teams * len(results))
+        subgroups = self.group // WARP
+        arrays = self._arrays(subgroups * len(results))
         for turn, parts in enumerate(results):
-            block = f"lid / {WARP}" + (f" + {turn * teams}" if turn else "")
+            block = f"lid / {WARP}" + (f" + {turn * subgroups}" if turn else "")
             self._put(self.scope, parts, arrays, block, f"lid % {WARP} == 0")
         self.scope.add(WorkGroupBarrier())
         merged = self._merged(arrays, blocks)
@@ -75,10 +75,10 @@ class GroupBlocks:
         return (self.scope.let(ConstantValue(value), dtype, 1, dtype.itemsize),)
 
     def _block(self, scope: Scope, base: str, columns: int, lanes: int | None, *, spread: bool) -> list[Parts]:
-        team = Subgroup(scope, columns, group=self.group, shuffle=self.shuffle, lanes=lanes)
-        totals = team.start(self.reductions)
-        team.accumulate(self.reductions, totals, team.slots(base))
-        return team.finish(self.reductions, totals, spread=spread)
+        subgroup = Subgroup(scope, columns, group=self.group, shuffle=self.shuffle, lanes=lanes)
+        totals = subgroup.start(self.reductions)
+        subgroup.accumulate(self.reductions, totals, subgroup.slots(base))
+        return subgroup.finish(self.reductions, totals, spread=spread)
 
     # -- rows of several blocks ------------------------------------------------------------------------
 
@@ -95,10 +95,12 @@ class GroupBlocks:
         scope, whole = self.scope, length // BLOCK
         body, turn = scope.inner(1), f"b{next(scope.names)}"
         # All teams go round equally often, for exchanges may be meetings: at the end some repeat the last block.
-        block = body.integer(f"min({turn} + lid / {self.team}, (long){whole - 1})")
+        block = body.integer(f"min({turn} + lid / {self.subgroup}, (long){whole - 1})")
         results = self._block(body, body.integer(f"{block} * {BLOCK}"), BLOCK, LANES, spread=False)
-        self._put(body, results, arrays, block, f"lid % {self.team} == 0 && {turn} + lid / {self.team} < {whole}")
-        scope.add(For(turn, "0", str(whole), str(self.group // self.team), tuple(body.statements)))
+        self._put(
+            body, results, arrays, block, f"lid % {self.subgroup} == 0 && {turn} + lid / {self.subgroup} < {whole}"
+        )
+        scope.add(For(turn, "0", str(whole), str(self.group // self.subgroup), tuple(body.statements)))
         if rest := length % BLOCK:
             results = self._block(scope, str(whole * BLOCK), rest, LANES, spread=False)
             self._put(scope, results, arrays, str(whole), "lid == 0")
@@ -125,12 +127,12 @@ class GroupBlocks:
     def _merged(self, arrays: dict[tuple[str, int], str], blocks: int) -> list[Parts]:
         """Every team merges, a block in each work-item, or two neighbours."""
         scope = self.scope
-        team = Subgroup(scope, WARP, group=self.group, shuffle=self.shuffle, lanes=WARP)
+        subgroup = Subgroup(scope, WARP, group=self.group, shuffle=self.shuffle, lanes=WARP)
         if blocks <= WARP:
-            wide, count = self._widened(arrays, scope.narrow(f"min({team.place}, {blocks - 1})")), blocks
+            wide, count = self._widened(arrays, scope.narrow(f"min({subgroup.place}, {blocks - 1})")), blocks
         else:
-            left, right = (self._widened(arrays, f"min(2 * {team.place} + {i}, {blocks - 1})") for i in (0, 1))
-            there = scope.let(Below(f"{blocks} - 1 - 2 * {team.place}"), BOOL, 1, 1)
+            left, right = (self._widened(arrays, f"min(2 * {subgroup.place} + {i}, {blocks - 1})") for i in (0, 1))
+            there = scope.let(Below(f"{blocks} - 1 - 2 * {subgroup.place}"), BOOL, 1, 1)
             wide = [
                 tuple(
                     scope.let(Select(there, new, old), old.dtype, 1, old.mask_bytes)
@@ -141,7 +143,7 @@ class GroupBlocks:
             count = -(-blocks // 2)
         return [
             tuple(self._in(var, dtype) for var, dtype in zip(parts, reduction.dtypes, strict=True))
-            for reduction, parts in zip(self.reductions, team.merge(self.reductions, wide, count), strict=True)
+            for reduction, parts in zip(self.reductions, subgroup.merge(self.reductions, wide, count), strict=True)
         ]
 
     def _widened(self, arrays: dict[tuple[str, int], str], block: str) -> list[Parts]:

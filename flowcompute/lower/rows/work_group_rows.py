@@ -89,14 +89,14 @@ def _is_able(shape: RowShape, style: KernelStyle, blocks: int, count: int) -> bo
     if blocks > count * WARP or COLUMNS * len(shape.region.nodes) > WRITTEN_OUT:
         return False
     again = shape.depth > 1 or any(shape.full_key(output) for output in shape.region.outputs)
-    room = style.traits.local_bytes - ROOM_BYTES if style.traits.tensor_cores and again else 0
+    room = style.capabilities.local_bytes - ROOM_BYTES if style.capabilities.tensor_cores and again else 0
     return count == 1 or 0 < _local_bytes(shape, _group(blocks, count)) <= room
 
 
 def _is_crowded(shape: RowShape, style: KernelStyle, blocks: int) -> bool:
     """Whether a row would take too many registers, and two fit on a compute unit half in local memory."""
     sizes = [shape.graph.nodes[access.value].spec.dtype.itemsize for access in _copied(shape)]
-    room = style.traits.local_bytes - ROOM_BYTES
+    room = style.capabilities.local_bytes - ROOM_BYTES
     if 2 * _local_bytes(shape, _group(blocks, 2)) > room:
         return False
     uneven = shape.columns % BLOCK != 0 and shape.columns > UNEVEN_ROW
@@ -160,20 +160,20 @@ class WorkGroupSweep(SubgroupSweep):
 
     def __init__(self, shape: RowShape, arguments: Arguments, before: Scope, count: int) -> None:
         blocks = -(-shape.columns // BLOCK)
-        team = Subgroup(before, BLOCK, group=shape.group, shuffle=True)
+        subgroup = Subgroup(before, BLOCK, group=shape.group, shuffle=True)
         scope = before.inner()
-        super().__init__(shape, arguments, scope, team.at(scope))
+        super().__init__(shape, arguments, scope, subgroup.at(scope))
         self.blocks = blocks
         self.work_group = group = _group(blocks, count)
         base = before.narrow(f"lid / {WARP} * {BLOCK}")
         whole = group // WARP * BLOCK <= shape.columns
         limit = None if whole else before.narrow(f"min({BLOCK}, {shape.columns} - {base})")
-        self.own = [replace(slot, scope=scope.beside()) for slot in team.slots(base, limit)]
+        self.own = [replace(slot, scope=scope.beside()) for slot in subgroup.slots(base, limit)]
         self.local: dict[Access, str] = {}
         self.places: dict[str, str] = {}
         self.arrived = False
         if count > 1:
-            self.second = before.integer(f"{base} + {group // WARP * BLOCK} + {team.place}")
+            self.second = before.integer(f"{base} + {group // WARP * BLOCK} + {subgroup.place}")
             for access in _copied(shape):
                 self.local[access] = name = f"held{len(self.local)}"
                 dtype = shape.graph.nodes[access.value].spec.dtype
@@ -270,23 +270,23 @@ class WorkGroupSweep(SubgroupSweep):
 
     def results(self, reductions: list[Reduction]) -> list[Parts]:
         """Of each block by its team, merged by every team."""
-        team = self.team
-        totals = team.start(reductions)
-        team.accumulate(reductions, totals, self.own)
-        made = [team.finish(reductions, totals, spread=False)]
+        subgroup = self.subgroup
+        totals = subgroup.start(reductions)
+        subgroup.accumulate(reductions, totals, self.own)
+        made = [subgroup.finish(reductions, totals, spread=False)]
         if self.local:
             if not self.arrived:
                 self.scope.add(AwaitCopies(0))
                 self.arrived = True
-            totals = team.start(reductions)
+            totals = subgroup.start(reductions)
             body, slots, step = self._turn()
-            team.at(body).accumulate(reductions, totals, slots)
+            subgroup.at(body).accumulate(reductions, totals, slots)
             for node, (array, first) in self.put_away.items():
                 for slot in slots if first == self.phase else ():
                     var = slot.scope.find(node)
                     assert var is not None, "this sweep is the first that needs it"
                     body.add(PutItem(array, self.places[slot.column], var))
             self._loop(body, step)
-            made.append(team.finish(reductions, totals, spread=False))
+            made.append(subgroup.finish(reductions, totals, spread=False))
         merging = GroupBlocks(self.scope, reductions, group=self.work_group, shuffle=True)
-        return merging.merged_of_teams(made, self.blocks)
+        return merging.merged_of_subgroups(made, self.blocks)

@@ -81,15 +81,15 @@ class ColumnLookBackLowering(TileScan):
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
-        group = min(_group(self.node), style.traits.max_work_group)
+        group = min(_group(self.node), style.capabilities.max_work_group)
         self.runs = -(-self.records // RUN)
         across = COLUMNS if self.runs == 1 else FEW_COLUMNS
         self.knobs = style.settled("column scan", work_group=group, tile_columns=across)
         self.group, self.across = self.knobs.work_group or group, self.knobs.tile_columns or across
-        self.tiles, self.panels = self.group // self.across // self.runs, -(-self.columns // self.across)
+        self.tiles, self.weight_tiles = self.group // self.across // self.runs, -(-self.columns // self.across)
         # Records of a run, and of the last one of a tile.
         self.run, self.shortest = min(self.records, RUN), self.records - (self.runs - 1) * RUN
-        self.meets_twice = not style.traits.shuffles
+        self.meets_twice = not style.capabilities.shuffles
         self.state = self.arguments.get("state", self.wide, self.node.id)
         self.words = self.arguments.get("words", self.wide, self.node.id)
         signed = self.op == "sum" and is_float(self.dtype)
@@ -120,7 +120,7 @@ class ColumnLookBackLowering(TileScan):
         scope.add(self._leave(carry, runs, total, adds))
         scope.add(self._share("drawn"), WorkGroupBarrier(), SetInteger("task", "taken[0]", new=False))
         first: list[Stmt] = [
-            SetInteger("tasks", f"(blocks + {self.tiles - 1}) / {self.tiles} * {self.panels}"),
+            SetInteger("tasks", f"(blocks + {self.tiles - 1}) / {self.tiles} * {self.weight_tiles}"),
             Ticket("drawn_first", self.words, tickets="tasks"),
             self._share("drawn_first"),
             WorkGroupBarrier(),
@@ -137,7 +137,7 @@ class ColumnLookBackLowering(TileScan):
             work_group=self.group,
             block=self.records,
             columns=self.columns,
-            tile=(self.tiles, self.panels),
+            tile=(self.tiles, self.weight_tiles),
             family="column scan",
             knobs=self.knobs,
         )
@@ -151,8 +151,8 @@ class ColumnLookBackLowering(TileScan):
         there = f"c < {self.columns}" + ("" if self.runs == 1 else f" && team / {self.runs} < {self.tiles}")
         stop = f"{there} ? max(0L, min((long){self.records}, phase + n - t * {self.records})) : 0"
         where = [
-            SetInteger("stretch", f"task / {self.panels}"),
-            SetInteger("c", f"task % {self.panels} * {self.across} + lid % {self.across}", narrow=True),
+            SetInteger("stretch", f"task / {self.weight_tiles}"),
+            SetInteger("c", f"task % {self.weight_tiles} * {self.across} + lid % {self.across}", narrow=True),
         ]
         if self.runs == 1:
             return [

@@ -47,9 +47,9 @@ class CpuLookBackLowering(TileScan):
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
         # Of wide items a run is walked for a vector of columns, and by itself.
-        self.family: Family = "scan" if self.columns < style.traits.lanes else "wide scan"
+        self.family: Family = "scan" if self.columns < style.capabilities.lanes else "wide scan"
         self.knobs = style.settled(self.family, tile_rows=BESIDE)
-        self.lanes, self.beside = self.knobs.vector_width or style.traits.lanes, self.knobs.tile_rows or BESIDE
+        self.lanes, self.beside = self.knobs.vector_width or style.capabilities.lanes, self.knobs.tile_rows or BESIDE
         self.state = self.arguments.get("state", self.wide, self.node.id)
         self.words = self.arguments.get("words", self.wide, self.node.id)
 

@@ -60,9 +60,9 @@ BEHIND = 64
 """Tiles that are looked at: about those that are on their way from being added up to knowing what comes before."""
 
 
-def takes_numbers(node: Node, traits: DeviceCapabilities) -> bool:
+def takes_numbers(node: Node, capabilities: DeviceCapabilities) -> bool:
     """Whether a scan along the stream is one of numbers, by work-groups that look back."""
-    return traits.shuffles and node.spec.item_numbers == 1
+    return capabilities.shuffles and node.spec.item_numbers == 1
 
 
 def number_scan_bytes(node: Node) -> int:
@@ -85,7 +85,7 @@ class NumberLookBackLowering(TileScan):
         self.knobs = style.settled("number scan", unroll=LOADS)
         self.loads = self.knobs.unroll or LOADS
         # Vectors begin at multiples of their size, in buffers of their own, where the batch begins at one.
-        self.aligned = not style.traits.host_memory
+        self.aligned = not style.capabilities.host_memory
         self.state = self.arguments.get("state", self.wide, self.node.id)
         self.words = self.arguments.get("words", self.wide, self.node.id)
 

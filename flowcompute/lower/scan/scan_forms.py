@@ -20,17 +20,17 @@ WIDEST_TILE = 1024
 """Numbers in the widest item that is scanned along the stream in tiles."""
 
 
-def why_on_host(node: Node, traits: DeviceCapabilities, *, by_hand: bool) -> str | None:
+def why_on_host(node: Node, capabilities: DeviceCapabilities, *, by_hand: bool) -> str | None:
     """Why a scan is left to the host; None where there is a kernel for it."""
     assert node.op is not None
-    if traits.code_shape == "numpy":
+    if capabilities.code_shape == "numpy":
         return "NumPy scans it by itself"
     if by_hand:
         return "records are sent by hand, a few at a time, and are scanned on the host"
     if node.op is SCAN:
         return "its step is called for each record in order, on the host"
-    if not traits.float64 and _needs_float64(node):
-        return f"it carries in float64, which {traits.name} does not have"
+    if not capabilities.float64 and _needs_float64(node):
+        return f"it carries in float64, which {capabilities.name} does not have"
     carried = node.element.inits if isinstance(node.element, KernelScan) else (node.spec,)
     if any(one.dtype == BOOL for one in carried):
         return "bools are carried on the host"
@@ -38,17 +38,17 @@ def why_on_host(node: Node, traits: DeviceCapabilities, *, by_hand: bool) -> str
         return None
     if node.spec.item_numbers > WIDEST_TILE:
         return f"items of more than {WIDEST_TILE} numbers leave tiles too few records"
-    needed = _local_bytes(node, traits)
-    if traits.code_shape == "gpu" and needed > traits.local_bytes:
-        return f"its tiles take {needed} bytes of local memory, and {traits.name} has {traits.local_bytes}"
+    needed = _local_bytes(node, capabilities)
+    if capabilities.code_shape == "gpu" and needed > capabilities.local_bytes:
+        return f"its tiles take {needed} bytes of local memory, and {capabilities.name} has {capabilities.local_bytes}"
     return None
 
 
-def _local_bytes(node: Node, traits: DeviceCapabilities) -> int:
+def _local_bytes(node: Node, capabilities: DeviceCapabilities) -> int:
     """Local memory of a GPU's work-group for a scan in tiles."""
     if takes_columns(node):
         return column_scan_bytes(node)
-    return number_scan_bytes(node) if takes_numbers(node, traits) else scan_local_bytes(node)
+    return number_scan_bytes(node) if takes_numbers(node, capabilities) else scan_local_bytes(node)
 
 
 def is_walked(node: Node) -> bool:
@@ -69,13 +69,13 @@ def lower_scan(graph: Graph, region: Region, style: KernelStyle, name: str) -> K
     """The kernel of a region around a scan."""
     assert region.anchor is not None
     if is_walked(graph.nodes[region.anchor]):
-        if is_walked_in_tiles(graph, region, style.traits):
+        if is_walked_in_tiles(graph, region, style.capabilities):
             return TiledSerialScanLowering(graph, region, style).lower(name)
         return SerialScanLowering(graph, region, style).lower(name)
-    if style.traits.code_shape == "gpu":
+    if style.capabilities.code_shape == "gpu":
         if takes_columns(graph.nodes[region.anchor]):
             return ColumnLookBackLowering(graph, region, style).lower(name)
-        if takes_numbers(graph.nodes[region.anchor], style.traits):
+        if takes_numbers(graph.nodes[region.anchor], style.capabilities):
             return NumberLookBackLowering(graph, region, style).lower(name)
         return WorkGroupLookBackLowering(graph, region, style).lower(name)
     return CpuLookBackLowering(graph, region, style).lower(name)

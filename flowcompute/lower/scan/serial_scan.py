@@ -68,7 +68,7 @@ class SerialScanLowering:
         self.graph = graph
         self.region = region
         self.node = graph.nodes[region.anchor]
-        self.cpu = style.traits.code_shape == "cpu"
+        self.cpu = style.capabilities.code_shape == "cpu"
         self.knobs = style.settled("walk", **({} if self.cpu else {"work_group": GROUP}))
         self.lanes = self.knobs.vector_width or 1
         self.arguments = Arguments()

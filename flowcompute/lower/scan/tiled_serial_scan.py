@@ -74,16 +74,16 @@ ASKED = 16
 """Numbers of a sequence that are asked for in local memory before the first is waited for."""
 
 
-def is_walked_in_tiles(graph: Graph, region: Region, traits: DeviceCapabilities) -> bool:
+def is_walked_in_tiles(graph: Graph, region: Region, capabilities: DeviceCapabilities) -> bool:
     """Whether a scan that is walked takes tiles through local memory."""
     assert region.anchor is not None
     node = graph.nodes[region.anchor]
-    if traits.code_shape != "gpu" or node.attrs["axis"] is None or node.op is SELECTIVE_SCAN:
+    if capabilities.code_shape != "gpu" or node.attrs["axis"] is None or node.op is SELECTIVE_SCAN:
         return False
     if any(_spec_of(graph, key).dtype == BOOL for key in region.reads[node.id]):
         return False
     shape = SerialScanTile(graph, region, NARROW, NARROW)
-    return shape.inner < NEIGHBOURS and shape.local_bytes <= traits.local_bytes
+    return shape.inner < NEIGHBOURS and shape.local_bytes <= capabilities.local_bytes
 
 
 class SerialScanTile:
@@ -156,10 +156,10 @@ class TiledSerialScanLowering(SerialScanLowering):
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region, style)
         wide = SerialScanTile(graph, region, WIDE, WIDE)
-        size = WIDE if wide.pitch == WIDE and wide.local_bytes <= style.traits.local_bytes else NARROW
+        size = WIDE if wide.pitch == WIDE and wide.local_bytes <= style.capabilities.local_bytes else NARROW
         self.knobs = style.settled("tiled walk", work_group=size, tile_columns=size)
         self.tile = SerialScanTile(graph, region, self.knobs.work_group or size, self.knobs.tile_columns or size)
-        if self.tile.local_bytes > style.traits.local_bytes:
+        if self.tile.local_bytes > style.capabilities.local_bytes:
             self.knobs = replace(self.knobs, work_group=NARROW, tile_columns=NARROW)
             self.tile = SerialScanTile(graph, region, NARROW, NARROW)
         # Numbers of a row of the batch.

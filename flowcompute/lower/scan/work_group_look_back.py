@@ -75,7 +75,7 @@ class WorkGroupLookBackLowering(TileScan):
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
-        self.looks_back = style.traits.shuffles
+        self.looks_back = style.capabilities.shuffles
         # Numbers that a work-item asks for at once; longer texts take long to compile.
         loads = 16 if self.looks_back else 4
         self.knobs = style.settled("scan", unroll=loads)

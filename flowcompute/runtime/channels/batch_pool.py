@@ -107,7 +107,7 @@ class Pool:
     Only used from the trio thread, by one borrower; its numbers may be read from any.
 
     Args:
-        ledger: counts its bytes.
+        tracker: counts its bytes.
         count, items, item_shape, dtype: of the buffers.
         room: where their memory comes from.
 
@@ -118,14 +118,14 @@ class Pool:
 
     def __init__(
         self,
-        ledger: MemoryTracker,
+        tracker: MemoryTracker,
         count: int,
         items: int,
         item_shape: tuple[int, ...],
         dtype: np.dtype,
         room: Room = lambda _: None,
     ) -> None:
-        self._ledger = ledger
+        self._tracker = tracker
         self._shape = (items, *item_shape)
         self._dtype = dtype
         self._room = room
@@ -142,12 +142,12 @@ class Pool:
         elif len(self._made) < self.count:
             lease = Lease(self, aligned_empty(self._shape, self._dtype, self._room))
             self._made.append(lease)
-            self._ledger.take(lease.array.nbytes)
+            self._tracker.take(lease.array.nbytes)
             self.peak_bytes += lease.array.nbytes
         else:
             return None
         lease.holders = 1
-        self._ledger.lent += 1
+        self._tracker.lent += 1
         return lease
 
     async def acquire(self) -> Lease:
@@ -158,7 +158,7 @@ class Pool:
 
     def give_back(self, lease: Lease) -> None:
         """Called by the lease when its last holder is done."""
-        self._ledger.lent -= 1
+        self._tracker.lent -= 1
         self._free.append(lease)
         self._waiting.unpark()
 
@@ -171,6 +171,6 @@ class Pool:
         """Let go of all buffers; none may be lent any more."""
         assert len(self._free) == len(self._made), "a buffer is still lent"
         for lease in self._made:
-            self._ledger.give(lease.array.nbytes)
+            self._tracker.give(lease.array.nbytes)
         self._made.clear()
         self._free.clear()

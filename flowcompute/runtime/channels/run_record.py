@@ -34,9 +34,9 @@ class RunRecord:
 
     def __init__(self, total_items: int | None, room_bytes: int, keep: Keep | None = None) -> None:
         self._keep = keep
-        self.ledger = MemoryTracker(room_bytes)
+        self.tracker = MemoryTracker(room_bytes)
         self.passes: list[PassRecord] = []
-        self.tallies: list[SkipCounter] = []
+        self.skip_counters: list[SkipCounter] = []
         self.checkpoints = CheckpointRecord()
         self._earlier_items = 0
         self._earlier_bytes = 0
@@ -118,7 +118,7 @@ class RunRecord:
 
     def skipped(self) -> dict[ErrorPolicy, Skipped]:
         """What each element has dropped that has begun."""
-        return skipped_by_policy(tuple(self.tallies))
+        return skipped_by_policy(tuple(self.skip_counters))
 
     def metrics(self, aliases: Mapping[str, str]) -> Metrics:
         """One row for each stage of the plan; a stage that ran in several passes has the sum."""
@@ -148,7 +148,7 @@ class RunRecord:
             self.bottleneck,
             self.launches,
             self.bytes_written,
-            self.ledger.peak_bytes,
+            self.tracker.peak_bytes,
         )
 
     def tracks(self) -> list[Track]:

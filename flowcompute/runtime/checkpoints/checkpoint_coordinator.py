@@ -50,7 +50,7 @@ class Request:
 
     path: str | None = None
     freeze: bool = False
-    cadence: CheckpointPolicy = field(default_factory=CheckpointPolicy)
+    policy: CheckpointPolicy = field(default_factory=CheckpointPolicy)
     site: Site | None = None
 
     def aim(self, path: str | os.PathLike[str] | None, plan: Plan) -> str:
@@ -92,7 +92,7 @@ class CheckpointCoordinator:
         workers: threads.
         request: what the user asks for, now and later.
         writers: the destinations opened so far.
-        letters: dead-letter files.
+        dead_letters: dead-letter files.
 
     Attributes:
         epoch: checkpoints that the job has passed.
@@ -105,7 +105,7 @@ class CheckpointCoordinator:
         workers: Workers,
         request: Request,
         writers: list[tuple[SinkStage, Writer]],
-        letters: Collection[DeadLetters],
+        dead_letters: Collection[DeadLetters],
     ) -> None:
         self.epoch = 0
         self._plan = plan
@@ -113,7 +113,7 @@ class CheckpointCoordinator:
         self._workers = workers
         self._request = request
         self._writers = writers
-        self._letters = letters
+        self._dead_letters = dead_letters
         self._folder: CheckpointFolder | None = None
         self._published = False
         self._token = ""
@@ -219,7 +219,7 @@ class CheckpointCoordinator:
         self._resident_blobs = None
         # What a pass has opened is mentioned before its first batch, so that whoever resumes it finds it.
         self._at_once = not resumed
-        self._request.cadence.begin(self._record.bytes_read)
+        self._request.policy.begin(self._record.bytes_read)
 
     def is_due(self) -> bool:
         """Whether a barrier is to be sent now; called between two batches."""
@@ -227,7 +227,7 @@ class CheckpointCoordinator:
             return True
         if self._folder is None or self._in_flight is not None:
             return False
-        return self._at_once or self._request.cadence.is_over(self._record.bytes_read)
+        return self._at_once or self._request.policy.is_over(self._record.bytes_read)
 
     async def begin(
         self, starts: Mapping[int, int], executor: State, flowing: Collection[int], known: Mapping[int, State]
@@ -297,13 +297,13 @@ class CheckpointCoordinator:
                 "starts": {str(clock): start for clock, start in barrier.starts.items()},
                 "executor": barrier.executor,
                 "sinks": states,
-                "letters": [one.snapshot() for one in self._letters],
+                "letters": [one.snapshot() for one in self._dead_letters],
                 "progress": self._at_cut,
             }
         )
         write_s = time.monotonic() - began_s
         self._record.checkpoints.written(self.epoch, write_s)
-        self._request.cadence.begin(self._record.bytes_read, write_s)
+        self._request.policy.begin(self._record.bytes_read, write_s)
 
     def finish(self) -> None:
         """Seal every result and commit a last generation, which decides that the job is done.
@@ -320,7 +320,7 @@ class CheckpointCoordinator:
                 states.append(writer.seal(self.place(position)))
         # The job is over: what its passes handed on is not needed any more.
         self._resident_blobs = {}
-        self._commit({"done": True, "sinks": states, "letters": [one.seal() for one in self._letters]})
+        self._commit({"done": True, "sinks": states, "letters": [one.seal() for one in self._dead_letters]})
         self._record.checkpoints.written(self.epoch, time.monotonic() - began_s)
 
     def _commit(self, body: dict[str, Any]) -> None:

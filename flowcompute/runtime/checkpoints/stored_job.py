@@ -189,8 +189,8 @@ def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None)
     try:
         # Drafts are named after the checkpoint's path: the next attempt finds those of one that was killed early.
         token = hashlib.sha256(os.path.abspath(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        graph, traits = describe_job(plan.asked, folder.put_blob), plan.backend.traits
-        job = KeptJob(token, graph, ORDER_VERSION, traits.kind, plan.config.precision, plan.shaping, flow)
+        graph, capabilities = describe_job(plan.asked, folder.put_blob), plan.backend.capabilities
+        job = KeptJob(token, graph, ORDER_VERSION, capabilities.kind, plan.config.precision, plan.shaping, flow)
         folder.set_job(job.plain())
     except BaseException:
         folder.close()
@@ -231,7 +231,7 @@ def check_job(job: KeptJob, plan: Plan, path: str, site: Site | None, flow: Mode
             got=_BELOW.join(found),
             hint=f"undo the change, {thawed}or begin anew with another checkpoint=",
         )
-    kind = plan.backend.traits.kind
+    kind = plan.backend.capabilities.kind
     if job.kind != kind:
         warn_at(
             site,

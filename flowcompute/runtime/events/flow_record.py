@@ -108,7 +108,7 @@ class FlowRecord:
         """How much was computed; nobody knows how much is to come."""
         items = sum(row.items for row in self._feeds.values())
         size_bytes = sum(row.bytes for row in self._feeds.values())
-        dropped = sum(one.count for one in skipped_by_policy(self._executor.tallies).values())
+        dropped = sum(one.count for one in skipped_by_policy(self._executor.skip_counters).values())
         return Progress(items, None, size_bytes, self.seconds, self._ended_s is not None, dropped)
 
     @property

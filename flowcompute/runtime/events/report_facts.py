@@ -27,7 +27,7 @@ def about(plan: Plan, rows: Mapping[str, NodeMetrics], strategy: Strategy, tunin
     shares = {name: row.busy_s / whole for name, row in rows.items()} if whole else {}
     return {
         "svg": plan_svg(plan, shares),
-        "device": plan.backend.traits.name,
+        "device": plan.backend.capabilities.name,
         "strategy": str(strategy),
         "tuning": replace(tuning, rooflines=rooflines(plan, rows, limits)).plain(),
         "limits": None if known is None else known.plain(),

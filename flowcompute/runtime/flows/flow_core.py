@@ -52,9 +52,9 @@ class FlowCore:
         self._streams = [sink for sink in self._roots if sink.spec.is_stream]
         self._executor: Executor = plan.backend.executor(plan, 0, {})
         self.record = FlowRecord(plan, self._executor, observe or Observe())
-        self._letters = find_dead_letters(plan.graph)
-        for tally in self._executor.tallies:
-            tally.letters = self._letters.get(tally.policy)
+        self._dead_letters = find_dead_letters(plan.graph)
+        for skip_counter in self._executor.skip_counters:
+            skip_counter.dead_letters = self._dead_letters.get(skip_counter.policy)
         self._results: deque[dict[int, np.ndarray]] = deque()
         self._waiting_bytes = 0
         self._counting = threading.Lock()
@@ -69,8 +69,8 @@ class FlowCore:
         try:
             self.record.observers.open()
             self._executor.open()
-            for letters in self._letters.values():
-                letters.open()
+            for dead_letters in self._dead_letters.values():
+                dead_letters.open()
             self.record.begin()
         except BaseException:
             self.close()
@@ -82,14 +82,14 @@ class FlowCore:
             stack.callback(self.record.observers.close)
             stack.callback(self.record.end)
             stack.callback(self._results.clear)
-            for letters in self._letters.values():
-                stack.callback(letters.commit)
+            for dead_letters in self._dead_letters.values():
+                stack.callback(dead_letters.commit)
             stack.callback(self._executor.close)
 
     @property
     def skipped(self) -> dict[str, Skipped]:
         """What each element has dropped since the flow was opened."""
-        dropped = skipped_by_policy(self._executor.tallies)
+        dropped = skipped_by_policy(self._executor.skip_counters)
         return {name: dropped[policy] for policy, name in policies(self.plan.graph).items()}
 
     def begin(self) -> None:
@@ -151,7 +151,7 @@ class FlowCore:
             CheckpointError: if it writes dead letters, which may have their final names already.
         """
         self.check()
-        if self._letters:
+        if self._dead_letters:
             raise CheckpointError(
                 "a flow that writes dead letters cannot be frozen",
                 element="flow",

@@ -81,9 +81,9 @@ class FlowOpener:
 
     async def __aenter__(self) -> AsyncFlow:
         core = FlowCore(self.plan, self._mode, self._observe)
-        keeper = FlowCheckpoints(core, self._checkpoint)
-        await trio.to_thread.run_sync(_open, core, keeper)
-        flow = AsyncFlow(core, keeper)
+        coordinator = FlowCheckpoints(core, self._checkpoint)
+        await trio.to_thread.run_sync(_open, core, coordinator)
+        flow = AsyncFlow(core, coordinator)
         self._flows.append(flow)
         return flow
 
@@ -95,20 +95,20 @@ class FlowOpener:
         await flow.aclose()
 
 
-def _open(core: FlowCore, keeper: FlowCheckpoints) -> None:
+def _open(core: FlowCore, coordinator: FlowCheckpoints) -> None:
     core.open()
     try:
-        keeper.open()
+        coordinator.open()
     except BaseException:
         core.close()
         raise
 
 
-def _close(core: FlowCore, keeper: FlowCheckpoints) -> None:
+def _close(core: FlowCore, coordinator: FlowCheckpoints) -> None:
     try:
         core.close()
     finally:
-        keeper.close()
+        coordinator.close()
 
 
 def _check_clock(plan: Plan, clock: Clock) -> None:
@@ -144,10 +144,10 @@ class Flow(WatchedFlow):
     def __init__(self, core: FlowCore, checkpoint: str | None = None) -> None:
         self.plan = core.plan
         self._core = core
-        self._keeper = FlowCheckpoints(core, checkpoint)
+        self._coordinator = FlowCheckpoints(core, checkpoint)
         self._lock = threading.Lock()
         self._closed = False
-        _open(core, self._keeper)
+        _open(core, self._coordinator)
 
     def send(self, array: npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> None:
         """Compute with records of the feed, `(items, *item)`; of several feeds by name.
@@ -193,14 +193,14 @@ class Flow(WatchedFlow):
             RunError: if the flow has failed.
         """
         with self._using():
-            return self._keeper.freeze(path)
+            return self._coordinator.freeze(path)
 
     def close(self) -> None:
         """Release everything; calling it twice is harmless."""
         with self._lock:
             if not self._closed:
                 self._closed = True
-                _close(self._core, self._keeper)
+                _close(self._core, self._coordinator)
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[FlowCore]:
@@ -226,10 +226,10 @@ class AsyncFlow(WatchedFlow):
         plan: what is run for each batch.
     """
 
-    def __init__(self, core: FlowCore, keeper: FlowCheckpoints) -> None:
+    def __init__(self, core: FlowCore, coordinator: FlowCheckpoints) -> None:
         self.plan = core.plan
         self._core = core
-        self._keeper = keeper
+        self._coordinator = coordinator
         self._turn = trio.Lock()
         self._changed = trio.lowlevel.ParkingLot()
         self._input_closed = False
@@ -292,7 +292,7 @@ class AsyncFlow(WatchedFlow):
         async with self._turn:
             if self._closed:
                 raise RunError("the flow is closed", element="flow")
-            return await trio.to_thread.run_sync(self._keeper.freeze, path)
+            return await trio.to_thread.run_sync(self._coordinator.freeze, path)
 
     async def aclose(self) -> None:
         """Release everything; calling it twice is harmless."""
@@ -301,7 +301,7 @@ class AsyncFlow(WatchedFlow):
                 if not self._closed:
                     self._closed = True
                     self._changed.unpark_all()
-                    await trio.to_thread.run_sync(_close, self._core, self._keeper)
+                    await trio.to_thread.run_sync(_close, self._core, self._coordinator)
 
     async def __aiter__(self) -> AsyncIterator[Result]:
         while self._core.waiting or not (self._input_closed or self._closed):

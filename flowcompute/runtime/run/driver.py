@@ -38,15 +38,17 @@ class Driver:
         self._conduct = conduct
         # A source may have two reads under way.
         ends = max(2 * len(each.sources) + len(each.sinks) for each in plan.passes)
-        alone = plan.backend.traits.devices == 1 and not any(each.ahead for each in plan.passes)
+        alone = plan.backend.capabilities.devices == 1 and not any(each.ahead for each in plan.passes)
         moving = uploads_at_a_time(plan.depth) if alone else plan.depth
         # Beside those: one computes, one tells destinations of their own memory, one takes checkpoints.
         self._workers = Workers(ends + 3 + 2 * moving)
         self._writers: OpenWriters = []
         self._resident: dict[int, np.ndarray] = {}
-        self._letters = find_dead_letters(plan.graph)
-        letters = tuple(self._letters.values())
-        self._keeper = CheckpointCoordinator(plan, record, self._workers, request or Request(), self._writers, letters)
+        self._dead_letters = find_dead_letters(plan.graph)
+        dead_letters = tuple(self._dead_letters.values())
+        self._coordinator = CheckpointCoordinator(
+            plan, record, self._workers, request or Request(), self._writers, dead_letters
+        )
 
     async def run(self) -> tuple[Any, ...]:
         """Run to the end; returns the values of the roots, in their order.
@@ -61,39 +63,39 @@ class Driver:
             FrozenError: when it was asked to freeze, and has.
         """
         try:
-            body = await self._workers.call(self._keeper.open)
+            body = await self._workers.call(self._coordinator.open)
             if body is not None and body["done"]:
                 values = await self._workers.call(self._recover, body)
             else:
                 await self._run_passes(body)
                 with trio.CancelScope(shield=True):
-                    await self._workers.call(self._keeper.finish)
+                    await self._workers.call(self._coordinator.finish)
                     values = await self._workers.call(self._commit)
         except BaseException as error:
             # What is no Exception is a cancellation or an interrupt: nothing went wrong that would have to be told.
             with trio.CancelScope(shield=True):
-                await self._workers.call(self._suspend if self._keeper.keeps else partial(self._abort, error))
+                await self._workers.call(self._suspend if self._coordinator.keeps else partial(self._abort, error))
             raise
         finally:
             with trio.CancelScope(shield=True):
-                await self._workers.call(self._keeper.close)
+                await self._workers.call(self._coordinator.close)
         return tuple(values[root] for root in sorted(values) if root != SinkStage.NO_ROOT)
 
     @property
     def after_stop(self) -> str:
         """What somebody who stopped the run can do."""
         kept = "what it did until its last checkpoint is kept; start it again to go on"
-        return kept if self._keeper.keeps else "its results were dropped; start it again"
+        return kept if self._coordinator.keeps else "its results were dropped; start it again"
 
     async def _run_passes(self, body: Mapping[str, Any] | None) -> None:
         """All passes, or those that are left of a frozen job."""
         await self._workers.call(self._open_letters, body)
         first, resume = 0, None
-        if body is None and self._keeper.token is not None:
+        if body is None and self._coordinator.token is not None:
             # The checkpoint appears when nothing but batches is left to do.
             await self._workers.call(self._plan.backend.prepare, self._plan)
         if body is not None:
-            first, resume = self._keeper.resume(body)
+            first, resume = self._coordinator.resume(body)
             await self._workers.call(self._reopen, first, body)
         for index in range(first, len(self._plan.passes)):
             await self._run_pass(index, resume if index == first else None)
@@ -103,22 +105,24 @@ class Driver:
         for each in self._plan.passes[:first]:
             for sink in each.sinks:
                 position = len(self._writers)
-                with attributed(sink.name, sink.element.site), self._keeper.sound_state():
+                with attributed(sink.name, sink.element.site), self._coordinator.sound_state():
                     state = body["sinks"][position]
-                    self._writers.append((sink, sink.element.reopen(sink.spec, self._keeper.place(position), state)))
-        self._resident.update(self._keeper.resident(body))
+                    self._writers.append(
+                        (sink, sink.element.reopen(sink.spec, self._coordinator.place(position), state))
+                    )
+        self._resident.update(self._coordinator.resident(body))
 
     def _recover(self, body: Mapping[str, Any]) -> dict[int, Any]:
         """The values of a job that is done; gives files their names where nobody lived to do it."""
         values: dict[int, Any] = {}
         sinks = [sink for each in self._plan.passes for sink in each.sinks]
         for position, sink in enumerate(sinks):
-            with attributed(sink.name, sink.element.site), self._keeper.sound_state():
+            with attributed(sink.name, sink.element.site), self._coordinator.sound_state():
                 state = body["sinks"][position]
-                values[sink.root] = sink.element.recover(sink.spec, self._keeper.place(position), state)
-        with self._keeper.sound_state():
-            for letters, state in zip(self._letters.values(), body["letters"], strict=True):
-                letters.recover(state)
+                values[sink.root] = sink.element.recover(sink.spec, self._coordinator.place(position), state)
+        with self._coordinator.sound_state():
+            for dead_letters, state in zip(self._dead_letters.values(), body["letters"], strict=True):
+                dead_letters.recover(state)
         return values
 
     async def _run_pass(self, index: int, resume: Resume | None) -> None:
@@ -130,11 +134,11 @@ class Driver:
             workers=self._workers,
             writers=self._writers,
             resident=self._resident,
-            letters=self._letters,
-            keeper=self._keeper,
+            dead_letters=self._dead_letters,
+            coordinator=self._coordinator,
             resume=resume,
         )
-        self._keeper.enter_pass(index, self._resident, resumed=resume is not None)
+        self._coordinator.enter_pass(index, self._resident, resumed=resume is not None)
         try:
             await running.open()
             await running.run()
@@ -149,17 +153,17 @@ class Driver:
             raise failures[0]
 
     def _open_letters(self, body: Mapping[str, Any] | None) -> None:
-        for position, letters in enumerate(self._letters.values()):
-            token = self._keeper.token
+        for position, dead_letters in enumerate(self._dead_letters.values()):
+            token = self._coordinator.token
             name = None if token is None else f"{token}-letters-{position}"
-            with self._keeper.sound_state():
-                letters.open(name, None if body is None else body["letters"][position])
+            with self._coordinator.sound_state():
+                dead_letters.open(name, None if body is None else body["letters"][position])
 
     def _commit(self) -> dict[int, Any]:
         values: dict[int, Any] = {}
         complete: list[str] = []
-        for letters in self._letters.values():
-            letters.commit()
+        for dead_letters in self._dead_letters.values():
+            dead_letters.commit()
         try:
             while self._writers:
                 sink, writer = self._writers[0]
@@ -175,18 +179,18 @@ class Driver:
 
     def _abort(self, error: BaseException) -> None:
         """Drop what was written, but for what a failed run has written down of the records that it dropped."""
-        for letters in self._letters.values():
+        for dead_letters in self._dead_letters.values():
             try:
-                (letters.commit if isinstance(error, Exception) else letters.discard)()
+                (dead_letters.commit if isinstance(error, Exception) else dead_letters.discard)()
             except Exception as failure:  # noqa: BLE001 - as below
                 self.notes.append(f"also failed: {failure}")
         self._put_away(lambda writer: writer.abort())
 
     def _suspend(self) -> None:
         """Leave what was written for the run that resumes the job."""
-        for letters in self._letters.values():
+        for dead_letters in self._dead_letters.values():
             try:
-                letters.suspend()
+                dead_letters.suspend()
             except Exception as failure:  # noqa: BLE001 - as below
                 self.notes.append(f"also failed: {failure}")
         self._put_away(lambda writer: writer.suspend())

@@ -79,17 +79,17 @@ class LiveTrials:
         named = ((name, getattr(now, name)) for name in self._space)
         return tuple(sorted((name, value) for name, value in named if value != getattr(before, name)))
 
-    def begin(self, index: int, cuts: Sequence[BatchBoundaries], readers: Sequence[Reader]) -> None:
+    def begin(self, index: int, boundaries: Sequence[BatchBoundaries], readers: Sequence[Reader]) -> None:
         """A pass begins.
 
         Args:
             index: which of the plan's.
-            cuts: of its root clocks.
+            boundaries: of its root clocks.
             readers: of its sources.
         """
         self._steps = None
-        if len(cuts) == 1 and self._space:
-            self._steps = _Pass(self, index, cuts[0], readers).steps()
+        if len(boundaries) == 1 and self._space:
+            self._steps = _Pass(self, index, boundaries[0], readers).steps()
             next(self._steps)
 
     def passed(self, stop: int, now_s: float) -> None:
@@ -197,10 +197,10 @@ class _Part(NamedTuple):
 class _Pass:
     """The trials of one pass, batch by batch."""
 
-    def __init__(self, trials: LiveTrials, index: int, cuts: BatchBoundaries, readers: Sequence[Reader]) -> None:
+    def __init__(self, trials: LiveTrials, index: int, boundaries: BatchBoundaries, readers: Sequence[Reader]) -> None:
         self._trials = trials
         self._index = index
-        self._cuts = cuts
+        self._boundaries = boundaries
         self._readers = readers
         self._used: Candidate | None = None
         self._length = 0
@@ -232,7 +232,7 @@ class _Pass:
         for _ in range(WARM_BATCHES):
             stop, now_s = yield
         self._record_s = max((now_s - began_s) / (stop - first), 1e-12)
-        self._length = max(PART_BATCHES * self._cuts.most_items, math.ceil(PART_S / self._record_s))
+        self._length = max(PART_BATCHES * self._boundaries.most_items, math.ceil(PART_S / self._record_s))
 
     def _pair(self, candidate: Candidate) -> Generator[None, tuple[int, float], None]:
         """A candidate and what is in use, one after the other."""
@@ -268,4 +268,4 @@ class _Pass:
         self._used = candidate
         for reader in self._readers:
             reader.threads = self._trials.threads_of(candidate)
-        return self._cuts.change(self._trials.items_of(self._index, candidate, self._cuts.most_items))
+        return self._boundaries.change(self._trials.items_of(self._index, candidate, self._boundaries.most_items))

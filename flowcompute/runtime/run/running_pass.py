@@ -56,8 +56,8 @@ class RunningPass:
         writers: destinations are added here as they are opened; they are the caller's to
             commit or abort, since that is decided for all passes together.
         resident: whole values of earlier passes, and for later ones.
-        letters: dead-letter files; also the caller's to commit or discard.
-        keeper: takes checkpoints.
+        dead_letters: dead-letter files; also the caller's to commit or discard.
+        coordinator: takes checkpoints.
         resume: where the pass goes on; None for from the beginning.
     """
 
@@ -71,20 +71,20 @@ class RunningPass:
         workers: Workers,
         writers: OpenWriters,
         resident: dict[int, np.ndarray],
-        letters: Mapping[ErrorPolicy, DeadLetters],
-        keeper: CheckpointCoordinator,
+        dead_letters: Mapping[ErrorPolicy, DeadLetters],
+        coordinator: CheckpointCoordinator,
         resume: Resume | None = None,
     ) -> None:
-        self._keeper = keeper
+        self._coordinator = coordinator
         self._resume = resume
         self._starts = {} if resume is None else resume.starts
         self._plan = plan
         self._index = index
         self._pass = plan.passes[index]
         self._conduct = conduct
-        self._ledger = record.ledger
-        self._run_tallies = record.tallies
-        self._letters = letters
+        self._tracker = record.tracker
+        self._run_skip_counters = record.skip_counters
+        self._dead_letters = dead_letters
         self._workers = workers
         self._writers = writers
         self._first_writer = len(writers)
@@ -103,7 +103,7 @@ class RunningPass:
 
     async def open(self) -> None:
         """Open sources, destinations and the executor, in this order: what fails soonest comes first."""
-        knobs = with_defaults(self._plan.strategy, self._plan.backend.traits)
+        knobs = with_defaults(self._plan.strategy, self._plan.backend.capabilities)
         mapped = knobs.input == "mapped"
         for source in self._pass.sources:
             start = self._start_of(source.value)
@@ -121,11 +121,11 @@ class RunningPass:
             self._record.compute.mark("building kernels", began_s)
             if self._resume is not None:
                 await self._workers.call(self._restore, self._resume.executor)
-        for tally in (*(reader.tally for reader in self._readers), *self._executor.tallies):
-            if tally is not None:
-                tally.element = policies(self._plan.graph)[tally.policy]
-                tally.letters = self._letters.get(tally.policy)
-                self._run_tallies.append(tally)
+        for skip_counter in (*(reader.skip_counter for reader in self._readers), *self._executor.skip_counters):
+            if skip_counter is not None:
+                skip_counter.element = policies(self._plan.graph)[skip_counter.policy]
+                skip_counter.dead_letters = self._dead_letters.get(skip_counter.policy)
+                self._run_skip_counters.append(skip_counter)
 
     def _start_of(self, value: int) -> int:
         """The first record to read of a source.
@@ -145,16 +145,18 @@ class RunningPass:
         return start
 
     def _restore(self, state: State) -> None:
-        with self._keeper.sound_state():
+        with self._coordinator.sound_state():
             check_alike(self._executor.snapshot(), state)
             self._executor.restore(state)
 
     def _open_sink(self, sink: SinkStage) -> Writer:
-        place = self._keeper.place(len(self._writers))
+        place = self._coordinator.place(len(self._writers))
         if self._resume is not None:
-            with self._keeper.sound_state():
+            with self._coordinator.sound_state():
                 return sink.element.reopen(sink.spec, place, self._resume.sinks[len(self._writers)])
-        return sink.element.open(sink.spec) if self._keeper.token is None else sink.element.open_at(sink.spec, place)
+        return (
+            sink.element.open(sink.spec) if self._coordinator.token is None else sink.element.open_at(sink.spec, place)
+        )
 
     async def run(self) -> None:
         """Let all batches through, write what is known only at the end, and look at the sources again."""
@@ -203,7 +205,7 @@ class RunningPass:
         failure: BaseException | None = None
         try:
             async with trio.open_nursery() as watched:
-                watched.start_soon(self._keeper.serve)
+                watched.start_soon(self._coordinator.serve)
                 if self._conduct.stall_timeout_s is not None:
                     watched.start_soon(
                         watch, self._record.stages, self._conduct.stall_timeout_s, self._conduct.on_stuck_thread
@@ -211,7 +213,7 @@ class RunningPass:
                 async with trio.open_nursery() as stages:
                     for run in (*(task.run for task in sources), compute.run, *(task.run for task in sinks)):
                         stages.start_soon(run)
-                await self._keeper.settle()
+                await self._coordinator.settle()
                 watched.cancel_scope.cancel()
         except BaseExceptionGroup as group:
             failure = first_failure(group)
@@ -226,18 +228,18 @@ class RunningPass:
     def _join(self) -> tuple[list[SourceTask], list[SinkTask], ComputeTask]:
         """Make the stages with the channels and buffers between them."""
         record, live = self._record, self._conduct.live
-        cuts = {
+        boundaries = {
             clock.id: BatchBoundaries(self._items_cut(clock), self._starts.get(clock.id, 0))
             for clock in self._pass.clocks
             if clock.is_root
         }
         if live is not None:
-            live.begin(self._index, tuple(cuts.values()), self._readers)
+            live.begin(self._index, tuple(boundaries.values()), self._readers)
         sources: list[SourceTask] = []
         channels: dict[int, Channel] = {}
         for source, reader, stage in zip(self._pass.sources, self._readers, record.sources, strict=True):
             clock = self._pass.clock_of(source.value)
-            joined = -(-clock.batch_items // cuts[clock.id].most_items)
+            joined = -(-clock.batch_items // boundaries[clock.id].most_items)
             channel = channels[source.value] = self._channel(stage, record.taker, joined)
             wanted = records_wanted(self._plan, self._index, clock)
             pool = self._pool(source.spec, clock.batch_items, source.spec.length)
@@ -250,7 +252,7 @@ class RunningPass:
                     channel,
                     pool,
                     workers=self._workers,
-                    cuts=cuts[clock.id],
+                    boundaries=boundaries[clock.id],
                     wanted=wanted,
                     start=self._start_of(source.value),
                 )
@@ -261,7 +263,7 @@ class RunningPass:
             if sink.spec.is_stream:
                 channel = self._channel(record.giver, stage)
                 task = SinkTask(
-                    sink, writer, stage, channel, workers=self._workers, ledger=self._ledger, position=position
+                    sink, writer, stage, channel, workers=self._workers, tracker=self._tracker, position=position
                 )
                 by_value.setdefault(sink.value, []).append(task)
         compute = (ComputeTask if record.transfers is None else OverlappedTask)(
@@ -274,8 +276,8 @@ class RunningPass:
             throttle_s=self._conduct.throttle_s,
             after_batch=self._conduct.after_batch,
             starts=self._starts,
-            keeper=self._keeper,
-            cuts=cuts,
+            coordinator=self._coordinator,
+            boundaries=boundaries,
             passed=None if live is None else live.passed,
         )
         return sources, [task for tasks in by_value.values() for task in tasks], compute
@@ -300,6 +302,6 @@ class RunningPass:
 
     def _pool(self, spec: Spec, items: int, length: int | None) -> Pool:
         items = items if length is None else min(items, length)
-        pool = Pool(self._ledger, self._plan.depth, items, spec.shape, spec.dtype, self._executor.room)
+        pool = Pool(self._tracker, self._plan.depth, items, spec.shape, spec.dtype, self._executor.room)
         self._pools.append(pool)
         return pool

@@ -101,7 +101,7 @@ class Watched(ABC):
     @property
     def peak_bytes(self) -> int:
         """The most bytes that the run's own batch buffers, and results that grow, took at a time."""
-        return self._watched().ledger.peak_bytes
+        return self._watched().tracker.peak_bytes
 
     @abstractmethod
     def _check_usable(self, doing: str) -> None:

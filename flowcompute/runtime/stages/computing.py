@@ -37,8 +37,8 @@ class ComputeTask:
         throttle_s: seconds to pause after each batch.
         after_batch: called in the thread after each batch.
         starts: by root clock the first record, where not all begin with their streams.
-        keeper: says when a barrier is due, and takes it.
-        cuts: where the batches of each root clock end.
+        coordinator: says when a barrier is due, and takes it.
+        boundaries: where the batches of each root clock end.
         passed: told the record at which each batch of a root clock ended, and when it was done.
     """
 
@@ -54,8 +54,8 @@ class ComputeTask:
         throttle_s: float,
         after_batch: Callable[[], object] | None,
         starts: Mapping[int, int] | None = None,
-        keeper: CheckpointCoordinator | None = None,
-        cuts: Mapping[int, BatchBoundaries],
+        coordinator: CheckpointCoordinator | None = None,
+        boundaries: Mapping[int, BatchBoundaries],
         passed: Callable[[int, float], object] | None = None,
     ) -> None:
         self._executor = executor
@@ -67,8 +67,8 @@ class ComputeTask:
         self._forwarded: set[int] = set()
         self._choose: set[int] = {clock.id for clock in clocks if clock.is_root}
         self._starts = {**dict.fromkeys(self._choose, 0), **(starts or {})}
-        self._keeper = keeper
-        self._cuts = cuts
+        self._coordinator = coordinator
+        self._boundaries = boundaries
         self._passed = passed
         self._reached = reached_clocks(clocks)
         self._workers = workers
@@ -88,8 +88,8 @@ class ComputeTask:
     async def _run_batches(self) -> None:
         seq = 0
         while (wanted := self._executor.wants()) is not None:
-            if self._keeper is not None and self._keeper.is_due():
-                await self._cut(self._keeper)
+            if self._coordinator is not None and self._coordinator.is_due():
+                await self._cut(self._coordinator)
             if wanted == DRAIN:
                 await self._pass_on(await self._drained())
                 continue
@@ -110,7 +110,7 @@ class ComputeTask:
 
     def _done(self, batch: Batch) -> None:
         """A batch of a root clock has been computed."""
-        self._cuts[batch.clock].passed(batch.stop)
+        self._boundaries[batch.clock].passed(batch.stop)
         if self._passed is not None:
             self._passed(batch.stop, trio.current_time())
 
@@ -134,7 +134,7 @@ class ComputeTask:
             self._record.enter(State.PAUSED)
             await trio.sleep(self._throttle_s)
 
-    async def _cut(self, keeper: CheckpointCoordinator) -> None:
+    async def _cut(self, coordinator: CheckpointCoordinator) -> None:
         """Send a barrier to the destinations: everything before it counts, and nothing behind it."""
         self._record.enter(State.BUSY, "copying its state for a checkpoint")
         sinks = [sink for output in self._outputs for sink in output.sinks]
@@ -142,17 +142,17 @@ class ComputeTask:
         with attributed(self._record.label):
             state = await self._workers.call(self._executor.snapshot)
         known = {position: sink.snapshot() for position, sink in placed.items()}
-        barrier = await keeper.begin(self._starts, state, [sink.position for sink in sinks], known)
+        barrier = await coordinator.begin(self._starts, state, [sink.position for sink in sinks], known)
         for sink in sinks:
             if sink.position not in placed:
                 await sink.channel.send(barrier)
-        await keeper.sent()
+        await coordinator.sent()
 
     async def _receive(self, root: int, seq: int, parcels: list[Parcel]) -> Batch | None:
         """The next batch of a root clock, None at its end; what it lies in is added to `parcels`."""
         clock, start = self._clocks[root], self._starts[root]
         if not clock.sources:
-            stop = min(self._cuts[root].stop(start), clock.length or 0)
+            stop = min(self._boundaries[root].stop(start), clock.length or 0)
             return Batch(seq, start, stop, {}, root) if stop > start else None
         ends: list[int] = []
         for stage in clock.sources:
@@ -273,7 +273,7 @@ class ComputeTask:
         ended, other = clock.sources[short], clock.sources[long]
         known = other.spec.length
         # A batch that is not full is the last one, so that its end is the end of the stream.
-        open_end = known is None and ends[long] == self._cuts[clock.id].stop(start)
+        open_end = known is None and ends[long] == self._boundaries[clock.id].stop(start)
         more = f"{'at least ' if open_end else ''}{ends[long] if known is None else known}"
         return RunError(
             f"the streams {ended.name!r} and {other.name!r} have different lengths",

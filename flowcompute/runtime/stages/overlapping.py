@@ -136,10 +136,10 @@ class OverlappedTask(ComputeTask):
 
     async def _begin(self, seq: int, coming: trio.MemorySendChannel[_Coming]) -> _Coming | None:
         """Let the next batch come, joined with those behind it that are there; None after the last."""
-        if self._keeper is not None and self._keeper.is_due():
+        if self._coordinator is not None and self._coordinator.is_due():
             await self._arrived()
             async with self._state:
-                await self._cut(self._keeper)
+                await self._cut(self._coordinator)
             for _ in range(self._count):
                 self._slots.release()
         await self._slots.acquire()
@@ -179,7 +179,7 @@ class OverlappedTask(ComputeTask):
 
     def _may_join(self, batch: Batch) -> bool:
         """Whether what comes next can be computed with a batch, and need not be waited for."""
-        clock, most = self._clocks[self._root], self._cuts[self._root].most_items
+        clock, most = self._clocks[self._root], self._boundaries[self._root].most_items
         if self._next is not None or self._after_batch is not None or self._throttle_s:
             return False
         if not clock.sources or batch.items + most > clock.batch_items:

@@ -36,7 +36,7 @@ class SourceTask:
         channel: towards the compute stage.
         pool: buffers to read into, of one batch or several; not touched when the reader gives views.
         workers: threads to read in.
-        cuts: where batches end.
+        boundaries: where batches end.
         wanted: of a stream of unknown length, the most records that are of use; None for all.
         start: the record at which the reader was opened.
     """
@@ -50,7 +50,7 @@ class SourceTask:
         pool: Pool,
         *,
         workers: Workers,
-        cuts: BatchBoundaries,
+        boundaries: BatchBoundaries,
         wanted: int | None = None,
         start: int = 0,
     ) -> None:
@@ -60,7 +60,7 @@ class SourceTask:
         self._pool = pool
         self._channel = channel
         self._workers = workers
-        self._cuts = cuts
+        self._boundaries = boundaries
         self._wanted = wanted
         self._start = start
         self._gives_views = not isinstance(reader, AsyncReader)
@@ -85,7 +85,7 @@ class SourceTask:
         start, length = self._start, self._stage.spec.length
         end = self._wanted if length is None else length
         while end is None or start < end:
-            cut = self._cuts.stop(start)
+            cut = self._boundaries.stop(start)
             stop, full = cut if end is None else min(cut, end), cut - start
             parcel = await self._next(start, stop)
             items = 0 if parcel is None else parcel.stop - start
@@ -123,7 +123,7 @@ class SourceTask:
         lease, first = self._buffer, self._filled
         lease.holders += 1
         self._filled += items
-        if self._filled + self._cuts.items > len(lease.array):
+        if self._filled + self._boundaries.items > len(lease.array):
             self._leave()
         return lease.array[first : first + items], lease
 
@@ -184,7 +184,7 @@ class SourceTask:
         free, start = trio.Semaphore(self._reader.reads_at_a_time), self._start
         with begun:
             while start < end:
-                stop = min(self._cuts.stop(start), end)
+                stop = min(self._boundaries.stop(start), end)
                 await free.acquire()
                 one = _Coming(start, *await self._room(stop - start))
                 coming.append(one)

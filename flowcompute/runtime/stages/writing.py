@@ -23,7 +23,7 @@ class SinkTask:
         record: its live record.
         channel: from the compute stage.
         workers: threads to write in.
-        ledger: counts results that grow in memory.
+        tracker: counts results that grow in memory.
         position: among all destinations of the run.
     """
 
@@ -35,7 +35,7 @@ class SinkTask:
         channel: Channel,
         *,
         workers: Workers,
-        ledger: MemoryTracker,
+        tracker: MemoryTracker,
         position: int = 0,
     ) -> None:
         self.stage = stage
@@ -43,7 +43,7 @@ class SinkTask:
         self.channel = channel
         self._writer = writer
         self._workers = workers
-        self._ledger = ledger
+        self._tracker = tracker
         self.position = position
         self._grows = stage.element.in_memory and stage.spec.length is None
 
@@ -79,7 +79,7 @@ class SinkTask:
         """
         if self._grows:
             with self._attributed(self.record.items, self.record.items + items):
-                self._ledger.keep(items * self.stage.spec.item_bytes)
+                self._tracker.keep(items * self.stage.spec.item_bytes)
 
     def place(self, start: int, stop: int) -> np.ndarray | None:
         """The destination's own memory for these records, if it has some; may block.

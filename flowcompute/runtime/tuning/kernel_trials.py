@@ -91,8 +91,8 @@ class KernelTrials:
     def _search(self, step: RegionStep, kernel: Kernel) -> Search:
         if kernel.name not in self.searches:
             pinned = self._plan.pinned.of_kernel(kernel.name).plain()
-            traits = self._plan.backend.seats[step.seat].traits
-            space = {k: values for k, values in candidates(kernel, traits).items() if k not in pinned}
+            capabilities = self._plan.backend.placements[step.placement].capabilities
+            space = {k: values for k, values in candidates(kernel, capabilities).items() if k not in pinned}
             default = {name: value for name, value in kernel.knobs.plain().items() if name in space}
             first = differing(default, self._default.get(kernel.name, {}))
             self.searches[kernel.name] = Climb(space, default, self._seed + len(self.searches), first=[first])
@@ -133,14 +133,14 @@ class TunedBackend(Backend):
     """A backend whose executors ask a tuner."""
 
     def __init__(self, backend: Backend, tuner: KernelTrials) -> None:
-        self.traits, self.main, self.pins = backend.traits, backend.main, backend.pins
+        self.capabilities, self.main, self.pins = backend.capabilities, backend.main, backend.pins
         self._backend = backend
         self._tuner = tuner
 
     @property
-    def seats(self) -> Sequence[Backend]:
-        """See `Backend.seats`."""
-        return self._backend.seats
+    def placements(self) -> Sequence[Backend]:
+        """See `Backend.placements`."""
+        return self._backend.placements
 
     def source_text(self, kernel: Any) -> str:
         """See `Backend.source_text`."""

@@ -60,7 +60,7 @@ class Tuner:
     """
 
     def __init__(self, plan: Plan, tune: Tune, clock: Clock = time.perf_counter) -> None:
-        self._key = job_key(plan.asked, plan.config, plan.backend.traits)
+        self._key = job_key(plan.asked, plan.config, plan.backend.capabilities)
         self._plan = plan
         self._tune = tune
         self._clock = clock
@@ -111,12 +111,12 @@ class Tuner:
 
     def _limits(self, cancelled: Callable[[], bool]) -> tuple[Limits | None, ...]:
         """What each device can do at most; measured where that was never done, and there is time and room for it."""
-        for seat in self._plan.backend.seats:
-            if load_limits(seat.traits.kind) is not None or self._tune is True or cancelled():
+        for placement in self._plan.backend.placements:
+            if load_limits(placement.capabilities.kind) is not None or self._tune is True or cancelled():
                 continue
-            limits = seat.measure(self._plan.config.memory_bytes)
+            limits = placement.measure(self._plan.config.memory_bytes)
             if limits is not None:
-                save_limits(seat.traits.kind, limits)
+                save_limits(placement.capabilities.kind, limits)
         return limits_of(self._plan)
 
     # -- knobs of kernels ---------------------------------------------------------------------------------
@@ -135,18 +135,18 @@ class Tuner:
 
     @property
     def _batches(self) -> tuple[int, ...]:
-        bytes_ = default_batch_bytes(self._plan.backend.traits, self._plan.passes)
+        bytes_ = default_batch_bytes(self._plan.backend.capabilities, self._plan.passes)
         return tuple(int(bytes_ * factor) for factor in _BATCHES)
 
     def _other_batches(self) -> tuple[int, ...]:
         """Those of `_batches` that cut the job otherwise than what is in use, and than each other."""
         in_use = self._in_use.batch_bytes
         assert in_use is not None
-        by_cuts = {self._cuts(bytes_): bytes_ for bytes_ in reversed(self._batches)}
-        by_cuts.pop(self._cuts(in_use), None)
+        by_cuts = {self._boundaries(bytes_): bytes_ for bytes_ in reversed(self._batches)}
+        by_cuts.pop(self._boundaries(in_use), None)
         return tuple(reversed(by_cuts.values()))
 
-    def _cuts(self, batch_bytes: int) -> tuple[int, ...]:
+    def _boundaries(self, batch_bytes: int) -> tuple[int, ...]:
         """Records in a batch of each pass; as many as there are where all of them are in one."""
         sizes = zip(batch_sizes(self._plan, batch_bytes), self._plan.passes, strict=True)
         return tuple(size if one.length is None else min(size, one.length) for size, one in sizes)

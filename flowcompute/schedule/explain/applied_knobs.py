@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 
 def not_applied(
-    strategy: Strategy, kernels: Sequence[Kernel], sources: Sequence[Source], traits: DeviceCapabilities
+    strategy: Strategy, kernels: Sequence[Kernel], sources: Sequence[Source], capabilities: DeviceCapabilities
 ) -> Iterator[Reason]:
     """A reason for each knob that is set and that no kernel has, or cannot do, or no source."""
-    mapped = with_defaults(strategy, traits).input == "mapped"
+    mapped = with_defaults(strategy, capabilities).input == "mapped"
     if (strategy.reader_threads or 1) > 1 and not any(is_read_in_parts(source, mapped) for source in sources):
         yield Reason("knob", "reader_threads", "accepted, not applied: no file is read into buffers in its own order")
-    if (strategy.joined_batches or 1) > 1 and traits.host_memory:
+    if (strategy.joined_batches or 1) > 1 and capabilities.host_memory:
         yield Reason("knob", "joined_batches", "accepted, not applied: no device is across a bus")
     names = {kernel.name for kernel in kernels}
     for knob in KERNEL_KNOBS:
         wanted = getattr(strategy, knob)
         having = [kernel for kernel in kernels if getattr(kernel.knobs, knob) is not None]
         if wanted is not None and all(getattr(kernel.knobs, knob) != wanted for kernel in having):
-            yield Reason("knob", knob, f"accepted, not applied: {_why(knob, wanted, having, traits)}")
+            yield Reason("knob", knob, f"accepted, not applied: {_why(knob, wanted, having, capabilities)}")
     for name, own in strategy.by_kernel().items():
         if name not in names:
             yield Reason("knob", name, "accepted, not applied: the plan has no kernel of this name")
         for kernel in (kernel for kernel in kernels if kernel.name == name):
             for knob, wanted in own.plain().items():
                 if getattr(kernel.knobs, knob) != wanted:
-                    why = _why(knob, wanted, [kernel] if getattr(kernel.knobs, knob) else [], traits)
+                    why = _why(knob, wanted, [kernel] if getattr(kernel.knobs, knob) else [], capabilities)
                     yield Reason("knob", f"{knob} of {name}", f"accepted, not applied: {why}")
 
 
@@ -52,20 +52,20 @@ def is_read_in_parts(source: Source, mapped: bool) -> bool:
     return source.must_read(mapped=mapped) is not None
 
 
-def _why(knob: str, wanted: int, having: Sequence[Kernel], traits: DeviceCapabilities) -> str:
+def _why(knob: str, wanted: int, having: Sequence[Kernel], capabilities: DeviceCapabilities) -> str:
     if not having:
-        return f"no kernel here has it on {traits.name}"
+        return f"no kernel here has it on {capabilities.name}"
     found = sorted({f"{getattr(kernel.knobs, knob)} in {kernel.name} ({kernel.family})" for kernel in having})
-    return f"{wanted} is none of its values on {traits.name}; it is {', '.join(found)}"
+    return f"{wanted} is none of its values on {capabilities.name}; it is {', '.join(found)}"
 
 
 def complete_strategy(plan: ExecutionPlan) -> Strategy:
     """All knobs that a plan has, as they are: a plan made with it is the same plan."""
-    settled = with_defaults(plan.strategy, plan.backend.traits)
+    settled = with_defaults(plan.strategy, plan.backend.capabilities)
     return Strategy(
-        batch_bytes=settled.batch_bytes or default_batch_bytes(plan.backend.traits, plan.passes),
+        batch_bytes=settled.batch_bytes or default_batch_bytes(plan.backend.capabilities, plan.passes),
         depth=plan.depth,
-        joined_batches=joined_batches(plan.strategy, plan.backend.traits, by_hand=plan.config.by_hand),
+        joined_batches=joined_batches(plan.strategy, plan.backend.capabilities, by_hand=plan.config.by_hand),
         reader_threads=settled.reader_threads,
         input=settled.input,
         kernels={kernel.name: kernel.knobs for one in plan.passes for kernel in one.kernels},
@@ -83,6 +83,8 @@ def batch_sizes(plan: ExecutionPlan, batch_bytes: int) -> list[int]:
 def variant(plan: ExecutionPlan, step: RegionStep, knobs: KernelKnobs) -> Kernel:
     """The kernel of a step with other knobs; those that are unset stay as they are."""
     assert step.kernel is not None
-    style = KernelStyle(plan.backend.seats[step.seat].traits, knobs.over(step.kernel.knobs), plan.config.precision)
+    style = KernelStyle(
+        plan.backend.placements[step.placement].capabilities, knobs.over(step.kernel.knobs), plan.config.precision
+    )
     kernel = lower(plan.graph, step.region, style, plan.folds, step.kernel.name)
     return replace(kernel, contract=step.kernel.contract)

@@ -25,7 +25,7 @@ def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
 
 def describe_plan(plan: ExecutionPlan) -> str:
     """The plan as a page of text."""
-    lines = [f"plan on {plan.backend.traits.name} ({plan.backend.traits.reason})"]
+    lines = [f"plan on {plan.backend.capabilities.name} ({plan.backend.capabilities.reason})"]
     for number, one in enumerate(plan.passes):
         length = "unknown" if one.length is None else str(one.length)
         lines.append(f"pass {number + 1} of {len(plan.passes)}: {length} records")
@@ -65,10 +65,10 @@ def _step(plan: ExecutionPlan, step: RegionStep | NodeStep) -> str:
     if isinstance(step, NodeStep):
         return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}"
     names = " ".join(nodes[i].name for i in step.region.nodes)
-    panels = "" if step.region.panels is None else f" in {step.region.panels.count} panels"
-    kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work}{panels})"
-    seats = plan.backend.seats
-    where = f" on {seats[step.seat].traits.name}" if len(seats) > 1 else ""
+    weight_tiles = "" if step.region.weight_tiles is None else f" in {step.region.weight_tiles.count} panels"
+    kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work}{weight_tiles})"
+    placements = plan.backend.placements
+    where = f" on {placements[step.placement].capabilities.name}" if len(placements) > 1 else ""
     return f"{kind}{where}: {names}"
 
 
@@ -123,8 +123,8 @@ def plan_svg(plan: ExecutionPlan, shares: Mapping[str, float] | None = None) -> 
     coloured = dict(shares or {})
     notes: dict[str, list[str]] = {}
     for name, (when, region) in zip(kernel_groups(plan), runs, strict=True):
-        cuts = [text for i in region.nodes for text in said.get(plan.graph.nodes[i].name, ())]
-        notes[name] = [f"{when}: {_walk(region)}", *cuts]
+        boundaries = [text for i in region.nodes for text in said.get(plan.graph.nodes[i].name, ())]
+        notes[name] = [f"{when}: {_walk(region)}", *boundaries]
         if shares is not None and region.name in shares:
             notes[name].insert(0, f"{region.name}: {shares[region.name]:.0%} of the work")
             coloured[name] = shares[region.name]

@@ -19,15 +19,15 @@ def explain_strategy(plan: ExecutionPlan) -> str:
     """The knobs of the run and of each kernel, with what was tried of each and what came of it."""
     origin = {"defaults": "defaults", "stored": "stored by an earlier run", "tuned": "found by this run"}
     limits = limits_of(plan)
-    lines = [f"strategy on {plan.backend.traits.name}: {origin[plan.tuning.origin]}"]
+    lines = [f"strategy on {plan.backend.capabilities.name}: {origin[plan.tuning.origin]}"]
     lines.append(f"run: batch of {plan.batch_items} records, depth {plan.depth}, {_origin_of_run(plan)}")
     lines += _tried(plan, "run")
     for step in plan.steps:
         if isinstance(step, RegionStep) and step.kernel is not None:
-            lines += _kernel(plan, step, step.kernel, limits[step.seat])
+            lines += _kernel(plan, step, step.kernel, limits[step.placement])
     lines += [str(reason) for reason in plan.reasons if reason.kind == "knob"]
-    used = {step.seat for step in plan.steps if isinstance(step, RegionStep) and step.kernel is not None}
-    for name in dict.fromkeys(plan.backend.seats[i].traits.name for i in sorted(used) if limits[i] is None):
+    used = {step.placement for step in plan.steps if isinstance(step, RegionStep) and step.kernel is not None}
+    for name in dict.fromkeys(plan.backend.placements[i].capabilities.name for i in sorted(used) if limits[i] is None):
         lines.append(f"what {name} can do was not measured: flowcompute devices --measure")
     lines += plan.tuning.notes
     return "\n".join(lines)
@@ -48,7 +48,7 @@ def _kernel(plan: ExecutionPlan, step: RegionStep, kernel: Kernel, limits: Limit
         return [f"{head}has no knobs", *work]
     pinned = plan.pinned.of_kernel(kernel.name)
     texts = []
-    for name, values in candidates(kernel, plan.backend.seats[step.seat].traits).items():
+    for name, values in candidates(kernel, plan.backend.placements[step.placement].capabilities).items():
         others = ", ".join(str(value) for value in values if value != knobs[name])
         yours = " (yours)" if getattr(pinned, name) == knobs[name] else ""
         texts.append(f"{name}={knobs[name]}{yours} of {others or 'no other'}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def limits_of(plan: ExecutionPlan) -> tuple[Limits | None, ...]:
     """What was measured on each of a plan's devices."""
-    return tuple(load_limits(seat.traits.kind) for seat in plan.backend.seats)
+    return tuple(load_limits(placement.capabilities.kind) for placement in plan.backend.placements)
 
 
 def rooflines(
@@ -38,5 +38,5 @@ def rooflines(
         seconds = row.device_s or row.busy_s
         bytes_ = float(row.bytes_in + row.bytes_out)
         done = Roofline(step.name, bytes_, work.operations * row.items, work.unit, seconds)
-        found[step.name] = done.under(limits[step.seat])
+        found[step.name] = done.under(limits[step.placement])
     return tuple(found.values())

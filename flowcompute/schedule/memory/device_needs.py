@@ -67,12 +67,14 @@ def devices_beside(
 ) -> tuple[OtherDevices, ...]:
     """The other devices that have memory of their own, with so many batches in flight."""
     found = []
-    for number, seat in enumerate(backend.seats):
-        if seat.traits.host_memory or number == backend.main:
+    for number, placement in enumerate(backend.placements):
+        if placement.capabilities.host_memory or number == backend.main:
             continue
-        mine = one_pass.on_seat(number)
-        edges = device_edges(graph, mine, folds, TransferPlan.of(one_pass, by_hand=config.by_hand, seat=number), depth)
-        budget = device_budget(seat.traits.memory_bytes, config.device_memory_bytes)
+        mine = one_pass.on_placement(number)
+        edges = device_edges(
+            graph, mine, folds, TransferPlan.of(one_pass, by_hand=config.by_hand, placement=number), depth
+        )
+        budget = device_budget(placement.capabilities.memory_bytes, config.device_memory_bytes)
         fixed = Residents(graph, mine).within(sys.maxsize).lines
-        found.append(OtherDevices(seat.traits.name, budget, fixed, tuple(edges)))
+        found.append(OtherDevices(placement.capabilities.name, budget, fixed, tuple(edges)))
     return tuple(found)

@@ -35,7 +35,7 @@ def host_edges(
         mapped: whether files are mapped where they can be.
         depth: batches in flight between two stages.
     """
-    shared = backend.traits.devices > 1 and why_dependent(one_pass, by_hand=config.by_hand) is None
+    shared = backend.capabilities.devices > 1 and why_dependent(one_pass, by_hand=config.by_hand) is None
     between = reused_on_host(graph, one_pass, never_on_host(one_pass, config, backend))
     found: list[BatchBuffers] = []
     for clock in one_pass.clocks:
@@ -108,5 +108,7 @@ def _steps(
 
 def _late(one_pass: Pass, config: Config, backend: Backend) -> set[int]:
     """Results that stay on a device until the memory is known that they go to."""
-    across = (number for number, seat in enumerate(backend.seats) if not seat.traits.host_memory)
-    return {i for seat in across for i in TransferPlan.of(one_pass, by_hand=config.by_hand, seat=seat).late}
+    across = (number for number, placement in enumerate(backend.placements) if not placement.capabilities.host_memory)
+    return {
+        i for placement in across for i in TransferPlan.of(one_pass, by_hand=config.by_hand, placement=placement).late
+    }

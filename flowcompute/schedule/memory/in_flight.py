@@ -16,9 +16,9 @@ def pinned(staging_bytes: int) -> int:
     return staging_bytes + min(SLOTS_BYTES, staging_bytes // 2)
 
 
-def batches_of_each(depth: int, traits: DeviceCapabilities) -> int:
+def batches_of_each(depth: int, capabilities: DeviceCapabilities) -> int:
     """Batches in flight on one device, where all have so many together; no more where it computes them alone."""
-    return -(-depth // traits.devices)
+    return -(-depth // capabilities.devices)
 
 
 def uploads_at_a_time(depth: int) -> int:

@@ -20,7 +20,7 @@ from flowcompute.schedule.memory.host_buffers import host_edges
 from flowcompute.schedule.memory.in_flight import batches_of_each, pinned
 from flowcompute.schedule.memory.input_bytes import most_records
 from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_edges
-from flowcompute.schedule.memory.worker_needs import isolated_seats, shared
+from flowcompute.schedule.memory.worker_needs import isolated_placements, shared
 from flowcompute.schedule.placement import (
     HEADROOM,
     LAUNCH_COST_BYTES,
@@ -69,7 +69,9 @@ def staging_bytes(budget_bytes: int) -> int:
 
 def staging_shares(backend: Backend) -> int:
     """Among how many the pinned memory for transfers is divided: each device across a bus, and who leads several."""
-    counts = (seat.traits.devices for seat in backend.seats if not seat.traits.host_memory)
+    counts = (
+        placement.capabilities.devices for placement in backend.placements if not placement.capabilities.host_memory
+    )
     return sum(count if count == 1 else count + 1 for count in counts)
 
 
@@ -91,16 +93,16 @@ def plan_memory(
     Raises:
         PlanError: if results kept in memory, resident values or the smallest batch do not fit.
     """
-    traits = backend.traits
+    capabilities = backend.capabilities
     fixed = [line for one in passes for line in _results(one, config)] + _residents(
         graph, passes, {**folds, **host_folds}, config
     )
     if (shares := staging_shares(backend)) > 0:
         fixed.append(("pinned memory for transfers", shares * pinned(staging_bytes(config.memory_bytes // shares))))
-    for number, each in isolated_seats(config, backend):
+    for number, each in isolated_placements(config, backend):
         # On a host device nothing passes through.
         room = each.memory_bytes if each.host_memory else _device_room(config, each)
-        parts = (Residents(graph, one.on_seat(number)).within(room) for one in passes)
+        parts = (Residents(graph, one.on_placement(number)).within(room) for one in passes)
         fixed += [(shared(name), size) for name, size in max(parts, key=lambda one: one.size_bytes).lines]
     fixed_bytes = sum(size for _, size in fixed)
     if fixed_bytes > config.memory_bytes:
@@ -112,11 +114,11 @@ def plan_memory(
             got=f"memory={config.memory_bytes}; {what} alone takes {size} bytes",
             hint="raise memory=",
         )
-    reasons += _read_into_buffers(passes, strategy, traits)
-    default_bytes = default_batch_bytes(traits, passes)
+    reasons += _read_into_buffers(passes, strategy, capabilities)
+    default_bytes = default_batch_bytes(capabilities, passes)
     sizers = [_PassSizer(graph, one, folds, config, strategy, backend, default_bytes) for one in passes]
     room = config.memory_bytes - fixed_bytes
-    wished = depth = with_defaults(strategy, traits).depth or 1
+    wished = depth = with_defaults(strategy, capabilities).depth or 1
     if strategy.depth is None:
         wished = depth = depth + max(map(batches_ahead, passes))
     if strategy.depth is None:
@@ -130,7 +132,7 @@ def plan_memory(
     items = (*fixed, *largest.lines)
     host_bytes = sum(size for _, size in items)
     device = max((one.device_lines for one in sized), key=lambda lines: sum(size for _, size in lines))
-    reasons += [reason for one in sized for reason in _passing_through(graph, one)]
+    reasons += [reason for one in sized for reason in _streamed_operands(graph, one)]
     reasons += _joined(sized)
     memory = MemoryPlan(config.memory_bytes, host_bytes, items, device)
     return memory, tuple(one.planned for one in sized), depth
@@ -141,7 +143,7 @@ class _SizedPass:
     planned: Pass
     lines: tuple[tuple[str, int], ...]
     device_lines: tuple[tuple[str, int], ...] = ()
-    crossing: Mapping[int, int] = field(default_factory=dict)
+    transfer_plan: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:
@@ -165,13 +167,13 @@ class _PassSizer:
         self.one = one_pass
         self.default_bytes = default_bytes
         self.backend = backend
-        self.mine = one_pass.on_seat(backend.main)
+        self.mine = one_pass.on_placement(backend.main)
         self.folds = folds
         self.config = config
-        self.traits = backend.traits
-        self.mapped = with_defaults(strategy, backend.traits).input == "mapped"
+        self.capabilities = backend.capabilities
+        self.mapped = with_defaults(strategy, backend.capabilities).input == "mapped"
         self.batch_bytes = strategy.batch_bytes or default_bytes
-        self.joined = joined_batches(strategy, backend.traits, by_hand=config.by_hand)
+        self.joined = joined_batches(strategy, backend.capabilities, by_hand=config.by_hand)
 
     def edges(self, depth: int) -> list[BatchBuffers]:
         """Everything that grows with the batch."""
@@ -181,9 +183,9 @@ class _PassSizer:
             # A checkpoint copies what waits.
             waiting = [one for one in found if one.what.endswith("(waiting)")]
             found += [replace(one, what=f"{one.what}, copied", count=1) for one in waiting]
-        for seat, _ in isolated_seats(self.config, self.backend):
-            crossing = TransferPlan.of(self.one, by_hand=self.config.by_hand, seat=seat)
-            seen = device_edges(self.graph, self.one.on_seat(seat), self.folds, crossing, depth=1)
+        for placement, _ in isolated_placements(self.config, self.backend):
+            transfer_plan = TransferPlan.of(self.one, by_hand=self.config.by_hand, placement=placement)
+            seen = device_edges(self.graph, self.one.on_placement(placement), self.folds, transfer_plan, depth=1)
             found += [replace(one, what=shared(one.what)) for one in seen]
         return found
 
@@ -251,42 +253,42 @@ class _PassSizer:
         self, edges: list[BatchBuffers], on_device: list[BatchBuffers], items: int, beside: Sequence[OtherDevices]
     ) -> _SizedPass:
         granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
-        shared = self.traits.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None
+        shared = self.capabilities.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None
         if shared or self.one.ahead:
             # Where no more than a granule fits, one device does it all, or one batch is computed at a time.
             aligned = alignment(self.one, None if shared else self.one.ahead)
             granule = aligned if aligned <= items else granule
         items = max(granule, items // granule * granule)
         cut = max(granule, min(items, self._wanted(edges, self.batch_bytes)) // granule * granule)
-        rooms, cuts = self.rooms(items), self.rooms(cut)
+        rooms, boundaries = self.rooms(items), self.rooms(cut)
         clocks = tuple(
             replace(one, batch_items=room, cut_items=few if one.is_root and few < room else None)
-            for one, room, few in zip(self.one.clocks, rooms, cuts, strict=True)
+            for one, room, few in zip(self.one.clocks, rooms, boundaries, strict=True)
         )
         streams = tuple(edge.line(rooms) for edge in on_device)
         sized = replace(self.one, clocks=clocks)
-        if self.traits.host_memory:
+        if self.capabilities.host_memory:
             return _SizedPass(sized, self.lines(edges, items))
         kept = self._residency(on_device, items)
-        sized = replace(sized, passing=kept.passing, panels=kept.panels, ring=kept.ring)
+        sized = replace(sized, streamed=kept.streamed, weight_tiles=kept.weight_tiles, ring=kept.ring)
         others = ((f"{what} on {one.name}", size) for one in beside for what, size in one.lines(rooms))
-        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams, *others), kept.crossing)
+        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams, *others), kept.transfer_plan)
 
     # -- on a discrete device -------------------------------------------------------------------
 
     def _device_edges(self, depth: int) -> list[BatchBuffers]:
         """What grows with the batch there."""
-        if self.traits.host_memory:
+        if self.capabilities.host_memory:
             return []
-        crossing = TransferPlan.of(self.one, by_hand=self.config.by_hand, seat=self.backend.main)
-        return device_edges(self.graph, self.mine, self.folds, crossing, batches_of_each(depth, self.traits))
+        transfer_plan = TransferPlan.of(self.one, by_hand=self.config.by_hand, placement=self.backend.main)
+        return device_edges(self.graph, self.mine, self.folds, transfer_plan, batches_of_each(depth, self.capabilities))
 
     def _fits_device(self, on_device: list[BatchBuffers], items: int) -> bool:
         """Whether batches of so many records fit, with every operand that can passing through."""
-        if self.traits.host_memory:
+        if self.capabilities.host_memory:
             return True
         streams = sum(size for _, size in self.lines(on_device, items))
-        return streams + self._residents.least.size_bytes <= _device_room(self.config, self.traits)
+        return streams + self._residents.least.size_bytes <= _device_room(self.config, self.capabilities)
 
     def _fewest_uploads(self, on_device: list[BatchBuffers], most: int) -> int:
         """Records a batch, at most so many, for which operands that pass through cross the bus least for each record.
@@ -294,11 +296,11 @@ class _PassSizer:
         Smaller batches leave room for more operands to stay, but those that do not cross more often.
         """
         best, least = most, math.inf
-        while most >= 1 and not self.traits.host_memory:
+        while most >= 1 and not self.capabilities.host_memory:
             kept = self._residency(on_device, most)
             if (cost := (kept.cost_bytes + LAUNCH_COST_BYTES) / most) < least:
                 best, least = most, cost
-            if not kept.passing:
+            if not kept.streamed:
                 break
             most = most * 3 // 4
         return best
@@ -306,7 +308,7 @@ class _PassSizer:
     def _residency(self, on_device: list[BatchBuffers], items: int) -> Residency:
         """What stays on the device beside batches of so many records."""
         streams = sum(size for _, size in self.lines(on_device, items))
-        return self._residents.within(_device_room(self.config, self.traits) - streams)
+        return self._residents.within(_device_room(self.config, self.capabilities) - streams)
 
     @cached_property
     def _residents(self) -> Residents:
@@ -328,7 +330,7 @@ class _PassSizer:
             "the device's memory is too small for the smallest batch and what one kernel reads beside it",
             element=what,
             expected=f"at least {int(needed / HEADROOM) + 1} bytes",
-            got=f"{device_budget(self.traits.memory_bytes, self.config.device_memory_bytes)} bytes; "
+            got=f"{device_budget(self.capabilities.memory_bytes, self.config.device_memory_bytes)} bytes; "
             f"{what} alone takes {size}",
             hint=f"raise device_memory=, or choose another device with device={cannot if whole else ''}",
         )
@@ -341,28 +343,31 @@ class _PassSizer:
         # What is read in place takes no buffers, so more of it may go by at a time, unless batches are to be small
         # or cross a bus, where what follows them goes on meanwhile.
         seen = max(sum(source.spec.item_bytes for source in self.one.sources), 1)
-        many = bytes_ >= self.default_bytes and self.traits.host_memory
+        many = bytes_ >= self.default_bytes and self.capabilities.host_memory
         in_place = min(IN_PLACE_BATCHES * bytes_, self.config.memory_bytes // 2) if many else bytes_
         return min(wanted, in_place // seen)
 
 
-def _device_room(config: Config, traits: DeviceCapabilities) -> int:
+def _device_room(config: Config, capabilities: DeviceCapabilities) -> int:
     """Bytes of a discrete device that a plan may give away."""
-    return int(device_budget(traits.memory_bytes, config.device_memory_bytes) * HEADROOM)
+    return int(device_budget(capabilities.memory_bytes, config.device_memory_bytes) * HEADROOM)
 
 
-def _passing_through(graph: Graph, sized: _SizedPass) -> Iterator[Reason]:
+def _streamed_operands(graph: Graph, sized: _SizedPass) -> Iterator[Reason]:
     """What crosses the bus with every batch, and how much of it."""
     one, batches = sized.planned, "each batch"
     if one.length is not None:
         count = -(-one.length // one.batch_items)
         batches = f"each of {count} batches" if count > 1 else "the batch"
-    for value in sorted(one.passing):
-        panels, how = one.panels.get(value), ""
-        if panels is not None:
-            beside = f" beside {panels.kept} that stay" if panels.kept else ""
-            how = f", in {panels.count - panels.kept} panels of {panels.size} {panels.what}{beside}"
-        why = f"{sized.crossing[value]} bytes are uploaded anew for {batches}{how}: not all operands fit the device"
+    for value in sorted(one.streamed):
+        weight_tiles, how = one.weight_tiles.get(value), ""
+        if weight_tiles is not None:
+            beside = f" beside {weight_tiles.kept} that stay" if weight_tiles.kept else ""
+            crossing = weight_tiles.count - weight_tiles.kept
+            how = f", in {crossing} panels of {weight_tiles.size} {weight_tiles.what}{beside}"
+        why = (
+            f"{sized.transfer_plan[value]} bytes are uploaded anew for {batches}{how}: not all operands fit the device"
+        )
         yield Reason("device", graph.nodes[value].name, why)
 
 
@@ -375,9 +380,11 @@ def _joined(sized: Sequence[_SizedPass]) -> Iterator[Reason]:
                 yield Reason("knob", "joined_batches", f"pass {number}: {why} where they are there")
 
 
-def _read_into_buffers(passes: tuple[Pass, ...], strategy: Strategy, traits: DeviceCapabilities) -> Iterator[Reason]:
+def _read_into_buffers(
+    passes: tuple[Pass, ...], strategy: Strategy, capabilities: DeviceCapabilities
+) -> Iterator[Reason]:
     """Which sources are, and why."""
-    mapped = with_defaults(strategy, traits).input == "mapped"
+    mapped = with_defaults(strategy, capabilities).input == "mapped"
     for source in {source.value: source for one in passes for source in one.sources}.values():
         why = source.element.must_read()
         if why is None and source.element.must_read(mapped=mapped) is not None:

@@ -11,7 +11,7 @@ from flowcompute.schedule.backend import Backend
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.buffer_assignment import BufferAssignment, by_value, reused_on_device
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
-from flowcompute.schedule.memory.worker_needs import isolated_seats
+from flowcompute.schedule.memory.worker_needs import isolated_placements
 from flowcompute.schedule.placement import kernels_of, made_ahead, passed_on, read_as_they_are
 from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step
@@ -47,21 +47,21 @@ class TransferPlan:
         return self.ahead | self.late | self.handed | self.received | self.kept
 
     @classmethod
-    def of(cls, one_pass: Pass, *, by_hand: bool, seat: int = 0) -> TransferPlan:
+    def of(cls, one_pass: Pass, *, by_hand: bool, placement: int = 0) -> TransferPlan:
         """Those of a pass, for one of its seats."""
         roots = [clock for clock in one_pass.clocks if clock.is_root]
         overlap = len(roots) == 1 and not by_hand
-        taken, needed = {sink.value for sink in one_pass.sinks}, _needed(one_pass, seat)
+        taken, needed = {sink.value for sink in one_pass.sinks}, _needed(one_pass, placement)
         ahead: set[int] = set()
         late: set[int] = set()
-        for clock in one_pass.on_seat(seat).clocks if overlap else ():
+        for clock in one_pass.on_placement(placement).clocks if overlap else ():
             if clock.is_root:
                 read = (value for kernel in kernels_of(clock.steps) for value in read_as_they_are(kernel))
                 ahead |= {stage.value for stage in clock.sources}.intersection(read)
                 late |= {i for step in clock.steps for i in stored_by(step) if isinstance(step, RegionStep)}
-        handed = {i for i, maker in made_ahead(one_pass).items() if maker == seat} & needed
+        handed = {i for i, maker in made_ahead(one_pass).items() if maker == placement} & needed
         moving = frozenset(ahead), frozenset(late & taken - needed), frozenset(handed)
-        return cls(overlap, frozenset(taken | needed), *moving, *passed_on(one_pass, seat))
+        return cls(overlap, frozenset(taken | needed), *moving, *passed_on(one_pass, placement))
 
 
 def stored_by(step: Step) -> tuple[int, ...]:
@@ -69,13 +69,13 @@ def stored_by(step: Step) -> tuple[int, ...]:
     return step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
 
 
-def _needed(one_pass: Pass, seat: int) -> set[int]:
+def _needed(one_pass: Pass, placement: int) -> set[int]:
     """Values that host functions, host folds, other clocks and other seats read."""
     needed = {i for clock in one_pass.clocks for entry in clock.entries for _, i in entry.inputs}
     for step in (*one_pass.before, *one_pass.steps, *one_pass.after):
         if isinstance(step, NodeStep):
             needed.update(step.node.inputs)
-        elif step.seat != seat:
+        elif step.placement != placement:
             needed.update(step.region.inputs)
     return needed | {i for step in one_pass.before for i in stored_by(step)}
 
@@ -83,28 +83,31 @@ def _needed(one_pass: Pass, seat: int) -> set[int]:
 def never_on_host(one_pass: Pass, config: Config, backend: Backend) -> frozenset[int]:
     """What kernels make elsewhere than in host memory (on a device of its own, or in a worker) and nobody fetches."""
     found: set[int] = set()
-    isolated = dict(isolated_seats(config, backend))
-    for number, seat in enumerate(backend.seats):
-        if number in isolated or not seat.traits.host_memory:
-            on_host = TransferPlan.of(one_pass, by_hand=config.by_hand, seat=number).on_host
-            mine = (step for step in one_pass.steps if isinstance(step, RegionStep) and step.seat == number)
+    isolated = dict(isolated_placements(config, backend))
+    for number, placement in enumerate(backend.placements):
+        if number in isolated or not placement.capabilities.host_memory:
+            on_host = TransferPlan.of(one_pass, by_hand=config.by_hand, placement=number).on_host
+            mine = (step for step in one_pass.steps if isinstance(step, RegionStep) and step.placement == number)
             found.update(i for step in mine for i in step.region.outputs if i not in on_host)
     return frozenset(found)
 
 
-def in_turns(graph: Graph, one_pass: Pass, crossing: TransferPlan) -> dict[Hashable, BufferAssignment]:
+def in_turns(graph: Graph, one_pass: Pass, transfer_plan: TransferPlan) -> dict[Hashable, BufferAssignment]:
     """Which buffers of a device values have in turns, where it computes the regions of a pass."""
-    coming, leaving = crossing.ahead | crossing.received, crossing.late | crossing.handed | crossing.kept
+    coming, leaving = (
+        transfer_plan.ahead | transfer_plan.received,
+        transfer_plan.late | transfer_plan.handed | transfer_plan.kept,
+    )
     return by_value(reused_on_device(graph, one_pass, coming, leaving))
 
 
 def device_edges(
-    graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], crossing: TransferPlan, depth: int
+    graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], transfer_plan: TransferPlan, depth: int
 ) -> list[BatchBuffers]:
     """Buffers on the device that grow with the batches of a pass."""
-    moving: frozenset[int] = crossing.moving
+    moving: frozenset[int] = transfer_plan.moving
     edges: list[BatchBuffers] = []
-    for one in dict.fromkeys(in_turns(graph, one_pass, crossing).values()):
+    for one in dict.fromkeys(in_turns(graph, one_pass, transfer_plan).values()):
         count = 1 if moving.isdisjoint(one.values) else depth
         edges.append(BatchBuffers(one.name(graph), one.item_bytes, count, one.clock, 0))
     for clock in one_pass.clocks:

@@ -15,10 +15,10 @@ from flowcompute.schedule.steps import NodeStep
 from flowcompute.strategy import Config
 
 
-def isolated_seats(config: Config, backend: Backend) -> list[tuple[int, DeviceCapabilities]]:
+def isolated_placements(config: Config, backend: Backend) -> list[tuple[int, DeviceCapabilities]]:
     """The seats whose kernels run in a worker process, each in its own. NumPy has no kernels."""
-    seats = enumerate(seat.traits for seat in backend.seats) if config.isolate else ()
-    return [(number, traits) for number, traits in seats if traits.code_shape != "numpy"]
+    placements = enumerate(placement.capabilities for placement in backend.placements) if config.isolate else ()
+    return [(number, capabilities) for number, capabilities in placements if capabilities.code_shape != "numpy"]
 
 
 def shared(what: str) -> str:

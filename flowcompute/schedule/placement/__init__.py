@@ -3,14 +3,14 @@
 from flowcompute.schedule.placement.pipeline_stages import (
     PipelineStage,
     batches_ahead,
-    legs_of,
     made_ahead,
     not_ahead,
     passed_on,
-    seats_of,
+    pipeline_stages_of,
+    placements_of,
     steps_ahead,
 )
-from flowcompute.schedule.placement.placement import only_seat, place_nodes
+from flowcompute.schedule.placement.placement import only_placement, place_nodes
 from flowcompute.schedule.placement.shared_passes import alignment, why_alone, why_dependent
 from flowcompute.schedule.placement.weight_residency import (
     HEADROOM,
@@ -34,14 +34,14 @@ __all__ = [
     "batches_ahead",
     "device_budget",
     "kernels_of",
-    "legs_of",
     "made_ahead",
     "not_ahead",
-    "only_seat",
+    "only_placement",
     "passed_on",
+    "pipeline_stages_of",
     "place_nodes",
+    "placements_of",
     "read_as_they_are",
-    "seats_of",
     "steps_ahead",
     "why_alone",
     "why_dependent",

@@ -24,24 +24,24 @@ class PipelineStage:
     """Steps of a batch, one after the other.
 
     Attributes:
-        seat: which computes them; None for the host.
+        placement: which computes them; None for the host.
         steps: in order.
     """
 
-    seat: int | None
+    placement: int | None
     steps: tuple[Step, ...]
 
 
-def legs_of(steps: Sequence[Step]) -> tuple[PipelineStage, ...]:
+def pipeline_stages_of(steps: Sequence[Step]) -> tuple[PipelineStage, ...]:
     """Steps by who computes them. What only notes where records are, or what folds will be given, divides no leg."""
     found: list[PipelineStage] = []
     for step in steps:
         beside = not isinstance(step, RegionStep) and step.node.kind in (Kind.ALONG, Kind.FOLD)
-        seat = step.seat if isinstance(step, RegionStep) else None
-        if found and (beside or found[-1].seat == seat):
-            found[-1] = PipelineStage(found[-1].seat, (*found[-1].steps, step))
+        placement = step.placement if isinstance(step, RegionStep) else None
+        if found and (beside or found[-1].placement == placement):
+            found[-1] = PipelineStage(found[-1].placement, (*found[-1].steps, step))
         else:
-            found.append(PipelineStage(seat, (step,)))
+            found.append(PipelineStage(placement, (step,)))
     return tuple(found)
 
 
@@ -52,21 +52,21 @@ def steps_ahead(one_pass: Pass, config: Config, backend: Backend) -> int:
     what follows needs all of their devices too, nothing is gained, nor where no device is across a bus.
     """
     root = _root(one_pass)
-    across = any(not seat.traits.host_memory for seat in backend.seats)
-    if root is None or config.by_hand or config.isolate or len(backend.seats) == 1 or not across:
+    across = any(not placement.capabilities.host_memory for placement in backend.placements)
+    if root is None or config.by_hand or config.isolate or len(backend.placements) == 1 or not across:
         return 0
     steps = root.steps
     in_order = next((i for i, step in enumerate(steps) if why_in_order(step) is not None), len(steps))
-    ahead = min(in_order, len(steps) - len(legs_of(steps)[-1].steps)) if steps else 0
-    return ahead if seats_of(steps[:ahead]) - seats_of(steps[ahead:]) else 0
+    ahead = min(in_order, len(steps) - len(pipeline_stages_of(steps)[-1].steps)) if steps else 0
+    return ahead if placements_of(steps[:ahead]) - placements_of(steps[ahead:]) else 0
 
 
 def not_ahead(passes: Sequence[Pass], backend: Backend) -> Iterator[Reason]:
     """Which passes go through their devices one batch at a time, though there are several, and why."""
-    across = any(not seat.traits.host_memory for seat in backend.seats)
+    across = any(not placement.capabilities.host_memory for placement in backend.placements)
     for number, one in enumerate(passes, 1):
         root = _root(one)
-        if root is None or one.ahead or not across or len(seats_of(root.steps)) < 2:
+        if root is None or one.ahead or not across or len(placements_of(root.steps)) < 2:
             continue
         why = next(filter(None, map(why_in_order, root.steps)), None)
         if why is not None:
@@ -76,37 +76,47 @@ def not_ahead(passes: Sequence[Pass], backend: Backend) -> Iterator[Reason]:
 def batches_ahead(one_pass: Pass) -> int:
     """Batches more that are in flight by default: of each leg ahead one is computed, one leaves and one comes."""
     root = _root(one_pass)
-    return 0 if root is None else 3 * sum(leg.seat is not None for leg in legs_of(root.steps[: one_pass.ahead]))
+    return (
+        0
+        if root is None
+        else 3
+        * sum(
+            pipeline_stage.placement is not None for pipeline_stage in pipeline_stages_of(root.steps[: one_pass.ahead])
+        )
+    )
 
 
-def seats_of(steps: Sequence[Step]) -> set[int]:
+def placements_of(steps: Sequence[Step]) -> set[int]:
     """Who computes some of these steps."""
-    return {step.seat for step in steps if isinstance(step, RegionStep)}
+    return {step.placement for step in steps if isinstance(step, RegionStep)}
 
 
 def made_ahead(one_pass: Pass) -> dict[int, int]:
     """The values that regions make ahead, and the seat of each."""
     root = _root(one_pass)
     steps = root.steps[: one_pass.ahead] if root is not None else ()
-    return {i: step.seat for step in steps if isinstance(step, RegionStep) for i in step.region.outputs}
+    return {i: step.placement for step in steps if isinstance(step, RegionStep) for i in step.region.outputs}
 
 
-def passed_on(one_pass: Pass, seat: int) -> tuple[frozenset[int], frozenset[int]]:
+def passed_on(one_pass: Pass, placement: int) -> tuple[frozenset[int], frozenset[int]]:
     """What a seat reads of what was made ahead in another leg: by others, and by itself."""
     root, makers = _root(one_pass), made_ahead(one_pass)
     if root is None or not makers:
         return frozenset(), frozenset()
-    parts = [*(leg.steps for leg in legs_of(root.steps[: one_pass.ahead])), root.steps[one_pass.ahead :]]
+    parts = [
+        *(pipeline_stage.steps for pipeline_stage in pipeline_stages_of(root.steps[: one_pass.ahead])),
+        root.steps[one_pass.ahead :],
+    ]
     received: set[int] = set()
     kept: set[int] = set()
     for steps in parts:
         regions = [step for step in steps if isinstance(step, RegionStep)]
         here = {i for step in regions for i in step.region.outputs}
         for step in regions:
-            if step.seat == seat and step.kernel is not None:
+            if step.placement == placement and step.kernel is not None:
                 read = (makers.keys() & read_as_they_are(step.kernel)) - here
-                received |= {i for i in read if makers[i] != seat}
-                kept |= {i for i in read if makers[i] == seat}
+                received |= {i for i in read if makers[i] != placement}
+                kept |= {i for i in read if makers[i] == placement}
     return frozenset(received), frozenset(kept)
 
 

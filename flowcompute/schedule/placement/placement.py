@@ -40,44 +40,44 @@ class _Obstacle:
     hint: str
 
 
-def _obstacle(graph: Graph, node: Node, traits: DeviceCapabilities) -> _Obstacle | None:
-    if traits.code_shape == "numpy":
+def _obstacle(graph: Graph, node: Node, capabilities: DeviceCapabilities) -> _Obstacle | None:
+    if capabilities.code_shape == "numpy":
         if not isinstance(node.op, SourceOp):
             return None
         hint = 'leave device= to "auto", or write it in Python with @fc.kernel, which every backend runs'
         return _Obstacle("is written in OpenCL C, which NumPy cannot run", hint)
-    if traits.float64 or node.kind not in FUSED:
+    if capabilities.float64 or node.kind not in FUSED:
         return None
     hint = 'cast with .astype("float32"), or name another device, also beside this one: device=["gpu", "cpu"]'
     if isinstance(node.op, UserOp | SourceOp) and node.op.float64:
-        return _Obstacle(f"computes in float64, which {traits.name} does not have", hint)
+        return _Obstacle(f"computes in float64, which {capabilities.name} does not have", hint)
     if FLOAT64 in (node.spec.dtype, *(graph.nodes[i].spec.dtype for i in node.inputs)):
-        return _Obstacle(f"is float64, which {traits.name} does not have", hint)
+        return _Obstacle(f"is float64, which {capabilities.name} does not have", hint)
     return None
 
 
 class _Placer:
-    def __init__(self, graph: Graph, seats: Sequence[DeviceCapabilities], pins: Mapping[str, int]) -> None:
+    def __init__(self, graph: Graph, placements: Sequence[DeviceCapabilities], pins: Mapping[str, int]) -> None:
         self.graph = graph
-        self.seats = seats
+        self.placements = placements
         self.pins = pins
         self.users = graph.users()
-        self.seat: dict[int, int] = {}
+        self.placement: dict[int, int] = {}
         self.reasons: list[Reason] = []
 
     def place(self) -> tuple[int, ...]:
         """The seat of each node; that of one that is computed on the host means nothing."""
         computed = [node for node in self.graph.nodes if node.kind in PLACED]
         for node in computed:
-            if node.pin is not None and len(self.seats) > 1:
+            if node.pin is not None and len(self.placements) > 1:
                 self._pin(node)
         for node in computed:
-            if node.id not in self.seat and _obstacle(self.graph, node, self.seats[0]) is not None:
+            if node.id not in self.placement and _obstacle(self.graph, node, self.placements[0]) is not None:
                 self._move(node)
-        if any(seat != 0 for seat in self.seat.values()):
-            for seat in range(1, len(self.seats)):
-                self._attract(seat, [node for node in computed if node.id not in self.seat])
-        return tuple(self.seat.get(node.id, 0) for node in self.graph.nodes)
+        if any(placement != 0 for placement in self.placement.values()):
+            for placement in range(1, len(self.placements)):
+                self._attract(placement, [node for node in computed if node.id not in self.placement])
+        return tuple(self.placement.get(node.id, 0) for node in self.graph.nodes)
 
     def _pin(self, node: Node) -> None:
         """Place a pinned node, and what its line made for it alone.
@@ -87,35 +87,35 @@ class _Placer:
         """
         pin = node.pin
         assert pin is not None
-        seat = self.pins[pin.device]
-        self._put(node, seat, f"pinned by on({pin.device!r}) at {pin.site}")
+        placement = self.pins[pin.device]
+        self._put(node, placement, f"pinned by on({pin.device!r}) at {pin.site}")
         todo = [node]
         while todo:
             user = todo.pop()
             for operand in (self.graph.nodes[i] for i in user.inputs):
-                free = operand.kind in PLACED and operand.pin is None and operand.id not in self.seat
-                alone = all(self.seat.get(i) == seat for i in self.users[operand.id])
+                free = operand.kind in PLACED and operand.pin is None and operand.id not in self.placement
+                alone = all(self.placement.get(i) == placement for i in self.users[operand.id])
                 if free and alone and operand.element.site == node.element.site:
-                    self._put(operand, seat, f"pinned with {node.name}, for which its line made it")
+                    self._put(operand, placement, f"pinned with {node.name}, for which its line made it")
                     todo.append(operand)
 
-    def _put(self, node: Node, seat: int, cause: str) -> None:
-        obstacle = _obstacle(self.graph, node, self.seats[seat])
+    def _put(self, node: Node, placement: int, cause: str) -> None:
+        obstacle = _obstacle(self.graph, node, self.placements[placement])
         if obstacle is not None:
             raise PlanError(
                 obstacle.why,
                 element=node.name,
                 site=node.element.site,
                 expected="a device that can compute it",
-                got=f"{self.seats[seat].name}, {cause}",
+                got=f"{self.placements[placement].name}, {cause}",
                 hint="pin it to another device, or to none",
             )
-        self.seat[node.id] = seat
-        self._say(node, seat, cause)
+        self.placement[node.id] = placement
+        self._say(node, placement, cause)
 
-    def _say(self, node: Node, seat: int, cause: str) -> None:
+    def _say(self, node: Node, placement: int, cause: str) -> None:
         if node.kind is not Kind.VIEW:
-            self.reasons.append(Reason("device", node.name, f"on {self.seats[seat].name}: {cause}"))
+            self.reasons.append(Reason("device", node.name, f"on {self.placements[placement].name}: {cause}"))
 
     def _move(self, node: Node) -> None:
         """Place what the first seat cannot compute on the first that can.
@@ -123,11 +123,11 @@ class _Placer:
         Raises:
             PlanError: if there is none.
         """
-        found = [_obstacle(self.graph, node, traits) for traits in self.seats]
+        found = [_obstacle(self.graph, node, capabilities) for capabilities in self.placements]
         first = found[0]
         assert first is not None
         if None not in found:
-            names = ", ".join(traits.name for traits in self.seats)
+            names = ", ".join(capabilities.name for capabilities in self.placements)
             raise PlanError(
                 first.why,
                 element=node.name,
@@ -136,31 +136,31 @@ class _Placer:
                 got=names,
                 hint=first.hint,
             )
-        seat = found.index(None)
-        self.seat[node.id] = seat
-        self._say(node, seat, f"it {first.why}")
+        placement = found.index(None)
+        self.placement[node.id] = placement
+        self._say(node, placement, f"it {first.why}")
 
-    def _attract(self, seat: int, free: Sequence[Node]) -> None:
+    def _attract(self, placement: int, free: Sequence[Node]) -> None:
         """Place beside what is fixed on a seat what costs less there."""
-        if seat not in self.seat.values() or not free:
+        if placement not in self.placement.values() or not free:
             return
         network = FlowNetwork()
         places: dict[int, int] = {}
         for node in free:
             places[node.id] = place = network.place()
-            if _obstacle(self.graph, node, self.seats[seat]) is not None:
+            if _obstacle(self.graph, node, self.placements[placement]) is not None:
                 network.join(place, FlowNetwork.SINK)
             network.join(place, FlowNetwork.SINK, max(operations_of(self.graph, node) * OPERATION_BYTES, 1e-6))
-        for i, where in self.seat.items():
-            places[i] = FlowNetwork.SOURCE if where == seat else FlowNetwork.SINK
+        for i, where in self.placement.items():
+            places[i] = FlowNetwork.SOURCE if where == placement else FlowNetwork.SINK
         for node in self.graph.nodes:
             if node.id in places:
                 self._price(network, places, node)
         beside = network.beside_source()
         for node in free:
             if places[node.id] in beside:
-                self.seat[node.id] = seat
-                self._say(node, seat, "fewer bytes cross where it is computed beside what is there")
+                self.placement[node.id] = placement
+                self._say(node, placement, "fewer bytes cross where it is computed beside what is there")
 
     def _price(self, network: FlowNetwork, places: Mapping[int, int], node: Node) -> None:
         """What it costs where a value is made on one side of the cut and taken on the other, once for all takers."""
@@ -182,11 +182,11 @@ def place_nodes(graph: Graph, backend: Backend) -> tuple[tuple[int, ...], tuple[
     Raises:
         PlanError: if a pinned operation cannot be computed where it is pinned, or another one nowhere.
     """
-    placer = _Placer(graph, [seat.traits for seat in backend.seats], backend.pins)
+    placer = _Placer(graph, [placement.capabilities for placement in backend.placements], backend.pins)
     return placer.place(), tuple(placer.reasons)
 
 
-def only_seat(graph: Graph, seats: Sequence[int]) -> int | None:
+def only_placement(graph: Graph, placements: Sequence[int]) -> int | None:
     """The seat that computes everything, if there is one."""
-    used = {seats[node.id] for node in graph.nodes if node.kind in PLACED} or {0}
+    used = {placements[node.id] for node in graph.nodes if node.kind in PLACED} or {0}
     return used.pop() if len(used) == 1 else None

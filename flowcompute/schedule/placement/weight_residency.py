@@ -38,18 +38,18 @@ class Residency:
 
     Attributes:
         lines: name and bytes of each.
-        passing: values that are uploaded anew for each kernel that reads them.
-        panels: of those that pass part by part.
+        streamed: values that are uploaded anew for each kernel that reads them.
+        weight_tiles: of those that pass part by part.
         ring: buffers that these go through: one more than a kernel reads, which the next is uploaded into.
-        crossing: of each value that passes, the bytes that cross the bus with a batch.
+        transfer_plan: of each value that passes, the bytes that cross the bus with a batch.
         launches: of kernels with a batch, beside one of each: those for panels.
     """
 
     lines: tuple[tuple[str, int], ...]
-    passing: frozenset[int] = frozenset()
-    panels: Mapping[int, WeightTiles] = field(default_factory=dict)
+    streamed: frozenset[int] = frozenset()
+    weight_tiles: Mapping[int, WeightTiles] = field(default_factory=dict)
     ring: int = 0
-    crossing: Mapping[int, int] = field(default_factory=dict)
+    transfer_plan: Mapping[int, int] = field(default_factory=dict)
     launches: int = 0
 
     @property
@@ -60,7 +60,7 @@ class Residency:
     @property
     def cost_bytes(self) -> int:
         """What it adds to a batch: bytes that cross the bus, and launches as what it carries meanwhile."""
-        return sum(self.crossing.values()) + self.launches * LAUNCH_COST_BYTES
+        return sum(self.transfer_plan.values()) + self.launches * LAUNCH_COST_BYTES
 
 
 class Residents:
@@ -81,9 +81,9 @@ class Residents:
         self._order = sorted(self._sizes, key=lambda value: (-self._sizes[value], value))
         steps = [step for step in one_pass.steps if isinstance(step, RegionStep) and step.kernel is not None]
         self._readers = [self._sizes.keys() & read_as_they_are(kernel) for kernel in kernels_of(steps)]
-        self._cuts = [cut_factor(graph, step.region) for step in steps]
+        self._boundaries = [cut_factor(graph, step.region) for step in steps]
         # Of what several kernels read all must take the same panels.
-        uses = [(value, cut) for read, cut in zip(self._readers, self._cuts, strict=True) for value in read]
+        uses = [(value, cut) for read, cut in zip(self._readers, self._boundaries, strict=True) for value in read]
         whole = {value for value, cut in uses if cut is None or cut[0] != value}
         axes = {cut for _, cut in uses if cut is not None and cut[0] not in whole}
         self._axes = {value: axis for value, axis in axes if (value, -3 - axis) not in axes}
@@ -93,14 +93,14 @@ class Residents:
     def _steps(self) -> tuple[int, ...]:
         """Bytes that what passes may take in one piece: from whole operands down to the smallest panels."""
         limit = max(self._sizes.values(), default=0)
-        least = max([self._piece(value, self._panels(value, 0)) for value in self._axes], default=limit)
+        least = max([self._piece(value, self._weight_tiles(value, 0)) for value in self._axes], default=limit)
         steps = []
         while limit > least:
             steps.append(limit)
             limit = limit * 3 // 4
         return (*steps, least)
 
-    def _panels(self, value: int, limit_bytes: int) -> WeightTiles | None:
+    def _weight_tiles(self, value: int, limit_bytes: int) -> WeightTiles | None:
         if value not in self._axes:
             return None
         return WeightTiles.within(value, self._nodes[value].spec, self._axes[value], limit_bytes)
@@ -108,20 +108,23 @@ class Residents:
     def _pieces(self, limit_bytes: int) -> tuple[dict[int, WeightTiles | None], dict[int, int]]:
         """Of each operand its panels within a limit, and the bytes of what passes at a time."""
         if limit_bytes not in self._at:
-            panels = {value: self._panels(value, limit_bytes) for value in self._order}
-            self._at[limit_bytes] = panels, {value: self._piece(value, panels[value]) for value in self._order}
+            weight_tiles = {value: self._weight_tiles(value, limit_bytes) for value in self._order}
+            self._at[limit_bytes] = (
+                weight_tiles,
+                {value: self._piece(value, weight_tiles[value]) for value in self._order},
+            )
         return self._at[limit_bytes]
 
-    def _piece(self, value: int, panels: WeightTiles | None) -> int:
-        return self._sizes[value] if panels is None else panels.part(self._nodes[value].spec).item_bytes
+    def _piece(self, value: int, weight_tiles: WeightTiles | None) -> int:
+        return self._sizes[value] if weight_tiles is None else weight_tiles.part(self._nodes[value].spec).item_bytes
 
     @property
     def largest_whole(self) -> str | None:
         """The name of the operand that takes most as a whole; None where panels take more."""
-        panels, pieces = self._pieces(0)
-        wholes = [(self._sizes[value], self._nodes[value].name) for value in self._order if panels[value] is None]
+        weight_tiles, pieces = self._pieces(0)
+        wholes = [(self._sizes[value], self._nodes[value].name) for value in self._order if weight_tiles[value] is None]
         wholes += [(size, name) for name, size in self._fixed]
-        cut = [pieces[value] for value, own in panels.items() if own is not None]
+        cut = [pieces[value] for value, own in weight_tiles.items() if own is not None]
         size, name = max(wholes, default=(0, None))
         return name if size > max(cut, default=0) else None
 
@@ -142,8 +145,8 @@ class Residents:
         """What costs least of all that fits; `least` where nothing does."""
         best: Residency | None = None
         for limit in self._limits:
-            one = self._placed(self._passing(limit, room_bytes), limit, room_bytes)
-            if not one.passing:
+            one = self._placed(self._streamed(limit, room_bytes), limit, room_bytes)
+            if not one.streamed:
                 return one
             if one.size_bytes <= room_bytes and (best is None or one.cost_bytes < best.cost_bytes):
                 best = one
@@ -152,65 +155,65 @@ class Residents:
                 break
         return best or self.least
 
-    def _placed(self, passing: Collection[int], limit_bytes: int, room: int) -> Residency:
+    def _placed(self, streamed: Collection[int], limit_bytes: int, room: int) -> Residency:
         """With these operands passing, of which as many panels within a limit stay as there is room for."""
-        passes = frozenset(passing)
+        passes = frozenset(streamed)
         stay = [(self._nodes[value].name, self._sizes[value]) for value in self._order if value not in passes]
         lines = [*self._fixed, *stay]
-        if not passing:
+        if not streamed:
             return Residency(tuple(lines))
-        panels, pieces = self._pieces(limit_bytes)
-        ring, largest = self._ring(passing), max(pieces[value] for value in passing)
+        weight_tiles, pieces = self._pieces(limit_bytes)
+        ring, largest = self._ring(streamed), max(pieces[value] for value in streamed)
         free = max(0, room - sum(size for _, size in lines) - ring * largest)
         cut: dict[int, WeightTiles] = {}
-        for value in passing:
-            if (own := panels[value]) is not None:
+        for value in streamed:
+            if (own := weight_tiles[value]) is not None:
                 kept = min(free // pieces[value], own.count - 1)
                 free -= kept * pieces[value]
                 cut[value] = replace(own, kept=kept)
                 if kept:
                     lines.append((f"{self._nodes[value].name} ({kept} of {own.count} panels)", kept * pieces[value]))
         lines.append((f"operands that pass through x {ring}", ring * largest))
-        return Residency(tuple(lines), passes, cut, ring, *self._crossing(passing, cut, pieces))
+        return Residency(tuple(lines), passes, cut, ring, *self._transfer_plan(streamed, cut, pieces))
 
-    def _ring(self, passing: Collection[int]) -> int:
+    def _ring(self, streamed: Collection[int]) -> int:
         """Buffers: as many as a kernel reads, and one that the next operand is uploaded into."""
-        passes = frozenset(passing)
+        passes = frozenset(streamed)
         return max(len(read & passes) for read in self._readers) + 1
 
-    def _passing(self, limit_bytes: int, room: int) -> list[int]:
+    def _streamed(self, limit_bytes: int, room: int) -> list[int]:
         """What passes with so much room, where the largest operands stay as far as they fit."""
         free = room - sum(size for _, size in self._fixed)
-        passing: list[int] = []
+        streamed: list[int] = []
         if not self._order or sum(self._sizes.values()) <= free:
-            return passing
+            return streamed
         _, pieces = self._pieces(limit_bytes)
         for ring in range(2, self._ring(self._order) + 1):
-            passing, left, largest = [], free, 0
+            streamed, left, largest = [], free, 0
             for value, after in itertools.zip_longest(self._order, self._order[1:]):
                 beside = max(largest, 0 if after is None else pieces[after])
                 if self._sizes[value] + ring * beside <= left:
                     left -= self._sizes[value]
                 else:
-                    passing.append(value)
+                    streamed.append(value)
                     largest = max(largest, pieces[value])
-            if self._ring(passing) <= ring:
+            if self._ring(streamed) <= ring:
                 break
-        return passing
+        return streamed
 
-    def _crossing(
-        self, passing: Collection[int], panels: Mapping[int, WeightTiles], pieces: Mapping[int, int]
+    def _transfer_plan(
+        self, streamed: Collection[int], weight_tiles: Mapping[int, WeightTiles], pieces: Mapping[int, int]
     ) -> tuple[dict[int, int], int]:
         """Of each value that passes the bytes of a batch, and how many more launches there are than kernels."""
-        crossing, more = dict.fromkeys(passing, 0), 0
-        for read, cut in zip(self._readers, self._cuts, strict=True):
-            own = None if cut is None else panels.get(cut[0])
+        transfer_plan, more = dict.fromkeys(streamed, 0), 0
+        for read, cut in zip(self._readers, self._boundaries, strict=True):
+            own = None if cut is None else weight_tiles.get(cut[0])
             launches = 1 if own is None else own.count
             more += launches - 1
-            for value in read.intersection(passing):
+            for value in read.intersection(streamed):
                 times = own.count - own.kept if own is not None and own.value == value else launches
-                crossing[value] += times * pieces[value]
-        return crossing, more
+                transfer_plan[value] += times * pieces[value]
+        return transfer_plan, more
 
 
 def _lines(graph: Graph, one_pass: Pass, without: frozenset[int]) -> list[tuple[str, int]]:
