@@ -9,8 +9,8 @@ import pytest
 from numpy.polynomial import chebyshev
 
 import flowcompute as fc
-from flowcompute import demo
 from flowcompute.cli.command import main
+from flowcompute.demo import moon_distance as demo
 from flowcompute.demo.ephemeris import DE421, ellipse
 
 

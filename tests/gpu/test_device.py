@@ -253,7 +253,7 @@ FORK = """
 import os, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what Python 3.12 says of forks beside threads
 from flowcompute.errors import RunError
-from flowcompute.gpu.devices import describe_devices, select_device
+from flowcompute.gpu.device.discovery import describe_devices, select_device
 if sys.argv[-1] == "used":
     device = select_device("auto", False)
     device.context
@@ -331,7 +331,7 @@ def test_a_driver_without_its_hardware_hides_no_other(monkeypatch: pytest.Monkey
 
 LISTED = """
 import os
-from flowcompute.gpu.devices import all_devices
+from flowcompute.gpu.device.discovery import all_devices
 before = {name: value for name, value in os.environ.items() if name.startswith("POCL")}
 all_devices()
 assert before == {name: value for name, value in os.environ.items() if name.startswith("POCL")}

@@ -349,7 +349,7 @@ def test_after_a_fork_the_run_is_refused_in_the_child():
 def test_a_process_that_exits_puts_its_run_away():
     program = """
 import threading
-from flowcompute.runtime.starting import start
+from flowcompute.runtime.run.starting import start
 from tests.runtime.fakes import Scene
 from tests.runtime.test_run import endless_job
 
