@@ -1,10 +1,12 @@
-"""Attention in a region: where its operands lie, what a query sees, and the order that belongs to it.
+"""Attention anchor of a region: layout of its operands, keys visible to a query, and order of summation.
 
-Keys are walked in tiles of `KEYS`, in order. For each query there are the largest score so far, a
-sum of weights for each of `LANES` classes of keys (the key's number modulo `LANES`), and a sum of
-weighted values. With a tile the largest score grows from m to n; what was summed is multiplied
-by exp(m - n), then weights exp(score - n) are added key by key. In the end the classes are added
-in a tree by halves. A tile that a query does not see changes none of its bits.
+A kernel processes the keys in tiles of `KEYS`, in order. Each query carries the state of the online
+softmax. The state is the largest score so far, sums of weights and a sum of weighted values. There are
+`LANES` sums of weights; key i belongs to sum i modulo `LANES`, its class.
+
+When a tile raises the largest score from m to n, the kernel multiplies all sums by exp(m - n). Then it adds
+weights exp(score - n) key by key. At the end it adds the classes in a tree by halves. A tile that a query
+does not see changes no bit of its result.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ LANES = 16
 
 
 class Block(NamedTuple):
-    """Queries that a work-group takes together, as texts: of which record and matrix, the first and the last."""
+    """Block of queries of one work-group, as kernel expressions: its record and matrix, its first and last query."""
 
     record: str
     matrix: str
@@ -36,15 +38,15 @@ class Block(NamedTuple):
 
 
 class AttentionAnchor(Anchor):
-    """What both code shapes must know of a region with attention.
+    """Facts about a region with attention that all kernel forms need.
 
     Attributes:
-        queries, keys: how many of them in an item.
-        size: numbers in a query and in a key.
-        columns: numbers in a value.
-        mask: of the scores, if there is one.
-        lowest: what the largest score begins with. The lowest finite number stands for -inf, whose
-            difference with itself would be NaN: exp(-inf - lowest) is 0 and exp(lowest - lowest) is 1.
+        queries, keys: how many of them an item has.
+        size: numbers of a query and of a key.
+        columns: numbers of a value.
+        mask: operand that is added to the scores, if there is one.
+        lowest: initial value of the largest score. It is the lowest finite number and replaces -inf, whose
+            difference with itself would be NaN. exp(-inf - lowest) is 0, and exp(lowest - lowest) is 1.
     """
 
     def __init__(self, graph: Graph, region: Region) -> None:
@@ -69,31 +71,31 @@ class AttentionAnchor(Anchor):
         self.partial = self.keys % KEYS > 0
 
     def base(self, scope: Scope, operand: Operand, record: str, matrix: str) -> str:
-        """Offset of the matrix of an operand that a matrix of the result is made of."""
+        """Return the offset of the operand's matrix that belongs to a matrix of the result."""
         return scope.integer(" + ".join(self.matrix_base(operand, record, matrix)) or "0")
 
     def mask_offset(self, query: str, key: str) -> str:
-        """Where the mask of a query and a key lies in its matrix."""
+        """Return the offset of the mask of a query and a key within its matrix."""
         row, column = self.mask_strides
         terms = [times(f"({index})", stride) for index, stride in ((query, row), (key, column)) if stride]
         return " + ".join(terms) or "0"
 
     @property
     def mask_strides(self) -> tuple[int, int]:
-        """From one query of the mask to the next, and from one key to the next; 0 where they share a number."""
+        """Strides of the mask from query to query and from key to key; 0 where the mask is broadcast."""
         assert self.mask is not None
         rows, columns = zip(self.mask.spec.shape[-2:], self.mask.lies.strides[-2:], strict=True)
         return tuple(0 if size == 1 else stride for size, stride in (rows, columns))  # type: ignore[return-value]
 
     def block_count(self, rows: int) -> int:
-        """Blocks of so many queries in a record."""
+        """Return the number of blocks of `rows` queries in a record."""
         return self.units // self.queries * -(-self.queries // rows)
 
     def block(self, scope: Scope, rows: int) -> Block:
-        """Block `b` of the `n` of a launch on a GPU."""
+        """Declare the indices of block `b` of the `n` blocks of a launch on a GPU."""
         many, blocks = self.units // self.queries, -(-self.queries // rows)
         if self.causal:
-            # The longest blocks first, so that work-groups end together.
+            # The longest blocks come first, so that all work-groups end at about the same time.
             heads = scope.integer(f"n / {blocks}")
             number, place = scope.integer(f"b % {heads}"), f"({blocks - 1} - b / {heads})"
         else:
@@ -105,13 +107,13 @@ class AttentionAnchor(Anchor):
     # -- what a query sees ----------------------------------------------------------------------------
 
     def sees_from(self, query: str) -> str:
-        """The first key that a query sees."""
+        """Return the first key that a query sees."""
         if self.window is None:
             return "0"
         return f"max(0L, {query} + {self.keys - self.queries + 1 - self.window})"
 
     def sees_to(self, query: str) -> str:
-        """Behind the last key that a query sees."""
+        """Return the end (exclusive) of the keys that a query sees."""
         if not self.causal:
             return str(self.keys)
         last = f"{query} + {self.keys - self.queries + 1}"
@@ -120,30 +122,30 @@ class AttentionAnchor(Anchor):
     # -- values ---------------------------------------------------------------------------------------
 
     def apply(self, scope: Scope, op: Op, *operands: Var) -> Var:
-        """An element-wise operation on floats."""
+        """Apply an element-wise operation to floats."""
         return scope.let(Apply(op, operands, self.dtype), self.dtype, operands[0].lanes)
 
     def larger(self, scope: Scope, a: Var, b: Var) -> Var:
-        """The larger of two; NaN if either is."""
+        """Return the larger of two; NaN if either is NaN."""
         return scope.let(Combine("max", (a,), (b,), 0), self.dtype, a.lanes)
 
     def added(self, scope: Scope, a: Var, b: Var) -> Var:
-        """The sum of two."""
+        """Return the sum of two."""
         return scope.let(Combine("sum", (a,), (b,), 0), self.dtype, a.lanes)
 
     def weight(self, scope: Scope, score: Var, highest: Var) -> Var:
-        """exp(score - highest)."""
+        """Compute exp(score - highest)."""
         return self.apply(scope, exp.op, self.apply(scope, subtract.op, score, highest))
 
     def tree(self, scope: Scope, op: str, var: Var) -> Var:
-        """All lanes as one number."""
+        """Combine all lanes into one number, in a tree by halves."""
         while var.lanes > 1:
             low, high = (scope.let(Half(var, upper), self.dtype, var.lanes // 2) for upper in (False, True))
             var = scope.let(Combine(op, (low,), (high,), 0), self.dtype, low.lanes)
         return var
 
     def share(self, scope: Scope, values: Var, total: Var) -> Var:
-        """Weighted values over the total weight; 0 where there is none."""
+        """Divide weighted values by the total weight; return 0 where the total is 0."""
         zero = scope.let(ConstantValue(0.0), self.dtype, values.lanes)
         wide = scope.let(Splat(total), self.dtype, values.lanes)
         nothing = scope.let(Apply(equal.op, (wide, zero), self.dtype), BOOL, values.lanes, self.dtype.itemsize)

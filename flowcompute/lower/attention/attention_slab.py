@@ -1,7 +1,8 @@
-"""The way of attention's operands into a GPU's local memory, a slab at a time.
+"""Loads of attention's operands into a GPU's local memory, one slab at a time.
 
-They lie there as in memory, in lines. Neighbouring work-items bring neighbouring vectors, and hold them in
-registers until the slab before is done with. There are two slabs in local memory, one after the other.
+A slab keeps the lines of the operand as they are in global memory. Neighbouring work-items load
+neighbouring vectors. They hold the vectors in registers until the previous slab has been consumed. Local
+memory holds two slabs, one after the other (double buffering).
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from flowcompute.lower.matmul import NEAR, copied_together
 from flowcompute.spec import BOOL
 
 TILES = "tiles"
-"""The local array of all that is brought."""
+"""Local array that holds all slabs."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """Of a slab in local memory.
+    """Layout of an operand's slabs in local memory.
 
     Attributes:
-        begin: of the first slab.
-        lines: queries, keys or values.
-        run: numbers of each, in whole vectors.
+        begin: offset of the first slab.
+        lines: lines of a slab: queries, keys or values.
+        run: numbers of a line, in whole vectors.
         pitch: numbers from one line to the next.
-        length: from one slab to the other.
+        length: numbers from one slab to the other.
     """
 
     begin: int
@@ -42,7 +43,7 @@ class Space:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a slab lies in memory: the first number of its matrix, its first line, and the last line that exists."""
+    """Position of a slab in global memory: offset of its matrix, its first line, and the last line that exists."""
 
     base: str
     line: str
@@ -50,8 +51,8 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class _Spot:
-    """What a work-item brings: the line (`later` behind a name), where in it, and the place in a slab."""
+class _Copy:
+    """Vector that a work-item copies: its line (`later` lines behind a name), its column, and its place in the slab."""
 
     line: str
     later: int
@@ -61,11 +62,11 @@ class _Spot:
 
 
 class Slab:
-    """An operand on its way into local memory.
+    """Operand of which slabs are loaded into local memory.
 
-    Slabs of queries and keys are all lines and some of their numbers; slabs of values some lines
-    and all numbers. What is not there has the place of what is: numbers behind the end of a query
-    or key are 0, others are never seen or stored.
+    A slab of queries or keys holds all lines and some of their numbers. A slab of values holds some lines
+    and all their numbers. Numbers behind the end of a query or key are 0. Other places outside the operand
+    get numbers from inside it; these are never seen or stored.
     """
 
     def __init__(
@@ -79,15 +80,15 @@ class Slab:
         *,
         aligned: bool,
     ) -> None:
-        """What is brought, and where to.
+        """Describe the loads of an operand.
 
         Args:
             one: the attention.
-            operand: what is brought.
-            space: of its slabs in local memory.
+            operand: operand that is loaded.
+            space: layout of its slabs in local memory.
             group: work-items in the work-group.
-            vector: numbers that are brought at once.
-            factor: what numbers are multiplied by, if anything.
+            vector: numbers of one load.
+            factor: factor of the numbers, if there is one.
             aligned: whether buffers begin at a multiple of a vector.
         """
         self.one, self.operand, self.space, self.group, self.vector = one, operand, space, group, vector
@@ -101,60 +102,60 @@ class Slab:
         self.per = space.run // vector
         self.many = space.lines * self.per
         self.turns = -(-self.many // group)
-        self.spots: list[_Spot] = []
+        self.copies: list[_Copy] = []
 
     def declare(self, scope: Scope) -> None:
-        """Declare the work-item's places in every slab."""
+        """Declare the places of the work-item's vectors, the same in every slab."""
         together = self.group // self.per if self.group % self.per == 0 else 0
         for turn in range(self.turns):
             if turn and together:
-                first, later = self.spots[0], turn * together
+                first, later = self.copies[0], turn * together
                 place = f"{first.place} + {later * self.space.pitch}"
-                self.spots.append(_Spot(first.line, later, first.at, place, self._exists(turn)))
+                self.copies.append(_Copy(first.line, later, first.at, place, self._exists(turn)))
             else:
-                self.spots.append(self._spot(scope, f"(lid + {turn * self.group})" if turn else "lid", turn))
+                self.copies.append(self._copy(scope, f"(lid + {turn * self.group})" if turn else "lid", turn))
 
-    def _spot(self, scope: Scope, number: str, turn: int) -> _Spot:
+    def _copy(self, scope: Scope, number: str, turn: int) -> _Copy:
         line, at = scope.narrow(f"{number} / {self.per}"), scope.narrow(f"{number} % {self.per} * {self.vector}")
-        return _Spot(line, 0, at, scope.narrow(f"{line} * {self.space.pitch} + {at}"), self._exists(turn))
+        return _Copy(line, 0, at, scope.narrow(f"{line} * {self.space.pitch} + {at}"), self._exists(turn))
 
     def _exists(self, turn: int) -> str | None:
         return f"lid < {self.many - turn * self.group}" if (turn + 1) * self.group > self.many else None
 
     def bring(self, scope: Scope, brought: Sequence[Var], origin: Origin, s: str) -> list[Stmt]:
-        """Load slab `s` from memory into registers."""
+        """Load slab `s` from global memory into registers."""
         inner = scope.inner(self.vector)
-        for spot, var in zip(self.spots, brought, strict=False):
+        for copy, var in zip(self.copies, brought, strict=False):
             reading = inner.inner()
-            reading.add(Assign(var, Splat(self._number(reading, spot, origin, s))))
-            inner.add(*_only(spot.exists, reading.statements))
+            reading.add(Assign(var, Splat(self._number(reading, copy, origin, s))))
+            inner.add(*_guarded(copy.exists, reading.statements))
         return inner.statements
 
     def put(self, brought: Sequence[Var], slot: str) -> list[Stmt]:
-        """Write what was brought into one of the two slabs in local memory."""
+        """Store the loaded registers into one of the two slabs in local memory."""
         begin, length = self.space.begin, self.space.length
         made = []
-        for spot, var in zip(self.spots, brought, strict=False):
-            made += _only(
-                spot.exists, [PutItem(TILES, f"{begin} + {slot} * {length} + {spot.place}", var, vector=True)]
+        for copy, var in zip(self.copies, brought, strict=False):
+            made += _guarded(
+                copy.exists, [PutItem(TILES, f"{begin} + {slot} * {length} + {copy.place}", var, vector=True)]
             )
         return made
 
     def bring_all(self, scope: Scope, origin: Origin) -> Stmt:
-        """Bring the only slab there is, with few registers."""
+        """Load the only slab straight into local memory, with few registers."""
         body = scope.inner(self.vector)
-        spot = self._spot(body, f"(lid + u * {self.group})", 0)
+        copy = self._copy(body, f"(lid + u * {self.group})", 0)
         inside = body.inner()
-        number = self._number(inside, spot, origin, "0")
-        inside.add(PutItem(TILES, f"{self.space.begin} + {spot.place}", number, vector=True))
+        number = self._number(inside, copy, origin, "0")
+        inside.add(PutItem(TILES, f"{self.space.begin} + {copy.place}", number, vector=True))
         whole = self.many % self.group == 0
-        body.add(*_only(None if whole else f"lid + u * {self.group} < {self.many}", inside.statements))
+        body.add(*_guarded(None if whole else f"lid + u * {self.group} < {self.many}", inside.statements))
         return For("u", "0", str(self.turns), "1", tuple(body.statements), unroll=4)
 
-    def _number(self, scope: Scope, spot: _Spot, origin: Origin, s: str) -> Var:
-        """A vector of slab `s`, as it is to be in local memory."""
+    def _number(self, scope: Scope, copy: _Copy, origin: Origin, s: str) -> Var:
+        """Load a vector of slab `s`, scaled and padded as local memory holds it."""
         one, vector = self.one, self.vector
-        index, count = self._index(spot, origin, s)
+        index, count = self._index(copy, origin, s)
         if count is not None:
             count = scope.integer(count)
         load = Load(self.operand.argument, index, self.operand.columns.stride, count, aligned=self.aligned)
@@ -168,10 +169,10 @@ class Slab:
             )
         return number
 
-    def _index(self, spot: _Spot, origin: Origin, s: str) -> tuple[str, str | None]:
-        """Where a vector lies, and how much of it exists if that may not be all."""
+    def _index(self, copy: _Copy, origin: Origin, s: str) -> tuple[str, str | None]:
+        """Return the index of a vector, and its length if it may be cut short."""
         row, column, space = self.operand.rows.stride, self.operand.columns.stride, self.space
-        line, at = f"({spot.line} + {spot.later})" if spot.later else spot.line, spot.at
+        line, at = f"({copy.line} + {copy.later})" if copy.later else copy.line, copy.at
         start = origin.line
         if self.values:
             start = f"{origin.line} + {s} * {space.lines}"
@@ -188,5 +189,5 @@ class Slab:
         return f"{base} + {times(self.wide + line, row)} + {times(self.wide + at, column)}", count
 
 
-def _only(condition: str | None, statements: Sequence[Stmt]) -> list[Stmt]:
+def _guarded(condition: str | None, statements: Sequence[Stmt]) -> list[Stmt]:
     return list(statements) if condition is None else [If(condition, tuple(statements))]

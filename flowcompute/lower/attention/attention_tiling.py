@@ -1,4 +1,4 @@
-"""Who does what of attention on a GPU: queries and keys of a work-item, and what lies in local memory."""
+"""Tiling of attention on a GPU: queries and keys of a work-item, and the layout of local memory."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionA
 from flowcompute.lower.kernel_knobs import KernelStyle
 
 VECTOR_BYTES = 16
-"""What one instruction reads from local memory for a work-item."""
+"""Bytes that a work-item reads from local memory with one instruction."""
 MOST_QUERIES = 8
-"""Of a work-item: more of their sums do not fit into its registers."""
+"""Most queries of a work-item; the sums of more do not fit into its registers."""
 MOST_DEPTH = 32
 MULTIPLICATIONS = 1024
-"""What one turn of a loop over a slab is to have at least, beside which its own instructions are few."""
+"""Fewest multiplications in one iteration of a loop over a slab, so that loop overhead is small beside them."""
 
 
 def pitch_of(numbers: int, vector: int) -> int:
-    """Numbers from a line of local memory to the next: an odd number of vectors, so that eight lines use all banks."""
+    """Return the pitch of lines in local memory: an odd number of vectors, so that eight lines use all banks."""
     return -(-numbers // (2 * vector)) * 2 * vector + vector
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a work-group.
+    """Tiling of a work-group.
 
     Attributes:
-        queries: of a work-item.
-        down, across: rows of work-items, which share queries, and work-items in a row, which share keys and columns.
-        vector: numbers that are read from local memory at once.
+        queries: queries of a work-item.
+        down: rows of work-items; the work-items of a row share queries.
+        across: work-items in a row; the work-items of a column share keys and result columns.
+        vector: numbers of one read from local memory.
         size: numbers of a query and a key, in whole vectors.
-        depth: of them in a slab of keys.
+        depth: numbers of each key in a slab of keys.
         value_depth: values in a slab of values.
-        wide, parts: columns of a value that a work-item has side by side, and how often.
-        resident: whether all of its queries lie in local memory all the time; else they come with the keys.
+        wide: adjacent result columns of a work-item.
+        parts: groups of `wide` columns that a work-item has.
+        resident: whether all its queries stay in local memory; else they are loaded with the keys.
     """
 
     queries: int
@@ -54,22 +56,22 @@ class Shape:
 
     @property
     def group(self) -> int:
-        """Work-items."""
+        """Work-items of the work-group."""
         return self.down * self.across
 
     @property
     def keys(self) -> int:
-        """Keys of a tile that a work-item has."""
+        """Keys of a tile per work-item."""
         return KEYS // self.across
 
     @property
     def classes(self) -> int:
-        """Classes of keys of which a work-item has the sums."""
+        """Classes of keys whose weights a work-item sums."""
         return LANES // self.across
 
     @property
     def spread(self) -> int:
-        """Columns that the work-items of a row have together."""
+        """Columns that the work-items of a row cover together."""
         return self.across * self.wide * self.parts
 
     @property
@@ -84,41 +86,44 @@ class Shape:
 
     @property
     def pitch(self) -> int:
-        """From a key of a slab to the next."""
+        """Pitch from one key of a slab to the next."""
         return pitch_of(self.depth, self.vector)
 
     @property
     def query_pitch(self) -> int:
-        """From a query to the next."""
+        """Pitch from one query to the next."""
         return pitch_of(self.size if self.resident else self.depth, self.vector)
 
     @property
     def weight_pitch(self) -> int:
-        """From the weights of a key to those of the next."""
+        """Pitch from the weights of one key to those of the next."""
         return self.rows + 4
 
     @property
     def slot(self) -> int:
-        """Numbers of a slab: of keys, and of queries unless they are resident, or of values."""
+        """Size of a slab in numbers: of keys, with queries unless these are resident, or of values."""
         keys = KEYS * self.pitch + (0 if self.resident else self.rows * self.query_pitch)
         return max(keys if self.size else 0, self.value_depth * self.spread)
 
     @property
     def numbers(self) -> int:
-        """Numbers in local memory: queries, two slabs, weights, and what work-items of a row exchange."""
+        """Size of local memory in numbers: queries, two slabs, weights, and exchange between work-items of a row."""
         queries = self.rows * self.query_pitch if self.resident else 0
         return queries + 2 * self.slot + KEYS * self.weight_pitch + self.rows * LANES
 
     @property
     def unrolled(self) -> tuple[int, int]:
-        """How many turns of the loops over keys' numbers and over values are written out."""
+        """Unroll factors of the loop over a key's numbers and of the loop over values."""
         scores = self.queries * self.keys * self.vector
         sums = self.queries * self.wide * self.parts
         return max(1, MULTIPLICATIONS // scores), max(1, MULTIPLICATIONS // sums)
 
 
 def choose_shape(one: AttentionAnchor, style: KernelStyle) -> Shape:
-    """As wanted, else a block not much larger than there are queries; with resident queries where they fit."""
+    """Choose the tiling: the wanted knobs, else a block not much larger than the queries.
+
+    Queries are resident where they fit.
+    """
     itemsize = one.dtype.itemsize
     most = 64 if itemsize <= 4 else 32
     rows = 16 if one.queries <= 16 and itemsize <= 4 else 32 if one.queries <= 32 else most
@@ -127,7 +132,7 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> Shape:
     group = 128 if rows > 32 and one.columns <= 128 else 256
     knobs = style.settled("attention", work_group=group, block_rows=rows)
     group, rows = knobs.work_group or group, min(knobs.block_rows or rows, 2 * most)
-    # Half the device's memory leaves room for two work-groups; 48 KiB have all.
+    # Half of the local memory leaves room for two work-groups. Every device has 48 KiB.
     limit = max(48 << 10, style.capabilities.local_bytes // 2)
     for height in (rows, most, most // 2):
         for resident in (True, False):

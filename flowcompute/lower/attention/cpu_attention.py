@@ -1,8 +1,8 @@
-"""Attention on CPUs: a work-item takes a block of queries of one head and walks its keys tile by tile.
+"""Attention on CPUs: a work-item takes a block of queries of one head and processes its keys tile by tile.
 
-Keys of a tile are turned so that a vector holds the same number of neighbouring keys, values are
-packed beside them; then a few queries at a time have their scores, weights and sums computed in
-registers. What follows is computed before the result is stored.
+The kernel transposes the keys of a tile, so that a vector holds the same number of neighbouring keys. It
+packs the values of the tile beside them. Then it computes scores, weights and sums of a few queries at a
+time in registers. The epilogue runs before the result is stored.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from flowcompute.lower.matmul import strip_lanes
 from flowcompute.spec import BOOL
 
 BLOCK = 128
-"""Most queries for which a tile of keys is turned once; the arrays that hold them are on a thread's stack."""
+"""Most queries that share one transposed tile of keys; the arrays of a block are on a thread's stack."""
 TOGETHER = 4
-"""Queries whose sums are in registers at once: by a strip they are 8 vectors of AVX2, as in `lower_matmul`."""
+"""Queries whose sums are in registers at once: with a strip of columns 8 AVX2 vectors, as in `lower_matmul`."""
 
 
 class AttentionLowering:
-    """Lowers one region with attention for a CPU."""
+    """Lowering of a region with attention for a CPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
@@ -56,7 +56,7 @@ class AttentionLowering:
         self.blocks = -(-one.queries // self.block)
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts blocks of queries."""
+        """Return the kernel; its work counts blocks of queries."""
         one = self.one
         scope = Scope(one.names, lanes=self.lanes)
         self._block(scope)
@@ -64,7 +64,7 @@ class AttentionLowering:
             name,
             self.region.name,
             one.arguments.ordered(),
-            # Neighbouring blocks of a causal head are of unequal length: to different work-items.
+            # Blocks of a causal head differ in length, so neighbouring blocks go to different work-items.
             (*self._arrays(), For("b", "gid", "n", "gsize", tuple(scope.statements))),
             work="matmul",
             units=one.block_count(self.block),
@@ -102,7 +102,7 @@ class AttentionLowering:
         self.at_mask = "0" if one.mask is None else one.base(scope, one.mask, record, matrix)
         tile = scope.inner()
         left = tile.integer(f"min((long){KEYS}, {one.keys} - t)") if one.partial else str(KEYS)
-        tile.add(*self._turn(at_k), *self._pack(at_v, left))
+        tile.add(*self._transpose(at_k), *self._pack(at_v, left))
         group = tile.inner()
         self._group(group, left)
         tile.add(self._rows(group))
@@ -111,11 +111,11 @@ class AttentionLowering:
         scope.add(*self._end())
 
     def _rows(self, scope: Scope) -> Stmt:
-        """For each group of queries, `r` being the first of them in the block."""
+        """Loop over groups of queries; `r` is the first query of a group within the block."""
         return For("r", "0", f"{self.last} - {self.first} + 1", str(self.together), tuple(scope.statements))
 
     def _begin(self, scope: Scope) -> list[Stmt]:
-        """Queries, multiplied by the scale, and empty sums; behind the last query it is repeated."""
+        """Store scaled queries and initial sums; repeat the last query up to the end of the block."""
         one = self.one
         at_q = one.base(scope, one.q, self.record, self.matrix)
         body = scope.inner()
@@ -134,7 +134,7 @@ class AttentionLowering:
         return [For("r", "0", str(self.block), "1", tuple(body.statements))]
 
     def _end(self) -> list[Stmt]:
-        """Divide by the sum of weights, and store with what follows."""
+        """Divide by the sum of weights, apply the epilogue, and store."""
         one, parts = self.one, LANES // self.lanes
         scope = Scope(one.names, lanes=self.lanes)
         sums = [scope.let(ArrayItem("sums", f"r * {parts} + {part}"), self.dtype) for part in range(parts)]
@@ -158,8 +158,8 @@ class AttentionLowering:
 
     # -- a tile of keys -----------------------------------------------------------------------------------
 
-    def _turn(self, at_k: str) -> list[Stmt]:
-        """Number d of neighbouring keys becomes a vector; behind the last key it is repeated."""
+    def _transpose(self, at_k: str) -> list[Stmt]:
+        """Transpose a tile of keys: number d of neighbouring keys becomes a vector; the last key is repeated."""
         one = self.one
         scope = Scope(one.names, lanes=self.lanes)
         key = f"t + j * {self.lanes} + {{lane}}"
@@ -172,7 +172,7 @@ class AttentionLowering:
         return [For("j", "0", str(self.key_vectors), "1", (numbers,))]
 
     def _pack(self, at_v: str, left: str) -> list[Stmt]:
-        """Vectors of values, of one column after the other."""
+        """Pack a tile of values, one column of vectors after the other."""
         one = self.one
         scope = Scope(one.names, lanes=self.lanes)
         stride = one.v.columns.stride
@@ -193,14 +193,14 @@ class AttentionLowering:
         if not one.causal:
             scope.add(*self._scores(own), self._weights(), *self._values(left))
             return
-        # What none of these queries sees changes no bit: a matter of speed.
+        # A tile that none of these queries sees changes no bit. It is skipped for speed only.
         inner = scope.inner()
         inner.add(*self._scores(own), self._weights(), *self._values(left))
         (from_first, _), (_, to_last) = self.seen[0], self.seen[-1]
         scope.add(If(f"t < {to_last} && t + {KEYS} > {from_first}", tuple(inner.statements)))
 
     def _scores(self, own: list[str]) -> list[Stmt]:
-        """Scores of the tile's keys, -inf of those that a query does not see."""
+        """Compute the scores of the tile's keys, -inf for keys that a query does not see."""
         one = self.one
         scope = Scope(one.names, lanes=self.lanes)
         zero = ConstantValue(-0.0 if one.size else 0.0)
@@ -240,7 +240,7 @@ class AttentionLowering:
         return score
 
     def _weights(self) -> Stmt:
-        """From scores to weights, query by query."""
+        """Replace scores by weights, query by query."""
         one, parts = self.one, LANES // self.lanes
         scope = Scope(one.names, lanes=self.lanes)
         places = [f"i * {KEYS} + {j * self.lanes}" for j in range(self.key_vectors)]
@@ -285,7 +285,7 @@ class AttentionLowering:
         return [For("c", "0", str(self.value_vectors), "1", tuple(scope.statements))]
 
     def _add(self, scope: Scope, totals: list[Var], count: str, *, choose: bool) -> Stmt:
-        """Key by key; with `choose` only such as a query sees."""
+        """Add weighted values key by key; with `choose`, only of keys that a query sees."""
         inner = scope.inner()
         values = inner.let(ArrayItem("packed", f"c * {KEYS} + j"), self.dtype)
         for i, total in enumerate(totals):

@@ -1,18 +1,23 @@
-"""Attention by tensor cores: half formats, scores and sums in float32 (the order of FlashAttention-2, Dao, 2023).
+"""Attention on tensor cores: half formats, scores and sums in float32 (FlashAttention-2, Dao, 2023).
 
-Each team of 32 work-items takes 16 or 32 queries of a head. Keys and values come tile by tile
-through local memory, the next ones while these are multiplied; scores become weights in the
-registers where the next multiplication wants them.
+Each sub-group of 32 work-items takes 16 or 32 queries of a head. Tiles of keys and values pass through
+local memory; the next tiles are loaded while the current ones are multiplied. Scores become weights in the
+registers in which the second multiplication needs them.
 
-What is added to what belongs to attention of half formats on such devices: keys in tiles of
-`KEYS`, in order; scores over d and weighted values over keys in steps of 16, within which the
-device has an order of its own; weights in 8 classes by the key's number modulo 8, in order, the
-classes pairwise. Weights are powers of two to about 2 ulp of float32, rounded to the half format
-before they multiply values. No size of a work-group changes a bit. Of 16 queries or fewer each
-of four teams takes every fourth 16 keys by itself; what they have is added up in order.
+The following is part of the definition of attention in half formats on such devices:
 
-float32 is multiplied in three terms where `precision="tf32x3"` asks for it, as in `lower_tensor_matmul.py`;
-weighted values of a tile are summed by tensor cores, tiles by fma.
+- Keys are processed in tiles of `KEYS`, in order.
+- Scores (over d) and weighted values (over keys) are summed in steps of 16. The device decides the order
+  within a step.
+- Weights are summed in 8 classes by the key's number modulo 8, in order. The classes are added pairwise.
+- Weights are powers of two, to about 2 ulp of float32. They are rounded to the half format before they
+  multiply values.
+
+No size of a work-group changes a bit. For 16 queries or fewer, each of four sub-groups takes every fourth
+block of 16 keys. Their sums are added in order.
+
+float32 is multiplied in three terms where `precision="tf32x3"` asks for it, as in `lower_tensor_matmul`.
+Tensor cores then sum the weighted values of a tile, and fma adds the tiles.
 """
 
 from __future__ import annotations
@@ -73,13 +78,13 @@ from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32
 from flowcompute.strategy import KernelKnobs
 
 WHOLE = "whole"
-"""The sum of each query's weights."""
+"""Local array of the sums of each query's weights."""
 HIGHEST = "highest"
-"""Each query's largest score, of each team."""
+"""Local array of each query's largest score in each sub-group."""
 
 
 def lower_tensor_attention(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """The kernel of attention; None where it is not for tensor cores."""
+    """Return the kernel of attention; None where tensor cores cannot compute it."""
     one = AttentionAnchor(graph, region)
     operands = (one.q, one.k, one.v)
     dtype = one.q.argument.dtype
@@ -107,7 +112,7 @@ def lower_tensor_attention(graph: Graph, region: Region, style: KernelStyle, nam
 
 @dataclass(frozen=True)
 class _Unit:
-    """One step of k and one 16 columns of a multiplication."""
+    """Step of k and block of 16 columns of a multiplication."""
 
     step: int
     part: int
@@ -121,7 +126,7 @@ class _Lowering:
         self.q_tile, self.k_tile, self.v_tile = shape.tiles
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts blocks of queries."""
+        """Return the kernel; its work counts blocks of queries."""
         one = self.one
         scope = Scope(one.names, lanes=LANES)
         self._block(scope)
@@ -152,7 +157,7 @@ class _Lowering:
         self.top = scope.narrow(f"lid / {SUBGROUP} * {self.edges * EDGE}")
         self.first_key, first_query = (self.top, "0") if self.split else ("0", self.top)
         mine = scope.integer(f"{self.first} + {first_query} + lid % {SUBGROUP} / 4")
-        # As texts, since numbers of 64 bits that wait for their use in a few tiles would take many registers.
+        # These are expressions, not variables: 64-bit values that only a few tiles use would take many registers.
         self.own = [[f"({mine} + {edge * EDGE + 8 * lower})" for lower in HALVES] for edge in range(self.edges)]
         self.at_mask = "0" if one.mask is None else one.base(scope, one.mask, self.record, self.matrix)
         self._feeds(scope)
@@ -169,7 +174,7 @@ class _Lowering:
         self._end(scope)
 
     def _state(self, scope: Scope) -> None:
-        """What goes on from tile to tile, for each 16 queries of the team."""
+        """Declare the state that is carried from tile to tile, for each 16 queries of the sub-group."""
         one, edges = self.one, range(self.edges)
         self.weights = [Weights(scope, one) for _ in edges]
         self.totals = [[scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in range(-(-one.columns // 8))] for _ in edges]
@@ -192,7 +197,7 @@ class _Lowering:
         self.unseen = Unseen(one, self.record, self.matrix) if one.causal else None
 
     def _feed(self, scope: Scope, operand: Operand, tile: TensorTile, origin: str, count: int) -> Feed:
-        """A feed of rows of an operand (queries, keys or values), of which there are `count`."""
+        """Return a feed of rows of an operand (queries, keys or values), of which there are `count`."""
         origin = scope.integer(origin)
         rows_are_lines = operand.columns.stride == 1
         numbers = math.prod(operand.columns.sizes)
@@ -218,7 +223,7 @@ class _Lowering:
         )
 
     def _bring(self, scope: Scope, feed: Feed, key: str, stop: str) -> None:
-        """Begin to bring keys or values from `key` on, as a group of copies."""
+        """Start the asynchronous copy of keys or values from `key` on, as one group of copies."""
         one = self.one
         operand = one.k if feed is self.k_feed else one.v
         rows_are_lines = operand.columns.stride == 1
@@ -235,7 +240,7 @@ class _Lowering:
     # -- a tile of keys -------------------------------------------------------------------------------------
 
     def _tile(self, scope: Scope, stop: str) -> None:
-        """Scores, weights and sums of a tile of keys."""
+        """Compute scores, weights and sums of a tile of keys."""
         self.stage = scope.narrow(f"(int)(t / {KEYS} % {STAGES})")
         scope.add(AwaitCopies(2), WorkGroupBarrier())
         self._bring(scope, self.v_feed, f"t + {KEYS}", stop)
@@ -247,7 +252,7 @@ class _Lowering:
         self._add(scope, weights)
 
     def _scores(self, scope: Scope) -> list[list[Var]]:
-        """For each 16 queries the products with each 8 keys, with the mask added where there is one."""
+        """Multiply each 16 queries with each 8 keys, and add the mask where there is one."""
         one, (of_q, of_k, _) = self.one, self.readers
         scores = [
             [scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in range(2 * self.shape.parts)] for _ in range(self.edges)
@@ -256,7 +261,7 @@ class _Lowering:
             _Unit(step, part) for step in range(-(-one.size // self.shape.step)) for part in range(self.shape.parts)
         ]
         queries = [of_q.read(scope, "0", edge, 0) for edge in range(self.edges)]
-        for unit, keys in _ahead(units, lambda unit: of_k.read(scope, self.stage, unit.part, unit.step)):
+        for unit, keys in _prefetched(units, lambda unit: of_k.read(scope, self.stage, unit.part, unit.step)):
             if unit.part == 0 and unit.step:
                 queries = [of_q.read(scope, "0", edge, unit.step) for edge in range(self.edges)]
             self._multiply(scope, queries, keys, scores, unit.part)
@@ -265,11 +270,11 @@ class _Lowering:
         return scores
 
     def _key(self, part: int) -> str:
-        """The first of the work-item's keys in a part of 8."""
+        """Return the first of the work-item's keys in block `part` of 8 keys."""
         return f"(t + {self.first_key} + lid % 4 * 2 + {part * 8})"
 
     def _add_mask(self, scope: Scope, scores: list[list[Var]]) -> None:
-        """Scores in powers of two, with their mask."""
+        """Convert scores to powers of two, and add their mask."""
         one = self.one
         assert one.mask is not None
         pairs = scope.inner(2)
@@ -289,14 +294,14 @@ class _Lowering:
         scope.add(*pairs.statements)
 
     def _hide(self, scope: Scope, scores: list[list[Var]]) -> None:
-        """Give keys that are not seen the score -inf, in tiles where there are such."""
+        """Set the scores of unseen keys to -inf, in tiles that have such keys."""
         one = self.one
         if not (one.causal or one.partial):
             return
         inner = scope.inner(2)
         hidden = inner.let(ConstantValue(-math.inf), FLOAT32)
         for two, line in zip(self.own, scores, strict=True):
-            # How many keys from the work-item's first one on are before those that are seen, and up to their end.
+            # Distances from the work-item's first key to the first visible key and to the end of the visible keys.
             ends = [
                 [inner.narrow(f"{end} - {self._key(0)}") for end in (one.sees_from(q), one.sees_to(q))] for q in two
             ]
@@ -322,23 +327,23 @@ class _Lowering:
     def _add(self, scope: Scope, weights: list[list[Var]]) -> None:
         """Add the weighted values."""
         of_v = self.readers[2]
-        sums = self._shrunk(scope)
+        sums = self._rescaled(scope)
         parts = -(-self.one.columns // EDGE)
         steps = self.shape.parts * EDGE // self.shape.step
         units = [_Unit(step, part) for step in range(steps) for part in range(parts)]
         left: list[Var] = []
-        for unit, values in _ahead(units, lambda unit: of_v.read(scope, self.stage, unit.part, unit.step)):
+        for unit, values in _prefetched(units, lambda unit: of_v.read(scope, self.stage, unit.part, unit.step)):
             if unit.part == 0:
                 left = [self._left(scope, line, unit.step) for line in weights]
             self._multiply(scope, left, values, sums, unit.part)
         if not self.exact:
-            # Tensor cores cut sums off instead of rounding them, so those of a tile are added outside.
+            # Tensor cores truncate sums instead of rounding them, so fma adds the sums of a tile.
             for of_edge, line, added in zip(self.weights, self.totals, sums, strict=True):
                 for total, more in zip(line, added, strict=True):
                     scope.add(Assign(total, MultiplyAdd(total, of_edge.shrink, more)))
 
-    def _shrunk(self, scope: Scope) -> list[list[Var]]:
-        """What weighted values of a tile are added to: all those before it, or nothing."""
+    def _rescaled(self, scope: Scope) -> list[list[Var]]:
+        """Return the accumulators of a tile: the earlier sums, multiplied by `shrink`, or zeros if not `exact`."""
         if not self.exact:
             return [[scope.let(ConstantValue(0.0), FLOAT32, 4) for _ in line] for line in self.totals]
         for of_edge, line in zip(self.weights, self.totals, strict=True):
@@ -347,7 +352,7 @@ class _Lowering:
         return self.totals
 
     def _left(self, scope: Scope, weights: list[Var], step: int) -> Var:
-        """Weights as a fragment."""
+        """Convert weights to a fragment."""
         if not self.exact:
             return scope.let(WordsOf(weights[step]), np.dtype(np.uint32), 4)
         return scope.let(FragmentOf(weights[2 * step], weights[2 * step + 1], self.dtype), np.dtype(np.uint32), 4)
@@ -364,7 +369,7 @@ class _Lowering:
     # -- results --------------------------------------------------------------------------------------------
 
     def _end(self, scope: Scope) -> None:
-        """Divide by the sum of weights, and store with what follows."""
+        """Divide by the sum of weights, apply the epilogue, and store."""
         one, place = self.one, scope.narrow(f"{self.top} + (int)lid % {SUBGROUP} / 4")
         shares = self._shares(scope, place)
         for edge, of_edge in enumerate(self.weights):
@@ -401,7 +406,10 @@ class _Lowering:
         results.add(scope, self.totals, self.top, "0", finish)
 
     def _shares(self, scope: Scope, place: str) -> list[Var] | None:
-        """What a team's sums of a query are multiplied by before teams that have the same queries add them."""
+        """Return the factors of a sub-group's sums of its queries, by which sub-groups that share queries add them.
+
+        Return None if sub-groups share no queries.
+        """
         if not self.split:
             return None
         (weights,) = self.weights
@@ -420,11 +428,11 @@ class _Lowering:
         return shares
 
 
-def _ahead(units: list[_Unit], read: Callable[[_Unit], Var]) -> Iterator[tuple[_Unit, Var]]:
-    """Each unit with its fragment, after the next one's was asked for."""
-    coming = read(units[0])
+def _prefetched(units: list[_Unit], read: Callable[[_Unit], Var]) -> Iterator[tuple[_Unit, Var]]:
+    """Yield each unit with its fragment, after the read of the next fragment has been issued."""
+    prefetched = read(units[0])
     for unit, following in zip(units, [*units[1:], None], strict=True):
-        now = coming
+        now = prefetched
         if following is not None:
-            coming = read(following)
+            prefetched = read(following)
         yield unit, now

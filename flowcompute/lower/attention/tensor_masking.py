@@ -1,10 +1,11 @@
-"""Values that are no finite numbers, at keys that a query does not see.
+"""Values that are not finite, at keys that a query does not see.
 
-Tensor cores multiply whole tiles, so such a value comes through with the weight 0 to queries
-that do not see it: 0 times infinity is NaN. Results that are NaN though the weights of their query
-are not are computed again, over the keys that are seen and no others. That is slow, and rare: it
-takes a value that is not finite. To ask inside the loop over tiles cost a fifth of its speed, by
-registers alone.
+Tensor cores multiply whole tiles, so such a value reaches queries that do not see it with weight 0. The
+product of 0 and infinity is NaN. The kernel therefore recomputes a result that is NaN although the weights
+of its query are not. It sums over the visible keys only.
+
+The recomputation is slow and rare, since it takes a value that is not finite. A test inside the loop over
+tiles cost a fifth of its speed, by register pressure alone.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from flowcompute.spec import FLOAT32
 
 @dataclass(frozen=True)
 class Unseen:
-    """What computes results again.
+    """Recomputation of results that unseen values may have spoilt.
 
     Attributes:
         one: the attention.
-        record, matrix: whose queries the work-group has.
+        record, matrix: record and matrix of the work-group's queries.
     """
 
     one: AttentionAnchor
@@ -34,15 +35,15 @@ class Unseen:
     matrix: str
 
     def correct(self, scope: Scope, query: str, column: str, count: str | None, made: Var, whole: Var) -> None:
-        """Compute results of a query from `column` on again if a value that it does not see may have spoilt them.
+        """Recompute results of a query from `column` on, if an unseen value may have spoilt them.
 
         Args:
-            scope: where to.
+            scope: where the statements go.
             query: the query.
-            column: the first of the results.
-            count: how many there are; None for all lanes.
+            column: first column of the results.
+            count: how many results there are; None for all lanes.
             made: the results.
-            whole: the sum of the query's weights.
+            whole: sum of the query's weights.
         """
         one = self.one
         total = one.tree(scope, "sum", made)
@@ -50,7 +51,7 @@ class Unseen:
         highest, weights = inner.let(one.lowest, FLOAT32), inner.let(ConstantValue(0.0), FLOAT32)
         sums = inner.let(ConstantValue(0.0), FLOAT32, made.lanes)
         body = inner.inner()
-        # n >> 62 is zero, but the compiler does not know that and keeps no place from before the loop over tiles.
+        # n >> 62 is zero. The compiler does not know that, so it keeps no index alive across the loop over tiles.
         record = inner.integer(f"{self.record} + (n >> 62)")
         score = self._score(body, query, *(self._base(inner, side, record) for side in (one.q, one.k, one.mask)))
         at_v = self._base(inner, one.v, record)
@@ -71,7 +72,7 @@ class Unseen:
         return "0" if operand is None else self.one.base(scope, operand, record, self.matrix)
 
     def _score(self, scope: Scope, query: str, at_q: str, at_k: str, at_mask: str) -> Var:
-        """The score of a query and key `u`, in powers of two."""
+        """Compute the score of a query and key `u`, in powers of two."""
         one = self.one
         score = scope.let(ConstantValue(0.0), FLOAT32)
         body = scope.inner()

@@ -1,4 +1,4 @@
-"""From scores to weights on tensor cores: the online softmax (Milakov and Gimelshein, 2018), in powers of two."""
+"""Weights from scores on tensor cores: the online softmax (Milakov and Gimelshein, 2018), in powers of two."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from flowcompute.lower.emit import Scope
 from flowcompute.spec import FLOAT32
 
 HALVES = (False, True)
-"""A work-item has sums of two queries of a fragment, eight rows apart."""
+"""Upper and lower query of a fragment, eight rows apart, whose sums a work-item has."""
 
-# NaN gives way here; it comes through all the same, for weights of its query become NaN.
+# fmax ignores NaN. NaN reaches the result all the same, since weights of its query become NaN.
 LARGER = Op("fmax", 2, Kind.ELEMENTWISE, np.fmax, by_ufunc(np.fmax))
 POWER = Op("native_exp2", 1, Kind.ELEMENTWISE, np.exp2, by_ufunc(np.exp2))
 
 
 class Weights:
-    """The weights of 16 queries: the largest score so far, and the sum of weights in classes of keys.
+    """Weights of 16 queries: the largest score so far, and the sums of weights by class of keys.
 
-    Scores with a mask are in powers of two already; others are made so on their way.
+    Scores with a mask are in powers of two already. Others are converted when weights are computed.
     """
 
     def __init__(self, scope: Scope, one: AttentionAnchor) -> None:
@@ -36,7 +36,7 @@ class Weights:
         self.scale = None if one.mask is not None else scope.let(ConstantValue(in_powers(one.scale)), FLOAT32, 4)
 
     def next(self, scope: Scope, scores: Sequence[Var]) -> list[Var]:
-        """The weights of a tile of keys; what was summed so far is to be multiplied by `shrink`."""
+        """Compute the weights of a tile of keys, and set `shrink`, the factor for earlier sums."""
         one = self.one
         highest = [
             self._highest(scope, scores, before, lower) for before, lower in zip(self.highest, HALVES, strict=True)
@@ -54,11 +54,11 @@ class Weights:
         return weights
 
     def share_of(self, scope: Scope, lower: bool, highest: Var) -> Var:
-        """What sums of a query are multiplied by to be added to those of teams with a larger score."""
+        """Return the factor of a query's sums where another sub-group found a larger score."""
         return self._power(scope, self.highest[lower], self._minus_powers(scope, highest))
 
     def whole(self, scope: Scope, lower: bool) -> Var:
-        """The sum of a query's weights, of all classes."""
+        """Add the classes of a query's weights."""
         one = self.one
         pair = scope.let(Half(self.total, lower), FLOAT32, 2)
         low, high = (scope.let(Half(pair, upper), FLOAT32, 1) for upper in HALVES)
@@ -68,7 +68,7 @@ class Weights:
         return whole
 
     def _highest(self, scope: Scope, scores: Sequence[Var], before: Var, lower: bool) -> Var:
-        """The largest score of a query so far, the same for the four work-items that have the query."""
+        """Compute a query's largest score so far, the same in the four work-items that have the query."""
         one = self.one
         pair = scope.let(Half(scores[0], lower), FLOAT32, 2)
         for score in scores[1:]:
@@ -80,7 +80,10 @@ class Weights:
         return one.apply(scope, LARGER, largest, before)
 
     def _minus_powers(self, scope: Scope, score: Var) -> Var:
-        """Minus a score in powers of two; never infinite where the score is not, or infinities would be subtracted."""
+        """Return minus a score in powers of two.
+
+        The result is finite where the score is, so that infinities are never subtracted.
+        """
         one = self.one
         if self.scale is not None:
             scale, lowest = scope.let(Splat(self.scale), FLOAT32, 1), scope.let(one.lowest, FLOAT32, 1)
@@ -88,7 +91,7 @@ class Weights:
         return one.apply(scope, multiply.op, score, scope.let(ConstantValue(-1.0), FLOAT32, 1))
 
     def _power(self, scope: Scope, score: Var, unit: Var) -> Var:
-        """Two to the power of how far scores are above `-unit`."""
+        """Compute two to the power of scores plus `unit`, the negated largest score."""
         if self.scale is None:
             above = self.one.added(scope, score, unit)
         else:
@@ -98,11 +101,11 @@ class Weights:
 
 
 def in_powers(scale: float) -> float:
-    """What scores are multiplied by so that weights are powers of two."""
+    """Return the factor of scores that makes weights powers of two."""
     return scale * math.log2(math.e)
 
 
 def _joined(scope: Scope, halves: Sequence[Var]) -> Var:
-    """A number for the upper and one for the lower query in the places of their sums."""
+    """Join a number of the upper and one of the lower query in the layout of their sums."""
     pairs = [scope.let(Splat(half), FLOAT32, 2) for half in halves]
     return scope.let(Join(*pairs), FLOAT32, 4)

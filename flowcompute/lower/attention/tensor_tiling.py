@@ -1,4 +1,4 @@
-"""How attention on tensor cores is divided: queries among teams, and what lies where in local memory."""
+"""Tiling of attention on tensor cores: queries of each sub-group, and the layout of local memory."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from flowcompute.strategy import KernelKnobs
 
 SUBGROUPS = 4
 FEW = 64
-"""Of so many queries or fewer a team takes 16."""
+"""Number of queries up to which a sub-group takes 16 of them."""
 WIDE = 128
-"""Of longer queries or values, too: 255 registers are all there are."""
+"""Length of a query or value beyond which a sub-group takes 16 queries, too: a work-item has only 255 registers."""
 STAGES = 2
 """Tiles of keys, and of values, in local memory."""
 
 
 @dataclass(frozen=True)
 class TensorShape:
-    """Of a work-group.
+    """Tiling of a work-group.
 
     Attributes:
-        exact: whether tensor cores multiply the operands as they are.
-        split: whether teams take parts of the keys, and all of them the same queries; their number then is part
-            of the order.
-        rows: queries of all teams, the same ones counted as often as they are taken.
-        edges: 16 queries each that a team has.
+        exact: whether tensor cores multiply the operands without splitting them into terms.
+        split: whether sub-groups take different keys for the same queries. The number of sub-groups is then
+            part of the order of summation.
+        rows: queries of all sub-groups; a query that several sub-groups have counts several times.
+        edges: blocks of 16 queries that a sub-group has.
         group: work-items.
-        step: numbers of k that are multiplied at once.
-        parts: 16 keys each of a tile that a team takes.
+        step: numbers of k in one multiplication.
+        parts: blocks of 16 keys that a sub-group takes of a tile.
         tiles: queries, keys and values in local memory.
-        local_bytes: of these, and of the results that take their place.
+        local_bytes: bytes of the tiles, or of the results that replace them.
     """
 
     exact: bool
@@ -48,18 +48,21 @@ class TensorShape:
 
     @property
     def knobs(self) -> KernelKnobs:
-        """What was applied of them."""
+        """Knobs that the tiling applies."""
         return KernelKnobs() if self.split else KernelKnobs(work_group=self.group, block_rows=self.rows)
 
 
 def choose_shape(one: AttentionAnchor, style: KernelStyle) -> TensorShape | None:
-    """The shape, as wanted where there are registers for it; None where operands do not lie as they must."""
+    """Choose the tiling, as wanted where registers allow it.
+
+    Return None where the layout of an operand does not suit tensor cores.
+    """
     dtype = one.q.argument.dtype
     exact, split = dtype != FLOAT32, one.queries <= EDGE
     few = one.queries <= FEW
     most_edges = 2 if exact and max(one.size, one.columns) <= WIDE else 1
     edges = 1 if few else most_edges
-    # What is multiplied in parts takes so much local memory that there is one work-group at a time.
+    # Operands that are split into terms take so much local memory that one work-group runs at a time.
     subgroups = SUBGROUPS if exact or few else 2 * SUBGROUPS
     if not split:
         rows = subgroups * edges * EDGE
@@ -97,7 +100,7 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> TensorShape | None
 
 
 def _whole(numbers: int, itemsize: int) -> int:
-    """As many as fill lines of 64 bytes (of half formats only) or of 128."""
+    """Round up to whole lines of 64 bytes (half formats only) or 128 bytes."""
     if itemsize == 2 and numbers <= 32:
         return 32
     line = 128 // itemsize

@@ -1,11 +1,11 @@
-"""Attention on GPUs: a work-group takes a block of queries of one head, its keys tile by tile in local memory.
+"""Attention on GPUs: a work-group takes a block of queries of one head, with tiles of its keys in local memory.
 
-Work-items stand in rows. Each has a few queries, of which it computes the scores of every 16th
-or every 8th key and the sums of some columns, in registers; weights pass between the work-items
-of a row through local memory. While one slab of operands is multiplied the next is on its way
-from global memory. What follows is computed before the result is stored.
+Work-items form rows. Each work-item has a few queries and computes the scores of every 16th or every 8th
+key. It also keeps the sums of some result columns in registers. The work-items of a row exchange weights
+through local memory. While one slab of operands is multiplied, the next is loaded from global memory. The
+epilogue runs before the result is stored.
 
-Of four neighbouring work-items pairs share queries and pairs share keys, as in CUTLASS (2017): on an
+Among four neighbouring work-items, pairs share queries and pairs share keys, as in CUTLASS (2017). On an
 H200 that makes the kernel 3 percent faster.
 """
 
@@ -45,7 +45,7 @@ from flowcompute.strategy import KernelKnobs
 
 
 class TiledAttentionLowering:
-    """Lowers one region with attention for a GPU."""
+    """Lowering of a region with attention for a GPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
@@ -57,7 +57,7 @@ class TiledAttentionLowering:
         self.aligned = not style.capabilities.host_memory
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts blocks of queries."""
+        """Return the kernel; its work counts blocks of queries."""
         one, shape = self.one, self.shape
         scope = Scope(one.names, lanes=shape.keys)
         self._block(scope)
@@ -104,7 +104,10 @@ class TiledAttentionLowering:
         self._end(scope, mine)
 
     def _places(self, scope: Scope) -> None:
-        """The work-item's row and its place there; neighbours are in two rows, so that pairs of them share keys."""
+        """Declare the work-item's row and its place there.
+
+        Neighbours are in two rows, so that pairs of them share keys.
+        """
         across = self.shape.across
         self.x = scope.narrow(f"lid / 2 % {across}")
         self.y = scope.narrow(f"lid / {2 * across} * 2 + lid % 2")
@@ -135,7 +138,7 @@ class TiledAttentionLowering:
         for one_slab in (self.value_slab, *self.key_slabs):
             one_slab.declare(scope)
         turns = max(self.value_slab.turns, sum(one_slab.turns for one_slab in self.key_slabs))
-        # Values and keys take turns in the same registers.
+        # Values and keys use the same registers in turn.
         self.brought = [scope.let(ConstantValue(0.0), self.dtype, shape.vector) for _ in range(turns)]
 
     def _begin(self, scope: Scope, start: str) -> list[Stmt]:
@@ -145,7 +148,7 @@ class TiledAttentionLowering:
         return [*inside, WorkGroupBarrier()]
 
     def _tile(self, scope: Scope) -> None:
-        """Scores, weights and sums of a tile of keys."""
+        """Compute scores, weights and sums of a tile of keys."""
         one, shape = self.one, self.shape
         scores = self._scores(scope)
         if not one.size:
@@ -183,7 +186,7 @@ class TiledAttentionLowering:
         other: str,
         otherwise: Callable[[Scope], list[Stmt]],
     ) -> None:
-        """One thing where there is `more` of a sweep, else another if there is that."""
+        """Emit the statements of `then` where `more` holds, else those of `otherwise` where `other` holds."""
         first, second = scope.inner(), scope.inner()
         first.add(*then(first))
         last: tuple[Stmt, ...] = ()
@@ -195,7 +198,10 @@ class TiledAttentionLowering:
     # -- operands into local memory -----------------------------------------------------------------------
 
     def _slot(self, s: str, t: str) -> str:
-        """Which of the two places slab `s` of a tile has; tiles of an odd number of slabs begin in either."""
+        """Return which of the two buffers holds slab `s` of a tile.
+
+        A tile with an odd number of slabs may begin in either buffer.
+        """
         steps = self.shape.steps + self.shape.value_steps
         return f"(({s} + {t} / {KEYS}) % 2)" if steps % 2 else f"({s} % 2)"
 
@@ -232,7 +238,7 @@ class TiledAttentionLowering:
     # -- scores and weights ---------------------------------------------------------------------------------
 
     def _scores(self, scope: Scope) -> list[Var]:
-        """For each of the work-item's queries the scores of its keys, -inf of those that are not seen."""
+        """Compute for each of the work-item's queries the scores of its keys, -inf for unseen keys."""
         one, shape = self.one, self.shape
         across = shape.across
         scores = [scope.let(ConstantValue(-0.0 if one.size else 0.0), self.dtype) for _ in self.own]
@@ -308,13 +314,13 @@ class TiledAttentionLowering:
     # -- values ---------------------------------------------------------------------------------------------
 
     def _add(self, scope: Scope) -> None:
-        """Add the weighted values of a slab; in tiles that are not seen as a whole only such as are."""
+        """Add the weighted values of a slab; in tiles that are seen in part, only those of visible keys."""
         one = self.one
         whole = self._add_keys(scope)
         if not (one.causal or one.partial):
             scope.add(whole)
             return
-        # One answer for the whole work-group.
+        # The condition is uniform in the work-group.
         from_last, to_first = scope.integer(one.sees_from(self.last)), scope.integer(one.sees_to(self.first))
         some = scope.inner()
         for row in range(len(self.own)):
@@ -335,7 +341,7 @@ class TiledAttentionLowering:
         return For("k", "0", str(self.shape.value_depth), "1", tuple(inner.statements), unroll=self.shape.unrolled[1])
 
     def _add_seen(self, scope: Scope, row: int) -> None:
-        """As `_add_keys` for one query and what it sees."""
+        """Add the weighted values of the keys that one query sees."""
         depth = self.shape.value_depth
         inner = scope.inner()
         weight = read(inner, self.dtype, WEIGHTS, self._weight_of(str(row)), 1)
@@ -351,7 +357,7 @@ class TiledAttentionLowering:
         return f"(s * {shape.value_depth} + k) * {shape.weight_pitch} + {self.y} * {shape.queries} + {row}"
 
     def _values(self, scope: Scope) -> list[Var]:
-        """The work-item's columns of value `k` of slab `s`."""
+        """Read the work-item's columns of value `k` of slab `s`."""
         shape, space = self.shape, self.value_slab.space
         slot = self._slot(f"(s + {shape.steps})", "t")
         at = f"{space.begin} + {slot} * {space.length} + k * {space.pitch} + {self.x} * {self.wide}"
@@ -365,7 +371,7 @@ class TiledAttentionLowering:
     # -- results --------------------------------------------------------------------------------------------
 
     def _end(self, scope: Scope, mine: str) -> None:
-        """Divide by the sum of weights, and store with what follows."""
+        """Divide by the sum of weights, apply the epilogue, and store."""
         one, shape = self.one, self.shape
         self.weights.share(scope)
         for i, line in enumerate(self.totals):

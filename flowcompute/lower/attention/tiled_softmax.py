@@ -1,4 +1,4 @@
-"""Weights of attention on GPUs, through local memory: the online softmax (Milakov and Gimelshein, 2018)."""
+"""Weights of attention on GPUs, exchanged through local memory: the online softmax (Milakov and Gimelshein, 2018)."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from flowcompute.lower.attention.tensor_softmax import LARGER
 from flowcompute.lower.emit import Scope
 
 WEIGHTS = "weights"
-"""The local array of a tile's weights: those of a key for all queries, key by key."""
+"""Local array of a tile's weights, key by key, for each key those of all queries."""
 EXCHANGE = "exchange"
-"""The local array of what work-items of a row tell each other."""
+"""Local array through which the work-items of a row exchange scores and sums."""
 
 
 def read(scope: Scope, dtype: np.dtype, array: str, index: str, lanes: int) -> Var:
-    """Neighbours in a local array."""
+    """Read neighbouring numbers from a local array."""
     return scope.let(ArrayItem(array, index, vector=lanes > 1), dtype, lanes)
 
 
 def picked(scope: Scope, var: Var, lane: int, lanes: int) -> Var:
-    """One lane of a value in so many."""
+    """Broadcast one lane of a value to `lanes` lanes."""
     return scope.let(Picked((var,), (lane,)) if var.lanes > 1 else Splat(var), var.dtype, lanes)
 
 
 class TiledWeights:
-    """A work-item's part of the weights: of each of its queries the largest score so far, and the sums of its classes.
+    """A work-item's state of the weights: for each query the largest score so far, and the sums of its classes.
 
-    The largest of two scores is the one that is a number: NaN comes through all the same, for
-    weights of its query become NaN.
+    The maximum of two scores ignores NaN. NaN reaches the result all the same, since weights of its query
+    become NaN.
     """
 
     def __init__(self, scope: Scope, one: AttentionAnchor, shape: Shape, x: str, y: str, *, shuffles: bool) -> None:
-        """Declare them.
+        """Declare the state.
 
         Args:
-            scope: where to.
+            scope: where the statements go.
             one: the attention.
-            shape: of the work-group.
+            shape: tiling of the work-group.
             x, y: the work-item's place in its row, and its row.
             shuffles: whether the work-items of a row can read each other's registers.
         """
@@ -54,14 +54,14 @@ class TiledWeights:
         self.sums = [scope.let(ConstantValue(0.0), one.dtype, shape.classes) for _ in rows]
 
     def next(self, scope: Scope, scores: list[Var]) -> list[Var]:
-        """Put the weights of a tile of keys into local memory.
+        """Store the weights of a tile of keys in local memory.
 
         Args:
-            scope: where to.
-            scores: of each query, of every `across`-th key in order.
+            scope: where the statements go.
+            scores: for each query the scores of every `across`-th key, in order.
 
         Returns:
-            What was summed so far for each query is to be multiplied by it.
+            For each query the factor by which earlier sums are to be multiplied.
         """
         one, classes = self.one, self.shape.classes
         weights, shrinks = [], []
@@ -81,7 +81,7 @@ class TiledWeights:
         return shrinks
 
     def share(self, scope: Scope) -> None:
-        """Show the sums of classes to the work-items of the row."""
+        """Publish the sums of classes to the work-items of the row."""
         for i, total in enumerate(self.sums):
             for lane in range(self.shape.classes):
                 place = f"({self.row} + {i}) * {LANES} + {self.x} + {lane * self.shape.across}"
@@ -89,7 +89,7 @@ class TiledWeights:
         scope.add(WorkGroupBarrier())
 
     def whole(self, scope: Scope, i: int) -> Var:
-        """The sum of all weights of query `i`, once its classes have been shown."""
+        """Sum all weights of query `i`, once its classes have been published."""
         return self.one.tree(scope, "sum", self._across(scope, i, LANES, partial(self.one.added, scope)))
 
     def _put(self, scope: Scope, weights: list[Var]) -> None:
@@ -103,12 +103,12 @@ class TiledWeights:
                 scope.add(PutItem(WEIGHTS, f"{place} + {i}", some, vector=together > 1))
 
     def _largest(self, scope: Scope, scores: list[Var]) -> list[Var]:
-        """The largest score of each query in this tile, for all work-items of a row."""
+        """Compute the largest score of each query in this tile, for all work-items of a row."""
         one, across = self.one, self.shape.across
         larger = partial(one.apply, scope, LARGER)
         own = [self._halved(scope, score) for score in scores]
         if self.shuffles:
-            # Of two neighbours each is in a row of its own.
+            # Two neighbouring work-items belong to two rows, so the shuffle skips one bit.
             for bit in range(1, across.bit_length()):
                 other = [scope.let(Across(score, 1 << bit), one.dtype, 1) for score in own]
                 own = [larger(*pair) for pair in zip(own, other, strict=True)]
@@ -119,7 +119,7 @@ class TiledWeights:
         return [self._halved(scope, self._across(scope, i, across, larger)) for i in range(len(own))]
 
     def _halved(self, scope: Scope, var: Var) -> Var:
-        """The largest lane."""
+        """Return the largest lane."""
         one = self.one
         while var.lanes > 1:
             low, high = (scope.let(Half(var, upper), one.dtype, var.lanes // 2) for upper in (False, True))
@@ -127,7 +127,7 @@ class TiledWeights:
         return var
 
     def _across(self, scope: Scope, i: int, many: int, combine: Callable[[Var, Var], Var]) -> Var:
-        """The `many` numbers that were exchanged of a query, combined down to four lanes by halves."""
+        """Combine the `many` exchanged numbers of a query down to four lanes by halves."""
         dtype, start = self.one.dtype, f"({self.row} + {i}) * {many}"
         parts = [read(scope, dtype, EXCHANGE, f"{start} + {lane}", 4) for lane in range(0, many, 4)]
         while len(parts) > 1:
