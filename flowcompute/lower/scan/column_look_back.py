@@ -1,10 +1,12 @@
 """Scans of wide items along the stream on GPUs: a work-group takes some columns of many tiles at once.
 
-Tiles of wide items have few records, and each one's beginning waits for the one before: what one
-wait is good for decides the speed. So neighbouring work-items take neighbouring columns, and each
-team of them a tile of its own, whose numbers stay in registers. One work-item for each column adds
-up what the tiles come to, in order, and hands on one number for all of them. What is added to what
-is as in `lower_group_scan`; tiles of several runs have a team for each.
+Tiles of wide items have few records, and the prefix of each depends on the tile before. So the work done
+for each wait decides the speed. Neighbouring work-items take neighbouring columns. Each row of work-items
+takes a tile of its own, whose numbers stay in registers.
+
+One work-item for each column adds the totals of the tiles in order, and publishes one prefix for all of
+them. The order of summation is that of `engine.scans.host_scan`. A tile of several runs has one row of
+work-items for each run.
 """
 
 from __future__ import annotations
@@ -43,41 +45,43 @@ from flowcompute.lower.scan.scan_anchor import TileScan, scan_initial, scan_wide
 from flowcompute.spec import INT64, is_float
 
 GROUP_BYTES = 2048
-"""What the work-items of a work-group store at a time: 512 of float32, so that two work-groups run beside each
-other, and as many bytes for each number that is handed on in every dtype."""
+"""Bytes that the work-items of a work-group store at a time: 512 of float32, so that two work-groups fit on a unit.
+
+Every dtype then has as many bytes for each published prefix.
+"""
 
 COLUMNS = 16
-"""Columns that a team takes: 64 bytes of float32, of which memory loses none."""
+"""Columns of a row of work-items: 64 bytes of float32, which memory transfers without loss."""
 
 FEW_COLUMNS = 8
-"""As many where tiles have several runs: more tiles for each wait are worth more."""
+"""The same where tiles have several runs; there, more tiles for each wait gain more."""
 
 FEWEST = 64
-"""Numbers of an item from which on it has columns enough."""
+"""Fewest numbers of an item for which this form pays."""
 
 REGISTERS_BYTES = 128 << 10
-"""What the numbers of all work-items of a work-group may take: half of the registers of a compute unit."""
+"""Most bytes for the numbers of all work-items of a work-group: half of the registers of a compute unit."""
 
 
 def takes_columns(node: Node) -> bool:
-    """Whether a scan along the stream is one by columns: tiles are a few runs, whose steps are written out."""
+    """Check whether a scan along the stream is one by columns: tiles are a few runs, whose steps are unrolled."""
     return node.spec.item_numbers >= FEWEST and not isinstance(node.element, KernelScan)
 
 
 def column_scan_bytes(node: Node) -> int:
-    """Local memory of a work-group: what each tile adds and what comes before it, and a ticket."""
+    """Return the local memory of a work-group in bytes: totals and prefixes of its tiles, and a ticket."""
     return 2 * _group(node) * scan_wide(node).itemsize + INT64.itemsize
 
 
 def _group(node: Node) -> int:
-    """Work-items of a work-group, a power of two."""
+    """Return the work-items of a work-group, a power of two."""
     kept = min(scan_tile(node.spec.item_numbers), RUN) * register_dtype(node.spec.dtype).itemsize
     most = min(1024, GROUP_BYTES // node.spec.dtype.itemsize, REGISTERS_BYTES // kept)
     return 1 << most.bit_length() - 1
 
 
 class ColumnLookBackLowering(TileScan):
-    """Lowers one region around a scan of wide items along the stream for a GPU."""
+    """Lowering of a region around a scan of wide items along the stream for a GPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
@@ -96,7 +100,7 @@ class ColumnLookBackLowering(TileScan):
         self.signless = scan_initial(self.node, self.dtype) if self.exclusive and signed else None
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts tiles."""
+        """Return the kernel; its work counts tiles."""
         scope = Scope(self.names, lanes=1)
         scope.add(*self._sizes())
         kept = [scope.let(ConstantValue(0), self.dtype) for _ in range(self.run)]
@@ -143,11 +147,12 @@ class ColumnLookBackLowering(TileScan):
         )
 
     def _sizes(self) -> list[Stmt]:
-        """Tile `t` and column `c` of the work-item, of whose run records `lo` to `hi` are in the batch.
+        """Declare the work-item's tile `t` and column `c`; records `lo` to `hi` of its run are in the batch.
 
-        Where tiles have several runs, `begin` is the first record of this one and `length` how many it has.
+        Where tiles have several runs, `begin` is the first record of this one and `length` its number of
+        records.
         """
-        # Teams that are left over have no tile.
+        # Surplus rows of work-items have no tile.
         there = f"c < {self.columns}" + ("" if self.runs == 1 else f" && team / {self.runs} < {self.tiles}")
         stop = f"{there} ? max(0L, min((long){self.records}, phase + n - t * {self.records})) : 0"
         where = [
@@ -175,13 +180,13 @@ class ColumnLookBackLowering(TileScan):
         ]
 
     def _share(self, drawn: str) -> Stmt:
-        """Tell the work-group its next ticket."""
+        """Broadcast the next ticket to the work-group."""
         scope = Scope(self.names, lanes=1)
         scope.add(PutItem("taken", "0", scope.let(Integer(drawn), INT64)))
         return If("lid == 0", tuple(scope.statements))
 
     def _begin(self, total: Var, runs: Var) -> list[Stmt]:
-        """What the batch before has left of an open tile."""
+        """Load what the previous batch left of an open tile."""
         d, scope = self.columns, Scope(self.names, lanes=1)
         left = scope.let(Load(self.state, f"{2 * d} + c"), self.wide)
         scope.add(Assign(total, Splat(self.narrow(scope, left))))
@@ -193,13 +198,13 @@ class ColumnLookBackLowering(TileScan):
     # -- numbers of a tile --------------------------------------------------------------------------
 
     def _each(self, whole: Scope, some: Scope) -> list[Stmt]:
-        """What is done where no record of the run is missing, and else for each record `j`."""
+        """Branch on whether the run is whole: `whole` if it is, else `some` for each record `j`."""
         partly = For("j", "lo", "hi", "1", tuple(some.statements))
         length = str(self.records) if self.runs == 1 else "length"
         return [If(f"hi - lo == {length}", tuple(whole.statements), (partly,))]
 
     def _step(self, scope: Scope, total: Var, number: Var, record: str) -> Var:
-        """Let `total` take in a number; the result at its place in the run."""
+        """Accumulate a number into `total`, and return the result at its place in the run."""
         after = self.combined(scope, total, number)
         if not self.exclusive:
             scope.add(Assign(total, Splat(after)))
@@ -212,7 +217,7 @@ class ColumnLookBackLowering(TileScan):
         return before
 
     def _take(self, kept: list[Var], total: Var) -> list[Stmt]:
-        """Results inside the run into registers, all numbers asked for before the first is waited for."""
+        """Compute results inside the run in registers; all numbers are loaded before the first is used."""
         whole, some = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
         always, longer = kept[: self.shortest], kept[self.shortest :]
         rest = whole.inner()
@@ -234,7 +239,10 @@ class ColumnLookBackLowering(TileScan):
         return self._each(whole, some)
 
     def _results(self, kept: list[Var], carry: Var, runs: Var, begun: Var) -> list[Stmt]:
-        """Store what follows from the tile's results; where records are missing they are walked from `begun` again."""
+        """Apply the epilogue to the tile's results, and store.
+
+        A run with missing records is scanned again from `begun`.
+        """
         whole, some = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
         before = whole.let(self.nothing(self.wide), self.wide) if self.runs == 1 else runs
         rest = whole.inner()
@@ -248,7 +256,7 @@ class ColumnLookBackLowering(TileScan):
         return self._each(whole, some)
 
     def _where_longer(self, scope: Scope) -> Stmt:
-        """What only runs have that are longer than the last one of a tile."""
+        """Guard statements for runs that are longer than the last run of a tile."""
         return If(f"length == {RUN}", tuple(scope.statements))
 
     def _finish(self, scope: Scope, at: str, place: Var, carry: Var, runs: Var) -> None:
@@ -258,7 +266,7 @@ class ColumnLookBackLowering(TileScan):
     # -- what comes before --------------------------------------------------------------------------
 
     def _chain(self) -> Stmt:
-        """Into `before` what comes before each tile; what all of them come to is handed on."""
+        """Set `before` to the prefix of each tile, and publish the prefix behind all of them."""
         d, scope = self.columns, Scope(self.names, lanes=1)
         first, later = scope.inner(), scope.inner()
         carry, end = scope.let(self.nothing(self.wide), self.wide), later.fresh(self.wide, 1)
@@ -272,12 +280,12 @@ class ColumnLookBackLowering(TileScan):
         else:
             self._chain_runs(scope, inner, carry)
         scope.add(For("w", "0", f"min((long){self.tiles}, blocks - t)", "1", tuple(inner.statements), unroll=8))
-        hand_on = Publish(self.words, f"stretch * {d} + c", carry, prefix=True)
-        scope.add(If(f"t + {self.tiles} < blocks", (hand_on,)))
+        publish = Publish(self.words, f"stretch * {d} + c", carry, prefix=True)
+        scope.add(If(f"t + {self.tiles} < blocks", (publish,)))
         return If(f"lid < {self.across} && c < {d}", tuple(scope.statements))
 
     def _chain_runs(self, scope: Scope, inner: Scope, carry: Var) -> None:
-        """A tile of several runs: into `adds` what comes before each of them in the tile."""
+        """Combine a tile of several runs, and set `adds` to the prefix of each run in its tile."""
         runs = scope.let(self.nothing(self.wide), self.wide)
         scope.add(If("stretch == 0", (Assign(runs, Load(self.state, f"{self.columns} + c")),)))
         total = inner.let(Splat(runs), self.wide)
@@ -290,10 +298,10 @@ class ColumnLookBackLowering(TileScan):
         inner.add(Assign(runs, self.nothing(self.wide)))
 
     def _leave(self, carry: Var, runs: Var, total: Var, adds: Var) -> Stmt:
-        """The state after the batch: what is carried from tile to tile, from run to run, and inside the run."""
+        """Store the state after the batch: the carries between tiles, between runs, and inside the run."""
         d, scope = self.columns, Scope(self.names, lanes=1)
         if self.runs > 1:
-            return self._leave_run(scope, carry, runs, total)
+            return self._store_run_state(scope, carry, runs, total)
         ended, still = scope.inner(), scope.inner()
         nothing = ended.let(self.nothing(self.wide), self.wide)
         after = self.combined(ended, carry, adds)
@@ -303,8 +311,8 @@ class ColumnLookBackLowering(TileScan):
         scope.add(If(f"hi == {self.records}", tuple(ended.statements), tuple(still.statements)))
         return If("t + 1 == blocks && hi > 0", tuple(scope.statements))
 
-    def _leave_run(self, scope: Scope, carry: Var, runs: Var, total: Var) -> Stmt:
-        """As `_leave`, by whoever has the batch's last record."""
+    def _store_run_state(self, scope: Scope, carry: Var, runs: Var, total: Var) -> Stmt:
+        """Store the state after the batch in the work-items that have its last record."""
         nothing = scope.let(self.nothing(self.wide), self.wide)
         last = self.widened(scope, total)
         adds = self.combined(scope, runs, last)
@@ -312,11 +320,11 @@ class ColumnLookBackLowering(TileScan):
             f"begin + stop == {self.records}": (self.combined(scope, carry, adds), nothing, nothing),
             f"stop == {RUN}": (carry, adds, nothing),
         }
-        otherwise = self._left(carry, runs, last)
+        otherwise = self._store_parts(carry, runs, last)
         for condition, left in reversed(parts.items()):
-            otherwise = (If(condition, self._left(*left), otherwise),)
+            otherwise = (If(condition, self._store_parts(*left), otherwise),)
         scope.add(*otherwise)
         return If(f"t + 1 == blocks && stop > 0 && stop <= {RUN}", tuple(scope.statements))
 
-    def _left(self, *parts: Var) -> tuple[Stmt, ...]:
+    def _store_parts(self, *parts: Var) -> tuple[Stmt, ...]:
         return tuple(Store(self.state, f"{part * self.columns} + c", var) for part, var in enumerate(parts))

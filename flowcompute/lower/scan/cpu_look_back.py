@@ -1,8 +1,11 @@
-"""Scans along the stream on CPUs: each work-item takes tiles by ticket, in the order of `scan_order`.
+"""Look-back scans along the stream on CPUs: each work-item takes tiles by ticket.
 
-A tile is computed into a private array first, so that transcendental functions before and after
-the scan see whole vectors and the numbers of a tile come from a cache the second time. Inside a
-run one number waits for another, so several runs are walked side by side.
+The order of summation is that of `engine.scans.host_scan`. The prefix of a tile comes from a decoupled
+look-back (Merrill and Garland, 2016).
+
+The operand of a tile is first computed into a private array. Transcendental functions before and after the
+scan then process whole vectors, and the second read of the tile hits the cache. Inside a run each number
+depends on the one before it, so several runs are scanned in an interleaved loop.
 """
 
 from __future__ import annotations
@@ -38,15 +41,15 @@ from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.scan.scan_anchor import TileScan
 
 BESIDE = 8
-"""Runs that are walked side by side: an addition takes about four turns of a processor."""
+"""Runs that are scanned in one interleaved loop; an addition has a latency of about four cycles."""
 
 
 class CpuLookBackLowering(TileScan):
-    """Lowers one region around a scan along the stream for a CPU."""
+    """Lowering of a region around a scan along the stream for a CPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
-        # Of wide items a run is walked for a vector of columns, and by itself.
+        # For wide items a run is scanned alone, for a vector of columns at a time.
         self.family: Family = "scan" if self.columns < style.capabilities.lanes else "wide scan"
         self.knobs = style.settled(self.family, tile_rows=BESIDE)
         self.lanes, self.beside = self.knobs.vector_width or style.capabilities.lanes, self.knobs.tile_rows or BESIDE
@@ -54,7 +57,7 @@ class CpuLookBackLowering(TileScan):
         self.words = self.arguments.get("words", self.wide, self.node.id)
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts tiles."""
+        """Return the kernel; its work counts tiles."""
         scope = self._scope(1)
         self._tile(scope)
         ticket = Ticket("t", self.words)
@@ -105,7 +108,7 @@ class CpuLookBackLowering(TileScan):
         scope.add(*self._chain(), *self._carry(), *self._results())
 
     def _begin(self) -> list[Stmt]:
-        """What the batch before has left of an open run and its tile, or nothing."""
+        """Load what the previous batch left of an open run and its tile; later tiles begin with the identity."""
         d = self.columns
         old, new = self._scope(1), self._scope(1)
         left = old.let(Load(self.state, f"{2 * d} + c"), self.wide)
@@ -119,7 +122,7 @@ class CpuLookBackLowering(TileScan):
         return For("c", "0", str(self.columns), "1", body)
 
     def _vectors(self, start: str, stop: str, body: Callable[[Scope, str | None], None]) -> list[Stmt]:
-        """A loop over numbers of the tile in vectors, `body(scope, count)` at number `p`."""
+        """Loop over numbers of the tile in vectors, with `body(scope, count)` at number `p`."""
         main, tail = self._scope(self.lanes), self._scope(self.lanes)
         body(main, None)
         body(tail, "left")
@@ -139,12 +142,12 @@ class CpuLookBackLowering(TileScan):
     # -- runs -------------------------------------------------------------------------------------
 
     def _runs(self) -> list[Stmt]:
-        """Every run by itself, in place; its result into `totals`."""
+        """Scan every run by itself, in place, and store its total in `totals`."""
         d, lanes = self.columns, self.lanes
         if d < lanes:
             one, many = self._scope(1), self._scope(1)
             self._run(one, "q", "c", partial=True)
-            self._runs_beside(many)
+            self._interleaved_runs(many)
             whole = f"q * {RUN} >= lo && (q + {self.beside}) * {RUN} <= hi"
             some = (*many.statements, SetInteger("q", f"q + {self.beside}", new=False))
             single = (*one.statements, SetInteger("q", "q + 1", new=False))
@@ -158,7 +161,7 @@ class CpuLookBackLowering(TileScan):
         return [For("q", "q0", "q1", "1", tuple(body))]
 
     def _run(self, scope: Scope, run: str, column: str, *, partial: bool) -> None:
-        """One run, of as many columns as the scope has lanes."""
+        """Scan one run, for as many columns as the scope has lanes."""
         d, vector = self.columns, scope.lanes > 1
         total = scope.let(self.nothing(self.dtype), self.dtype)
         begun = scope.inner()
@@ -172,7 +175,7 @@ class CpuLookBackLowering(TileScan):
         scope.add(For("j", start, f"min({run} * {RUN} + {RUN}, hi)", "1", tuple(inner.statements)))
         scope.add(PutItem("totals", f"{run} * {d} + {column}", self.widened(scope, total), vector))
 
-    def _runs_beside(self, scope: Scope) -> None:
+    def _interleaved_runs(self, scope: Scope) -> None:
         d = self.columns
         totals = [scope.let(self.nothing(self.dtype), self.dtype) for _ in range(self.beside)]
         inner = scope.inner()
@@ -187,7 +190,7 @@ class CpuLookBackLowering(TileScan):
     # -- what comes before ------------------------------------------------------------------------
 
     def _chain(self) -> list[Stmt]:
-        """`totals` become what comes before each run in its tile, `sums` what its whole runs come to."""
+        """Replace `totals` by the prefix of each run in its tile, and set `sums` to the total of its whole runs."""
         d = self.columns
         scope = self._scope(1)
         total = scope.let(ArrayItem("totals", f"q * {d} + c"), self.wide)
@@ -197,17 +200,23 @@ class CpuLookBackLowering(TileScan):
         open_run = scope.inner()
         open_run.add(PutItem("last", "c", self.narrow(open_run, total)))
         scope.add(If("q < ended", (PutItem("sums", "c", after),), tuple(open_run.statements)))
-        return [For("q", "q0", "q1", "1", (self._each_column(*scope.statements),)), self._hand_on()]
+        return [For("q", "q0", "q1", "1", (self._each_column(*scope.statements),)), self._publish_total()]
 
-    def _hand_on(self) -> Stmt:
-        """What the tile adds, for later ones: whoever has this one may be taken off its core while it waits."""
+    def _publish_total(self) -> Stmt:
+        """Publish the tile's total before its prefix is known.
+
+        Later tiles need not wait for this one then, even if its thread is descheduled while it waits.
+        """
         scope = self._scope(1)
         adds = scope.let(ArrayItem("sums", "c"), self.wide)
         scope.add(Publish(self.words, f"t * {self.columns} + c", adds, prefix=False))
         return If("t > 0 && t + 1 < blocks", (self._each_column(*scope.statements),))
 
     def _before(self, scope: Scope) -> None:
-        """Set `carries` to what comes before the tile: the latest known end, and in order what was added since."""
+        """Set `carries` to the prefix of the tile by looking back.
+
+        The latest known prefix is taken, and the totals that follow it are added in order.
+        """
         slot = f"back * {self.columns} + c"
         first, earlier, later = scope.fresh(self.wide, 1), scope.fresh(self.wide, 1), scope.fresh(self.wide, 1)
         scope.add(SetInteger("back", "t - 1"), AwaitSlot(first, "kind", self.words, slot))
@@ -222,7 +231,7 @@ class CpuLookBackLowering(TileScan):
         scope.add(While("back + 1 < t", step_on), PutItem("carries", "c", total))
 
     def _carry(self) -> list[Stmt]:
-        """What comes before the tile; then what comes before the next one, or the state after the batch."""
+        """Compute the prefix of the tile; then publish that of the next tile, or store the state after the batch."""
         d = self.columns
         old, new = self._scope(1), self._scope(1)
         old.add(PutItem("carries", "c", old.let(Load(self.state, "c"), self.wide)))
@@ -236,7 +245,7 @@ class CpuLookBackLowering(TileScan):
         return [self._each_column(*scope.statements)]
 
     def _leave(self, carry: Var, after: Var) -> list[Stmt]:
-        """The state after the batch: what is carried from tile to tile, from run to run, and inside the run."""
+        """Store the state after the batch: the carries between tiles, between runs, and inside the run."""
         d = self.columns
         scope = self._scope(1)
         nothing = scope.let(self.nothing(self.wide), self.wide)
@@ -277,7 +286,7 @@ class CpuLookBackLowering(TileScan):
         return [*outer, For("q", "q0", "q1", "1", tuple(scope.statements))]
 
     def _around(self, name: str, source: str, base: str) -> Stmt:
-        """The columns' numbers, repeated for one more vector, so that vectors may begin at any column."""
+        """Repeat the columns' numbers for one more vector, so that vectors may begin at any column."""
         d = self.columns
         scope = self._scope(1)
         scope.add(PutItem(name, "c", scope.let(ArrayItem(source, f"{base}c % {d}"), self.wide)))

@@ -1,10 +1,12 @@
-"""Scans of a stream of numbers on GPUs whose work-groups look back, in the canonical order of `engine.scans.host_scan`.
+"""Look-back scans of a stream of numbers on GPUs, in the canonical order of `engine.scans.host_scan`.
 
-A tile's life decides the speed: its numbers fill a third of a compute unit's local memory, so few
-tiles are on their way at a time. All goes in vectors. While one work-item adds up the runs of the
-tile, others already wait for what the tiles before it have handed on, each for a tile of its own.
-Rows of local memory, one for each run, begin a vector further apart than they are long, so that
-neighbours that read vectors of neighbouring rows meet no bank twice.
+The prefix of a tile comes from a decoupled look-back (Merrill and Garland, 2016). A tile fills a third of a
+compute unit's local memory, so few tiles are in flight. The latency of a tile therefore limits the speed.
+All loads and stores are vectors. One work-item adds the totals of the tile's runs. Meanwhile others poll
+what earlier tiles have published, each a tile of its own.
+
+Rows of local memory hold one run each. Their pitch is one vector more than their length. Neighbours that
+read vectors of neighbouring rows then have no bank conflicts.
 """
 
 from __future__ import annotations
@@ -45,28 +47,30 @@ from flowcompute.lower.scan.scan_anchor import Numbers, ScanPoint, TileScan, sca
 from flowcompute.spec import INT32, INT64
 
 RUNS = scan_tile(1) // RUN
-"""Runs of a tile, each walked by a work-item."""
+"""Runs of a tile; each is scanned by a work-item."""
 
 VECTOR_BYTES = 16
-"""What a work-item loads, keeps in local memory and stores at once."""
+"""Bytes of a vector, which a work-item loads, keeps in local memory and stores at once."""
 
 LOADS = 4
-"""Vectors that a work-item asks for at once, and makes at a time: more of them leave fewer registers to others."""
+"""Vectors that a work-item loads before it uses the first; more of them leave too few registers to other
+work-groups.
+"""
 
 ADDED = 16
-"""Runs that are read before the first of them is added."""
+"""Runs whose totals are read before the first is added."""
 
 BEHIND = 64
-"""Tiles that are looked at: about those that are on their way from being added up to knowing what comes before."""
+"""Tiles that a look-back inspects at once: about those that have published a total but no prefix yet."""
 
 
 def takes_numbers(node: Node, capabilities: DeviceCapabilities) -> bool:
-    """Whether a scan along the stream is one of numbers, by work-groups that look back."""
+    """Check whether a scan along the stream is a look-back scan of numbers."""
     return capabilities.shuffles and node.spec.item_numbers == 1
 
 
 def number_scan_bytes(node: Node) -> int:
-    """Local memory of a work-group."""
+    """Return the bytes of local memory of a work-group."""
     own, wide = register_dtype(node.spec.dtype), scan_wide(node)
     return RUNS * (RUN + _lanes(own)) * own.itemsize + (RUNS + BEHIND) * wide.itemsize + INT32.itemsize + INT64.itemsize
 
@@ -76,7 +80,7 @@ def _lanes(dtype: np.dtype) -> int:
 
 
 class NumberLookBackLowering(TileScan):
-    """Lowers one region around a scan of numbers along the stream for a GPU."""
+    """Lowering of a region around a scan of numbers along the stream for a GPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
@@ -84,13 +88,13 @@ class NumberLookBackLowering(TileScan):
         self.read = region.reads[self.node.id][0]
         self.knobs = style.settled("number scan", unroll=LOADS)
         self.loads = self.knobs.unroll or LOADS
-        # Vectors begin at multiples of their size, in buffers of their own, where the batch begins at one.
+        # In the device's own buffers, vectors are aligned where the batch begins at a multiple of their size.
         self.aligned = not style.capabilities.host_memory
         self.state = self.arguments.get("state", self.wide, self.node.id)
         self.words = self.arguments.get("words", self.wide, self.node.id)
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts tiles."""
+        """Return the kernel; its work counts tiles."""
         scope = self._scope()
         scope.add(*self._sizes())
         sums = scope.let(self.nothing(self.wide), self.wide)
@@ -123,7 +127,7 @@ class NumberLookBackLowering(TileScan):
         )
 
     def _sizes(self) -> list[Stmt]:
-        """From number `lo` to `hi` of tile `t`, the first and last of its runs, and how many of them end in it."""
+        """Declare numbers `lo` to `hi` of tile `t`, and its runs `q0` to `q1`; those before `ended` end in it."""
         whole = f"hi - lo == {self.records}" + (f" && phase % {self.lanes} == 0" if self.aligned else "")
         return [
             SetInteger("lo", "t == 0 ? phase : 0", narrow=True),
@@ -155,22 +159,22 @@ class NumberLookBackLowering(TileScan):
         return tuple(scope.statements)
 
     def _share(self, drawn: str) -> Stmt:
-        """Tell the work-group its next ticket."""
+        """Broadcast the next ticket to the work-group."""
         return If("lid == 0", self._put("taken", drawn, INT64))
 
     # -- numbers of a tile --------------------------------------------------------------------------
 
     def _slot(self, scope: Scope, number: str) -> str:
-        """Where a number of the tile is in local memory."""
+        """Declare the index of a number of the tile in local memory."""
         return scope.narrow(f"{number} + ({number}) / {RUN} * {self.lanes}")
 
     def _point(self, scope: Scope, at: str) -> ScanPoint:
-        """At these numbers of the batch; vectors are all there."""
+        """Return the point at these numbers of the batch; vectors are whole."""
         numbers = Numbers(at, aligned=self.aligned and scope.lanes > 1)
         return ScanPoint(self.graph, self.region, self.arguments, scope, numbers)
 
     def _turns(self, scope: Scope, turns: int) -> list[tuple[str, str, str]]:
-        """Of each vector of a work-item in a loop over `k`: number of the batch, slot in local memory, and run."""
+        """Return for each vector of a work-item in a loop over `k` its index in the batch, its slot and its run."""
         together = RUNS * self.lanes
         number = scope.narrow(f"k + lid * {self.lanes}")
         slot, run = self._slot(scope, number), scope.narrow(f"{number} / {RUN}")
@@ -185,7 +189,7 @@ class NumberLookBackLowering(TileScan):
         ]
 
     def _each(self, whole: Scope, turns: int, some: Scope) -> Stmt:
-        """All vectors, so many in a turn of each work-item, or where numbers are missing number by number."""
+        """Loop over the tile by `turns` vectors per work-item, or number by number where some are missing."""
         every = For("k", "0", str(self.records), str(RUNS * self.lanes * turns), tuple(whole.statements))
         place = SetInteger("p", f"k * {RUNS} + lid", narrow=True)
         guarded = If("p >= lo && p < hi", tuple(some.statements))
@@ -193,7 +197,7 @@ class NumberLookBackLowering(TileScan):
         return If("whole", (every,), (partly,))
 
     def _stage(self) -> Stmt:
-        """Bring the tile to local memory."""
+        """Load the tile to local memory."""
         whole, some = self._scope(self.lanes), self._scope()
         turns = self._turns(whole, self.loads)
         values = [self._point(whole.beside(), at).value(self.read) for at, _, _ in turns]
@@ -205,7 +209,7 @@ class NumberLookBackLowering(TileScan):
     # -- runs ---------------------------------------------------------------------------------------
 
     def _walk(self) -> Stmt:
-        """Every run by one work-item, in place; its result into `totals`."""
+        """Scan every run by one work-item, in place, and store its total in `totals`."""
         scope = self._scope()
         total = scope.let(self.nothing(self.dtype), self.dtype)
         begun = scope.inner()
@@ -213,7 +217,7 @@ class NumberLookBackLowering(TileScan):
         scope.add(If("t == 0 && lid == q0", tuple(begun.statements)))
         start, stop = scope.narrow(f"max((int)lid * {RUN}, lo)"), scope.narrow(f"min((int)lid * {RUN} + {RUN}, hi)")
         whole, some = scope.inner(), scope.inner()
-        self._walk_vectors(whole, total)
+        self._scan_vectors(whole, total)
         slot = self._slot(some, "j")
         self.take_in(some, total, slot, some.let(ArrayItem("stage", slot), self.dtype))
         partly = For("j", start, stop, "1", tuple(some.statements))
@@ -221,8 +225,8 @@ class NumberLookBackLowering(TileScan):
         scope.add(PutItem("totals", "lid", self.widened(scope, total)))
         return If("lid >= q0 && lid < q1", tuple(scope.statements))
 
-    def _walk_vectors(self, scope: Scope, total: Var) -> None:
-        """A run of which nothing is missing."""
+    def _scan_vectors(self, scope: Scope, total: Var) -> None:
+        """Scan a whole run, vector by vector."""
         inner = scope.inner()
         slot = inner.narrow(f"(int)lid * {RUN + self.lanes} + j")
         vector = inner.let(ArrayItem("stage", slot, True), self.dtype, self.lanes)
@@ -239,7 +243,7 @@ class NumberLookBackLowering(TileScan):
     # -- what comes before ----------------------------------------------------------------------------
 
     def _chain(self, sums: Var, last: Var) -> Stmt:
-        """`totals` become what comes before each run in its tile; what its whole runs come to is handed on."""
+        """Replace `totals` by the prefix of each run in its tile, and publish the total of its whole runs."""
         scope = self._scope()
         scope.add(If("t == 0", (Assign(sums, Load(self.state, "1")),)))
         whole, some = scope.inner(), scope.inner()
@@ -257,7 +261,7 @@ class NumberLookBackLowering(TileScan):
         return If("lid == 0", tuple(scope.statements))
 
     def _chain_runs(self, scope: Scope, sums: Var, together: int) -> None:
-        """So many runs, all asked for before the first is waited for."""
+        """Add the totals of `together` runs, all read before the first is used."""
         runs = [scope.let(ArrayItem("totals", f"q + {i}"), self.wide) for i in range(together)]
         before = sums
         for i, own in enumerate(runs):
@@ -266,7 +270,7 @@ class NumberLookBackLowering(TileScan):
         scope.add(Assign(sums, Splat(before)))
 
     def _carry(self, carry: Var, sums: Var, last: Var) -> Stmt:
-        """What comes before the next tile is handed on; after the last one it is the state."""
+        """Publish the prefix of the next tile; after the last tile, store the state."""
         scope = self._scope()
         after = self.combined(scope, carry, sums)
         nothing = scope.let(self.nothing(self.wide), self.wide)
@@ -279,7 +283,7 @@ class NumberLookBackLowering(TileScan):
     # -- results ----------------------------------------------------------------------------------------
 
     def _results(self, carry: Var) -> list[Stmt]:
-        """Store what follows from the tile's results."""
+        """Apply the epilogue to the tile's results, and store."""
         whole, some = self._scope(self.lanes), self._scope()
         for at, slot, run in self._turns(whole, self.loads):
             self._finish(whole.beside(), at, slot, run, carry)

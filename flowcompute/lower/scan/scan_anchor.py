@@ -1,4 +1,4 @@
-"""What kernels of scans have in common: numbers of a region around a scan, and the order's sizes."""
+"""Common parts of scan kernels: indices of a region around a scan, and the sizes of the canonical order."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from flowcompute.lower.emit import Arguments, Point, Scope, loaded
 from flowcompute.spec import is_float
 
 REDUCTIONS = {"cumulative_sum": "sum", "cumulative_prod": "prod", "cumulative_max": "max", "cumulative_min": "min"}
-"""Scans by an associative operation, and the reduction whose step they take."""
+"""Scans by an associative operation, and the reduction whose step each of them uses."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers of a batch, counted through records and items: one for each lane.
+    """Indices of a batch's numbers, counted through records and items: one for each lane.
 
     Attributes:
-        at: the first one.
-        stride: from one lane to the next, where that is the same for all.
-        each: otherwise that of each lane, with `{lane}` in it.
-        count: how many of them exist, where that may be fewer than lanes.
-        aligned: whether the first one's index is a multiple of the lanes.
+        at: index of the first lane.
+        stride: distance from one lane to the next, where it is the same for all.
+        each: otherwise the index of each lane, with `{lane}` in it.
+        count: number of valid lanes, where that may be fewer than all.
+        aligned: whether the index of the first lane is a multiple of the lanes.
     """
 
     at: str
@@ -59,13 +59,13 @@ class Numbers:
 
     @property
     def of_lane(self) -> str:
-        """The number of each lane."""
+        """Index of each lane, as an expression with `{lane}` in it."""
         step = "{lane}" if self.stride == 1 else f"{{lane}} * {self.stride}"
         return self.each or (f"{self.at} + {step}" if self.stride else self.at)
 
 
 class ScanPoint(Point):
-    """A place in the loops of a scan's kernel, which has these numbers in hand."""
+    """Point in the loops of a scan kernel at which it processes these numbers."""
 
     def __init__(self, graph: Graph, region: Region, arguments: Arguments, scope: Scope, numbers: Numbers) -> None:
         super().__init__(graph, region, arguments, scope)
@@ -73,7 +73,7 @@ class ScanPoint(Point):
         self.count = numbers.count
 
     def load(self, access: Access) -> Var:
-        """Load from wherever these numbers lie."""
+        """Load these numbers of a value, with the value's strides."""
         spec, numbers = self.graph.nodes[access.value].spec, self.numbers
         lies = storage(self.graph, access.value, self.region.entered)
         argument = self.arguments.get("input", spec.dtype, lies.base)
@@ -91,19 +91,19 @@ class ScanPoint(Point):
         return loaded(self.scope, Load(argument, each, 1, self.count, each))
 
     def position(self, node: Node) -> tuple[str, int, str | None]:
-        """The same numbers, counted from the first record of the stream."""
+        """Return the same indices, counted from the first record of the stream."""
         before, numbers = f"first * {node.spec.item_numbers} + ", self.numbers
         return before + numbers.at, numbers.stride, None if numbers.each is None else before + numbers.each
 
     def store_all(self) -> None:
-        """Store what the region makes of these numbers."""
+        """Store the region's outputs at these numbers."""
         numbers = self.numbers
         for output in self.region.outputs:
             self.store(output, numbers.at, numbers.stride, numbers.count, numbers.each, aligned=numbers.aligned)
 
 
 def merged_axes(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """As few axes as say the same; the size of the first one does not count."""
+    """Merge axes that one stride describes; the size of the first axis does not matter."""
     found: list[tuple[int, int]] = []
     for size, stride in zip(sizes, strides, strict=True):
         if size == 1:
@@ -116,7 +116,7 @@ def merged_axes(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[list[
 
 
 def offset_text(index: str, sizes: list[int], strides: list[int]) -> str:
-    """Where the number at an index that counts through all axes lies."""
+    """Return the offset of the number at an index that counts through all axes."""
     terms = []
     for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
         if not stride:
@@ -128,25 +128,26 @@ def offset_text(index: str, sizes: list[int], strides: list[int]) -> str:
 
 
 def times(text: str, factor: int) -> str:
-    """The product of an index and a stride."""
+    """Return the product of an index and a stride."""
     return "0" if factor == 0 else text if factor == 1 else f"{text} * {factor}"
 
 
 def with_offset(text: str, offset: int) -> str:
-    """An index that begins later."""
+    """Return an index plus a constant offset."""
     return text if not offset else str(offset) if text == "0" else f"{text} + {offset}"
 
 
 class TileScan:
-    """What lowerings of a scan by an associative operation along the stream must know.
+    """Common parts of lowerings of a scan by an associative operation along the stream.
 
     Attributes:
-        columns: numbers in an item, each scanned by itself.
+        columns: numbers in an item; each is scanned by itself.
         records: records in a tile.
         runs: runs of a tile.
-        dtype: that of the numbers that are scanned.
-        wide: that in which results of runs and tiles are put together.
-        exclusive: whether each result leaves out its own number: inside a run it is then what came before it.
+        dtype: dtype of the scanned numbers.
+        wide: dtype in which results of runs and tiles are combined.
+        exclusive: whether each result leaves out its own number, and inside a run combines only earlier
+            numbers.
     """
 
     def __init__(self, graph: Graph, region: Region) -> None:
@@ -165,60 +166,63 @@ class TileScan:
         self.names = itertools.count()
 
     def operand(self, scope: Scope, at: str, count: str | None) -> Var:
-        """What is scanned, at these numbers of the batch."""
+        """Compute the scan's operand at these numbers of the batch."""
         point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
         return point.value(self.region.reads[self.node.id][0])
 
     def store(self, scope: Scope, at: str, count: str | None, result: Var) -> None:
-        """Store what follows from the scan's result, in its wide dtype, at these numbers of the batch."""
+        """Apply the epilogue to the scan's result, which is in the wide dtype, and store these numbers of the batch."""
         point = ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at, count=count))
         point.scope.known[self.node.id] = self.narrow(scope, result)
         point.store_all()
 
     def nothing(self, dtype: np.dtype) -> ConstantValue:
-        """The number that changes nothing."""
+        """Return the identity of the operation."""
         return ConstantValue(identity_of(self.node, dtype))
 
     def combined(self, scope: Scope, left: Var, right: Var, count: str | None = None) -> Var:
-        """`left` and then `right`, of which `count` lanes exist."""
+        """Combine `left` with `right`, which follows it; `count` lanes are valid."""
         return put_together(scope, self.op, left, right, count)
 
     def take_in(self, scope: Scope, total: Var, place: str, number: Var, *, vector: bool = False) -> None:
-        """Let `total` take in a number, and leave its result inside the run in its place of `stage`."""
+        """Accumulate a number into `total`, and store its result inside the run at its place of `stage`."""
         after = Assign(total, Splat(self.combined(scope, total, number)))
         result = PutItem("stage", place, total, vector)
         scope.add(*((result, after) if self.exclusive else (after, result)))
 
     def before_all(self, scope: Scope, place: str) -> tuple[Stmt, ...]:
-        """What comes before the very first record, in its place of `stage`: there zero has no sign."""
+        """Store the prefix of the very first record of the stream at its place of `stage`.
+
+        Needed for exclusive sums of floats only: the first prefix is +0, while the identity is -0.
+        """
         if not self.exclusive or self.op != "sum" or not is_float(self.dtype):
             return ()
         scope.add(PutItem("stage", place, scope.let(ConstantValue(scan_initial(self.node, self.dtype)), self.dtype)))
         return tuple(scope.statements)
 
     def widened(self, scope: Scope, var: Var) -> Var:
-        """In the wide dtype."""
+        """Convert to the wide dtype."""
         return converted(scope, var, self.wide)
 
     def narrow(self, scope: Scope, var: Var) -> Var:
-        """In the dtype of the numbers."""
+        """Convert to the dtype of the numbers."""
         return converted(scope, var, self.dtype)
 
 
 def converted(scope: Scope, var: Var, dtype: np.dtype) -> Var:
-    """A value in another dtype."""
+    """Convert a value to another dtype."""
     expr: Expr = Convert(var, var.dtype, dtype)
     return var if var.dtype == dtype else scope.let(expr, dtype, var.lanes)
 
 
 def operation_of(node: Node) -> str | UserOp:
-    """By what a scan puts numbers together: the step of a reduction, or a user's function."""
+    """Return the operation of a scan: the step of a reduction, or a user's function."""
     assert node.op is not None
     return node.element.step if isinstance(node.element, KernelScan) else REDUCTIONS[node.op.name]
 
 
 def put_together(scope: Scope, op: str | UserOp, left: Var, right: Var, count: str | None = None) -> Var:
-    """`left` and then `right`, of which `count` lanes exist."""
+    """Combine `left` with `right`, which follows it; `count` lanes are valid."""
     if isinstance(op, str):
         return scope.let(Combine(op, (left,), (right,), 0), left.dtype, left.lanes)
     result = scope.fresh(left.dtype, left.lanes)
@@ -227,7 +231,7 @@ def put_together(scope: Scope, op: str | UserOp, left: Var, right: Var, count: s
 
 
 def identity_of(node: Node, dtype: np.dtype) -> Any:
-    """The number that changes nothing in a scan, as a Python number."""
+    """Return the identity of a scan's operation as a Python number."""
     if isinstance(node.element, KernelScan):
         return node.element.inits[0].item()
     assert node.op is not None
@@ -236,15 +240,16 @@ def identity_of(node: Node, dtype: np.dtype) -> Any:
 
 
 def scan_initial(node: Node, dtype: np.dtype) -> Any:
-    """What comes before the first number: zero without a sign, where `identity_of` has one."""
+    """Return the prefix of the first number: +0 for a sum, where `identity_of` returns -0."""
     assert node.op is not None
     return 0 if node.op.name == "cumulative_sum" else identity_of(node, dtype)
 
 
 def scan_wide(node: Node) -> np.dtype:
-    """The dtype in which results of runs and tiles are put together.
+    """Return the dtype in which results of runs and tiles are combined.
 
-    Floats in float64, unless that changes nothing, or the operation is a user's, which has its own.
+    That is float64 for floats. Operations for which this changes nothing, and users' functions, keep their
+    dtype.
     """
     assert node.op is not None
     dtype = register_dtype(node.spec.dtype)
@@ -253,5 +258,5 @@ def scan_wide(node: Node) -> np.dtype:
 
 
 def is_scan(node: Node) -> bool:
-    """Whether a node carries along an axis."""
+    """Check whether a node is a scan along an axis."""
     return node.kind is Kind.SCAN

@@ -1,8 +1,8 @@
-"""Scans that are walked number by number: along an axis of items, and recurrences along the stream.
+"""Serial scans: along an axis of items, and recurrences along the stream.
 
-Every work-item walks sequences of its own, on CPUs as many at a time as a vector has lanes. What
-stands on the way is in registers: nothing is stored but results. Along items the order is that of
-`engine.scans.host_scan`; recurrences have but one.
+Each work-item scans sequences of its own; on CPUs, as many at a time as a vector has lanes. All
+intermediate values stay in registers, and only results are stored. Along items the order is that of
+`engine.scans.host_scan`. A recurrence has only one order.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ from flowcompute.lower.scan.scan_anchor import (
 from flowcompute.spec import FLOAT64
 
 GROUP = 64
-"""Work-items in a work-group of a GPU: few sequences are spread over many compute units."""
+"""Work-items in a work-group of a GPU; a small number spreads few sequences over many compute units."""
 
 
 class SerialScanLowering:
-    """Lowers one region around a scan that is walked."""
+    """Lowering of a region around a serial scan."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         assert region.anchor is not None
@@ -83,7 +83,7 @@ class SerialScanLowering:
         self.dtype = register_dtype(self.node.spec.dtype)
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts sequences."""
+        """Return the kernel; its work counts sequences."""
         whole = self._sequences(None)
         body: list[Stmt] = [SetInteger("count", self.total)]
         if not self.cpu:
@@ -111,7 +111,7 @@ class SerialScanLowering:
     # -- places -----------------------------------------------------------------------------------
 
     def _sequences(self, count: str | None) -> list[Stmt]:
-        """`lanes` sequences from number `u` on, of which `count` exist."""
+        """Scan `lanes` sequences from number `u` on, of which `count` exist."""
         scope = Scope(self.names, lanes=self.lanes)
         op = self.node.op
         assert op is not None
@@ -128,7 +128,7 @@ class SerialScanLowering:
         return scope.statements
 
     def _numbers(self, step: str, count: str | None) -> Numbers:
-        """Number `step` of each sequence."""
+        """Return the indices of number `step` of each sequence."""
         length, inner = self.length, self.inner
         if self.along_stream:
             return Numbers(f"{step} * {inner} + u", 1, None, count)
@@ -136,14 +136,14 @@ class SerialScanLowering:
             return Numbers(f"u * {length} + {step}", length, None, count)
         of_lane = f"((u + {{lane}}) / {inner} * {length} + {step}) * {inner} + (u + {{lane}}) % {inner}"
         at = f"(u / {inner} * {length} + {step}) * {inner} + u % {inner}"
-        # Neighbours in memory where a vector ends with an item of the axes behind.
+        # Lanes are neighbours in memory where no vector crosses the end of the inner axes.
         return Numbers(at, 1, None if inner % self.lanes == 0 else of_lane, count)
 
     def _point(self, scope: Scope, step: str, count: str | None) -> ScanPoint:
         return ScanPoint(self.graph, self.region, self.arguments, scope, self._numbers(step, count))
 
     def _finish(self, point: ScanPoint, *results: Var) -> None:
-        """Store what follows from the scan's results."""
+        """Apply the epilogue to the scan's results, and store."""
         for i in self.region.nodes:
             node = self.graph.nodes[i]
             if is_scan(node):
@@ -154,7 +154,10 @@ class SerialScanLowering:
     # -- scans by an operation ----------------------------------------------------------------------
 
     def _tiled(self, scope: Scope, count: str | None) -> None:
-        """Runs one after the other, and tiles likewise; levels that a short axis does not have are left out."""
+        """Scan the runs one after the other, and likewise the tiles.
+
+        Levels that a short axis does not have are left out.
+        """
         op, wide, tile = operation_of(self.node), scan_wide(self.node), scan_tile(1)
         exclusive = self.node.attrs.get("exclusive", False)
         levels = 1 + (self.length > RUN) + (self.length > tile)
@@ -165,7 +168,7 @@ class SerialScanLowering:
             return put_together(inner, op, left, right, count)
 
         def level(outer: Scope, depth: int, start: str, stop: str, above: list[Var]) -> Var:
-            """What numbers from `start` to `stop` come to; `above` comes before them, the nearest last."""
+            """Scan numbers `start` to `stop` and return their total; `above` holds the prefixes, the nearest last."""
             if depth == 0:
                 total = outer.let(ConstantValue(identity_of(self.node, self.dtype)), self.dtype)
                 inner = outer.inner()
@@ -201,7 +204,7 @@ class SerialScanLowering:
         dtypes: Sequence[np.dtype],
         step: Callable[[Scope, ScanPoint, list[Var]], list[Var]],
     ) -> None:
-        """Values, made anew of themselves and of each number; along the stream they are the state."""
+        """Emit a loop that updates the carried values with each number; along the stream they are the state."""
         parts = enumerate(dtypes if self.along_stream else ())
         states = [self.arguments.get("state", dtype, self.node.id, part) for part, dtype in parts]
         begun: list[Expr] = [Load(state, "u", 1, count) for state in states] or self.begun()
@@ -215,13 +218,16 @@ class SerialScanLowering:
         scope.add(*(Store(state, "u", one, 1, count) for state, one in zip(states, last, strict=False)))
 
     def begun(self) -> list[Expr]:
-        """What comes before the first number of a sequence in an item."""
+        """Return the initial carry of a sequence in an item."""
         element = self.node.element
         inits = [init.item() for init in element.inits] if isinstance(element, KernelScan) else [0.0]
         return [ConstantValue(init) for init in inits]
 
     def _selective(self, scope: Scope, count: str | None) -> None:
-        """The states of a channel in registers, and what they come to at each time."""
+        """Emit a selective scan.
+
+        The states of a channel stay in registers. At each time step their sum, weighted by `c`, is stored.
+        """
         u, delta, *others = self.region.reads[self.node.id]
         a, b, c = (other for other in others if isinstance(other, Access))
         states = range(self.graph.nodes[a.value].spec.shape[1])
@@ -246,7 +252,7 @@ class SerialScanLowering:
         return scope.let(Apply(multiply.op, (left, right), self.dtype), self.dtype)
 
     def _beside(self, scope: Scope, access: Access, row: str, column: str, count: str | None) -> Var:
-        """A number of a matrix that is resident, or that each record has: of each lane's record."""
+        """Load a number of a matrix that is resident or belongs to each lane's record."""
         lies = storage(self.graph, access.value, self.region.entered)
         argument = self.arguments.get("input", self.graph.nodes[access.value].spec.dtype, lies.base)
         down, across = lies.strides
@@ -262,7 +268,7 @@ class SerialScanLowering:
         return loaded(scope, Load(argument, each.format(lane=0), 1, count, each))
 
     def _decayed(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
-        """`(1 - alpha) * last + alpha * x`, and the very first record itself."""
+        """Compute `(1 - alpha) * last + alpha * x`; the result of the very first record is the record itself."""
         alpha = float(self.node.attrs["alpha"])
         (read,) = self.region.reads[self.node.id]
         number = converted(scope, point.value(read), FLOAT64)
@@ -274,7 +280,7 @@ class SerialScanLowering:
         return [result]
 
     def stepped(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
-        """What a user's function makes of the carry and the numbers."""
+        """Call a user's function on the carry and the numbers."""
         assert isinstance(self.node.element, KernelScan)
         numbers = [point.value(read) for read in self.region.reads[self.node.id]]
         results = [scope.fresh(one.dtype, scope.lanes) for one in last]
@@ -282,6 +288,6 @@ class SerialScanLowering:
         return results
 
     def linear(self, scope: Scope, point: ScanPoint, last: list[Var]) -> list[Var]:
-        """`a * last + b`, rounded once."""
+        """Compute `a * last + b`, rounded once."""
         a, b = (point.value(read) for read in self.region.reads[self.node.id])
         return [scope.let(MultiplyAdd(a, last[0], b), self.dtype)]

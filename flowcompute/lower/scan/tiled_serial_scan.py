@@ -1,10 +1,13 @@
-"""Scans along items on GPUs: neighbours bring tiles to local memory, and each work-item walks a sequence there.
+"""Serial scans along items on GPUs, through tiles in local memory.
 
-Work-items that walk neighbouring sequences read places that lie an item apart, and a bus of whole
-lines carries most of them in vain. Here a work-group takes as many sequences as it has work-items,
-some numbers of each at a time. Tiles are loaded by neighbours, walked in local memory, where
-sequences begin in banks of their own, and stored by neighbours; the next tile is asked for before
-this one is walked. What is added to what is as in `lower_walk_scan`, whose steps these are.
+Without tiles, neighbouring work-items would read addresses that are an item apart. Memory transfers whole
+lines, so most of each transfer would be wasted. Here a work-group takes as many sequences as it has
+work-items, and some numbers of each at a time.
+
+Neighbouring work-items load neighbouring numbers of a tile into local memory. Then each work-item scans one
+sequence there; the pitch puts sequences in different banks. Results are stored as they were loaded. The
+next tile is prefetched before the current one is scanned. The order of operations is that of
+`SerialScanLowering`, whose steps this lowering uses.
 """
 
 from __future__ import annotations
@@ -59,23 +62,23 @@ from flowcompute.lower.scan.serial_scan import SerialScanLowering
 from flowcompute.spec import BOOL, Spec
 
 WIDE = 64
-"""Work-items, and sequences of a tile, and numbers of each that neighbours load in a row where rows have so many."""
+"""Size of a tile whose rows are long: work-items, sequences, and numbers of each that are loaded in a row."""
 
 NARROW = 32
-"""As many where rows are shorter, or a row's numbers take more memory: 128 bytes of float32, a line of the bus."""
+"""The same size where rows are shorter or take more memory: 128 bytes of float32, a line of the memory bus."""
 
 NEIGHBOURS = 8
-"""From so many sequences that lie side by side on, those who walk them are neighbours in memory without tiles."""
+"""Number of adjacent sequences from which on work-items read neighbouring addresses without tiles."""
 
 AHEAD_BYTES = 256
-"""Registers in which a work-item keeps what it has asked for."""
+"""Bytes of registers into which a work-item prefetches."""
 
 ASKED = 16
-"""Numbers of a sequence that are asked for in local memory before the first is waited for."""
+"""Numbers of a sequence that are read from local memory before the first is used."""
 
 
 def is_walked_in_tiles(graph: Graph, region: Region, capabilities: DeviceCapabilities) -> bool:
-    """Whether a scan that is walked takes tiles through local memory."""
+    """Check whether a serial scan uses tiles in local memory."""
     assert region.anchor is not None
     node = graph.nodes[region.anchor]
     if capabilities.code_shape != "gpu" or node.attrs["axis"] is None or node.op is SELECTIVE_SCAN:
@@ -90,13 +93,13 @@ class SerialScanTile:
     """Sizes of a tile, and its arrays in local memory.
 
     Attributes:
-        inner: sequences that lie side by side in a row.
-        rows: of the tile, one for each run of `inner` sequences.
+        inner: adjacent sequences of a row.
+        rows: rows of the tile, one for each run of `inner` sequences.
         steps: numbers of each sequence in a full tile, a power of two up to `RUN`.
-        pitch: work-items that take a row together, a power of two.
-        staged: operands that are brought to local memory; scalars are not.
-        arrays: local arrays, of operands first; a result takes the place of an operand of its dtype.
-        results: the array of each value that is made while walking.
+        pitch: work-items that load a row together, a power of two.
+        staged: operands that are loaded to local memory; scalars are not.
+        arrays: local arrays, those of operands first; a result reuses the array of an operand of its dtype.
+        results: array of each value that the scan of a tile leaves in local memory.
     """
 
     def __init__(self, graph: Graph, region: Region, group: int, width: int) -> None:
@@ -117,7 +120,7 @@ class SerialScanTile:
         self.arrays = {f"stage{i}": dtype for i, dtype in enumerate(dtypes)}
         self.results: dict[int, str] = {}
         free = dict(self.arrays)
-        for i in _made_in_walking(graph, region, set(self.staged)):
+        for i in _results_in_tile(graph, region, set(self.staged)):
             dtype = register_dtype(graph.nodes[i].spec.dtype)
             name = next((name for name, held in free.items() if held == dtype), f"result{len(self.results)}")
             free.pop(name, None)
@@ -126,7 +129,7 @@ class SerialScanTile:
 
     @property
     def apart(self) -> int:
-        """Numbers from one row to the next in local memory: one more than there are, against bank conflicts."""
+        """Pitch of rows in local memory: one more than they hold, against bank conflicts."""
         return self.pitch + 1
 
     @property
@@ -141,7 +144,7 @@ class SerialScanTile:
 
     @property
     def numbers(self) -> int:
-        """Numbers of a local array; there may be fewer rows than are loaded."""
+        """Size of a local array in numbers; the last rows may be unused."""
         return self.turns * self.together * self.apart
 
     @property
@@ -151,7 +154,7 @@ class SerialScanTile:
 
 
 class TiledSerialScanLowering(SerialScanLowering):
-    """Lowers one region around a scan along items for a GPU."""
+    """Lowering of a region around a scan along items for a GPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region, style)
@@ -167,7 +170,7 @@ class TiledSerialScanLowering(SerialScanLowering):
         self.whole = f"left == {self.tile.rows - 1}"
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts sequences."""
+        """Return the kernel; its work counts sequences."""
         tile = self.tile
         scope = Scope(self.names, lanes=1)
         scope.add(
@@ -207,14 +210,14 @@ class TiledSerialScanLowering(SerialScanLowering):
             notes={"along": "items"},
         )
 
-    def _carried(self, scope: Scope) -> _Runs | _Last:
-        """What each sequence carries, as it begins."""
+    def _carried(self, scope: Scope) -> _OperationState | _RecurrenceState:
+        """Declare the initial carry of each sequence."""
         op = self.node.op
         assert op is not None
         if op.name in REDUCTIONS or self.node.attrs.get("associative", False):
-            return _Runs(self, scope)
+            return _OperationState(self, scope)
         dtypes = [self.dtype] if op is LINEAR_RECURRENCE else [one.dtype for one in first_carries(self.node)]
-        return _Last(self, scope, dtypes)
+        return _RecurrenceState(self, scope, dtypes)
 
     # -- from and to memory -----------------------------------------------------------------------
 
@@ -222,11 +225,14 @@ class TiledSerialScanLowering(SerialScanLowering):
         return ScanPoint(self.graph, self.region, self.arguments, scope, Numbers(at))
 
     def _slot(self, turn: str) -> str:
-        """Where a number that this work-item loads or stores lies in a local array."""
+        """Return the index, in a local array, of a number that this work-item loads or stores."""
         return f"(row + {turn}) * {self.tile.apart} + column"
 
     def _place(self, scope: Scope, start: str, turn: str) -> str:
-        """Where it lies in the batch; where a row has no such number it is the row's last, which is loaded in vain."""
+        """Return the index of that number in the batch.
+
+        Behind the end of a row it is the index of the row's last number, which is loaded but not used.
+        """
         tile = self.tile
         column = f"{times(start, tile.inner)} + column"
         if tile.length % tile.steps or tile.steps * tile.inner < tile.pitch:
@@ -234,14 +240,14 @@ class TiledSerialScanLowering(SerialScanLowering):
         return scope.integer(f"(row0 + row + {turn}) * {self.pace} + {column}")
 
     def _ahead(self, scope: Scope) -> list[list[Var]]:
-        """Registers for what is asked for ahead of time: of each operand, as many as there are turns."""
+        """Declare the registers for prefetched numbers: for each operand, those of one tile."""
         tile = self.tile
         turns = tile.turns if tile.rows == tile.turns * tile.together else 0
         dtypes = [tile.arrays[f"stage{i}"] for i in range(len(tile.staged) if turns else 0)]
         return [[scope.let(ConstantValue(0), dtype) for _ in range(turns)] for dtype in dtypes]
 
     def _ask(self, scope: Scope, ahead: list[list[Var]], start: str) -> None:
-        """Load the tile from number `start` of each sequence on, of which no row is missing."""
+        """Prefetch the tile from number `start` of each sequence on; all its rows must exist."""
         tile = self.tile
         begin = self._place(scope, f"({start})", "0")
         for key, variables in zip(tile.staged, ahead, strict=False):
@@ -250,7 +256,7 @@ class TiledSerialScanLowering(SerialScanLowering):
                 scope.add(Assign(var, Splat(self._at(scope.beside(), place).value(key))))
 
     def _stage(self, ahead: list[list[Var]]) -> list[Stmt]:
-        """Bring the tile to local memory: what was asked for, or row by row where some are missing."""
+        """Store the tile in local memory, from the prefetched registers, or row by row where rows are missing."""
         tile = self.tile
         some = Scope(self.names, lanes=1)
         place = self._place(some, "j0", "k")
@@ -265,11 +271,11 @@ class TiledSerialScanLowering(SerialScanLowering):
         return [If(self.whole, tuple(puts), (partly,)) if ahead else partly]
 
     def _rows(self, scope: Scope) -> Stmt:
-        """A loop over the rows of a work-item, `k` further on than its first."""
+        """Loop over the rows of a work-item, `k` rows after its first."""
         return For("k", "0", "left + 1 - row", str(self.tile.together), tuple(scope.statements))
 
     def _results(self) -> list[Stmt]:
-        """Store what follows from the tile's results."""
+        """Apply the epilogue to the tile's results, and store."""
         tile = self.tile
         some, whole = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
         column = f"{times('j0', tile.inner)} + column"
@@ -288,10 +294,10 @@ class TiledSerialScanLowering(SerialScanLowering):
             scope.known[node] = scope.let(ArrayItem(array, slot), self.tile.arrays[array])
         point.store_all()
 
-    # -- walking ------------------------------------------------------------------------------------
+    # -- scan ------------------------------------------------------------------------------------------
 
-    def _walk(self, carried: _Runs | _Last) -> list[Stmt]:
-        """Each work-item walks the tile's numbers of its sequence, in place."""
+    def _walk(self, carried: _OperationState | _RecurrenceState) -> list[Stmt]:
+        """Scan the tile's numbers in place, one sequence for each work-item."""
         tile = self.tile
         scope, some = Scope(self.names, lanes=1), Scope(self.names, lanes=1)
         carried.between(scope)
@@ -309,15 +315,15 @@ class TiledSerialScanLowering(SerialScanLowering):
             scope.add(If(f"stop == {tile.steps}", (every,), (partly,)) if tile.length % tile.steps else every)
         return [If("lid <= left" if tile.inner == 1 else f"lid / {tile.inner} <= left", tuple(scope.statements))]
 
-    def _steps(self, carried: _Runs | _Last, scope: Scope, slots: list[str]) -> None:
-        """Numbers of a sequence one after the other, all asked for before the first is waited for."""
+    def _steps(self, carried: _OperationState | _RecurrenceState, scope: Scope, slots: list[str]) -> None:
+        """Scan numbers of a sequence one after the other; all are read before the first is used."""
         tile = self.tile
         steps = [scope.beside() for _ in slots]
         for step, slot in zip(steps, slots, strict=True):
             for i, key in enumerate(tile.staged):
                 step.known[key] = step.let(ArrayItem(f"stage{i}", slot), tile.arrays[f"stage{i}"])
         for step, slot in zip(steps, slots, strict=True):
-            # Nothing is loaded here: what is no scalar is known.
+            # Nothing is loaded from global memory here: all operands but scalars are known.
             point = self._at(step, "0")
             results = carried.step(step, point)
             for i in filter(lambda i: is_scan(self.graph.nodes[i]), self.region.nodes):
@@ -327,8 +333,11 @@ class TiledSerialScanLowering(SerialScanLowering):
             step.add(*(PutItem(array, slot, point.value(i)) for i, array in tile.results.items()))
 
 
-class _Runs:
-    """A scan by an operation: what the open run comes to, and above it the runs and tiles that an axis so long has."""
+class _OperationState:
+    """State of a scan by an operation: the total of the open run, and those of the runs and tiles above it.
+
+    An axis that is too short for runs or tiles has no totals of these.
+    """
 
     def __init__(self, lowering: TiledSerialScanLowering, scope: Scope) -> None:
         self.node = lowering.node
@@ -341,7 +350,7 @@ class _Runs:
         self.before = scope.let(ConstantValue(scan_initial(self.node, self.wide)), self.wide) if exclusive else None
 
     def between(self, scope: Scope) -> None:
-        """Before a tile: a run or a tile of the order may have ended."""
+        """Fold totals upwards where a run or a tile of the canonical order ended with the previous tile."""
         below, sizes = self.total, [RUN, scan_tile(1)]
         for size, total in zip(sizes, reversed(self.above), strict=False):
             ended = scope.inner()
@@ -352,7 +361,7 @@ class _Runs:
             below = total
 
     def step(self, scope: Scope, point: ScanPoint) -> list[Var]:
-        """Take in a number; its result."""
+        """Accumulate a number, and return its result."""
         scope.add(Assign(self.total, Splat(put_together(scope, self.op, self.total, point.value(self.read)))))
         result = converted(scope, scope.let(Splat(self.total), self.dtype), self.wide)
         for other in reversed(self.above):
@@ -364,8 +373,8 @@ class _Runs:
         return [last]
 
 
-class _Last:
-    """A recurrence: the last results."""
+class _RecurrenceState:
+    """State of a recurrence: its last results."""
 
     def __init__(self, lowering: TiledSerialScanLowering, scope: Scope, dtypes: list[np.dtype]) -> None:
         begun = zip(lowering.begun(), dtypes, strict=True)
@@ -373,19 +382,20 @@ class _Last:
         self.next = lowering.linear if lowering.node.op is LINEAR_RECURRENCE else lowering.stepped
 
     def between(self, scope: Scope) -> None:
-        """Nothing happens between tiles."""
+        """Do nothing between tiles."""
 
     def step(self, scope: Scope, point: ScanPoint) -> list[Var]:
-        """Take in a number of each operand; the results."""
+        """Apply the step to a number of each operand, and return the results."""
         results = self.next(scope, point, self.last)
         scope.add(*(Assign(old, Splat(new)) for old, new in zip(self.last, results, strict=True)))
         return [scope.let(Splat(one), one.dtype) for one in self.last]
 
 
-def _made_in_walking(graph: Graph, region: Region, staged: set[Key]) -> tuple[int, ...]:
-    """What is in local memory after a tile is walked: the outputs, where all they need is at hand, else the scans.
+def _results_in_tile(graph: Graph, region: Region, staged: set[Key]) -> tuple[int, ...]:
+    """Return the values that are in local memory after a tile is scanned.
 
-    To load an operand once more, or to keep it beside the result, costs more than the operation.
+    They are the outputs where the tile holds all their operands, else the scans. To load an operand again,
+    or to keep it beside the result, costs more than the operation.
     """
     waiting: list[Key] = list(region.outputs)
     while waiting:
@@ -399,7 +409,7 @@ def _made_in_walking(graph: Graph, region: Region, staged: set[Key]) -> tuple[in
 
 
 def _is_scalar(graph: Graph, key: Key) -> bool:
-    """Whether an operand is one number for all, which is no load."""
+    """Check whether an operand is one scalar constant, which needs no load."""
     element = graph.nodes[key.value].element if isinstance(key, Access) else None
     return isinstance(element, Constant) and element.value.ndim == 0
 

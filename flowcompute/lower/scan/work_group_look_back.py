@@ -1,8 +1,11 @@
-"""Scans along the stream on GPUs: each work-group takes tiles by ticket, in the order of `scan_order`.
+"""Look-back scans along the stream on GPUs: each work-group takes tiles by ticket.
 
-A tile is brought to local memory by neighbours, scanned there run by run, and stored by neighbours
-again; runs begin one number further apart than they are long, so that work-items that walk
-neighbouring runs meet no bank twice.
+The order of summation is that of `engine.scans.host_scan`. The prefix of a tile comes from a decoupled
+look-back (Merrill and Garland, 2016).
+
+Neighbouring work-items load neighbouring numbers of a tile to local memory. The tile is scanned there run
+by run, and stored as it was loaded. The pitch of runs is one number more than their length. Work-items that
+scan neighbouring runs then have no bank conflicts.
 """
 
 from __future__ import annotations
@@ -43,14 +46,14 @@ from flowcompute.lower.scan.scan_anchor import TileScan, scan_wide, times
 from flowcompute.spec import INT32, INT64
 
 GROUP = 256
-"""Work-items in a work-group: one for each run of a tile of numbers. So many sums of tiles are looked at at once."""
+"""Work-items in a work-group: one for each run of a tile of numbers, and for each tile of a look-back window."""
 
 LOOKS = 16
-"""Most tiles that a work-item of so many looks at before its own, where there are many columns."""
+"""Most earlier tiles that a work-item of so many inspects, where there are many columns."""
 
 
 def scan_local_bytes(node: Node) -> int:
-    """Local memory that a work-group takes at most for the tiles of a scan."""
+    """Return the most bytes of local memory that a work-group takes for the tiles of a scan."""
     columns = node.spec.item_numbers
     records = scan_tile(columns)
     numbers = records * columns
@@ -62,7 +65,7 @@ def scan_local_bytes(node: Node) -> int:
 
 @dataclass(frozen=True)
 class TileNumber:
-    """A number of a tile: which, where in local memory, which of the batch, and its run where that is known."""
+    """Number of a tile: its index there, in local memory and in the batch, and its run where that is known."""
 
     number: str
     slot: str
@@ -71,12 +74,12 @@ class TileNumber:
 
 
 class WorkGroupLookBackLowering(TileScan):
-    """Lowers one region around a scan along the stream for a GPU."""
+    """Lowering of a region around a scan along the stream for a GPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
         self.looks_back = style.capabilities.shuffles
-        # Numbers that a work-item asks for at once; longer texts take long to compile.
+        # Numbers that a work-item loads at once; longer kernel texts take long to compile.
         loads = 16 if self.looks_back else 4
         self.knobs = style.settled("scan", unroll=loads)
         self.group, self.loads = self.knobs.work_group or GROUP, self.knobs.unroll or loads
@@ -87,7 +90,7 @@ class WorkGroupLookBackLowering(TileScan):
         self.numbers = self.records * self.columns
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts tiles."""
+        """Return the kernel; its work counts tiles."""
         tile: list[Stmt] = [
             *self._sizes(),
             *self._begin(),
@@ -128,7 +131,7 @@ class WorkGroupLookBackLowering(TileScan):
         )
 
     def _sizes(self) -> list[Stmt]:
-        """From record `lo` to `hi` of tile `t`, the first and last of its runs, and how many of them end in it."""
+        """Declare records `lo` to `hi` of tile `t`, and its runs `q0` to `q1`; those before `ended` end in it."""
         return [
             SetInteger("lo", "t == 0 ? phase : 0", narrow=True),
             SetInteger("hi", f"min((long){self.records}, phase + n - t * {self.records})", narrow=True),
@@ -139,7 +142,7 @@ class WorkGroupLookBackLowering(TileScan):
         ]
 
     def _share(self, drawn: str) -> Stmt:
-        """Tell the work-group its next ticket."""
+        """Broadcast the next ticket to the work-group."""
         scope = self._scope()
         scope.add(PutItem("taken", "0", scope.let(Integer(drawn), INT64)))
         return If("lid == 0", tuple(scope.statements))
@@ -163,7 +166,7 @@ class WorkGroupLookBackLowering(TileScan):
         return Scope(self.names, lanes=1)
 
     def _each_column(self, *body: Stmt) -> Stmt:
-        """Work-items take columns in turn, always the same ones."""
+        """Distribute the columns over work-items, always in the same way."""
         if self.columns <= self.group:
             return If(f"lid < {self.columns}", (SetInteger("c", "lid", narrow=True), *body))
         return For("c", "lid", str(self.columns), str(self.group), body)
@@ -171,11 +174,14 @@ class WorkGroupLookBackLowering(TileScan):
     # -- numbers of a tile --------------------------------------------------------------------------
 
     def _slot(self, scope: Scope, number: str) -> str:
-        """Where a number of the tile is in local memory."""
+        """Declare the index of a number of the tile in local memory."""
         return scope.narrow(f"{number} + ({number}) / {RUN}")
 
     def _each_number(self, body: Callable[[Scope, list[TileNumber]], None]) -> Stmt:
-        """A loop over the tile's numbers, neighbours by neighbours; `body` takes those of one turn of a work-item."""
+        """Loop over the tile's numbers, neighbouring numbers in neighbouring work-items.
+
+        `body` takes the numbers of a work-item in one iteration.
+        """
         d = self.columns
         some = self._scope()
         body(some, [TileNumber("p", self._slot(some, "p"), "base + p", None)])
@@ -185,7 +191,7 @@ class WorkGroupLookBackLowering(TileScan):
         partly = For("k", "0", str(-(-self.numbers // self.group)), "1", (place, guarded))
         if self.numbers % (self.group * self.loads):
             return partly
-        # One place each for a whole turn: what is added to it is known now, and costs nothing.
+        # One base index serves a whole iteration: the constant offsets cost no instructions.
         scope = self._scope()
         number, slot = scope.narrow("k + lid"), scope.narrow(f"k + lid + k / {RUN} + lid / {RUN}")
         run, here = scope.narrow(f"k / {RUN} + lid / {RUN}"), scope.integer(f"base + {number}")
@@ -206,7 +212,7 @@ class WorkGroupLookBackLowering(TileScan):
         return If(f"hi - lo == {self.records}", (whole,), (partly,))
 
     def _stage(self) -> list[Stmt]:
-        """Bring the tile to local memory."""
+        """Load the tile to local memory."""
 
         def stage(scope: Scope, numbers: list[TileNumber]) -> None:
             values = [self.operand(scope.beside(), one.at, None) for one in numbers]
@@ -215,7 +221,7 @@ class WorkGroupLookBackLowering(TileScan):
         return [self._each_number(stage)]
 
     def _begin(self) -> list[Stmt]:
-        """What the batch before has left of an open run and its tile, or nothing."""
+        """Load what the previous batch left of an open run and its tile; later tiles begin with the identity."""
         d = self.columns
         old, new = self._scope(), self._scope()
         left = old.let(Load(self.state, f"{2 * d} + c"), self.wide)
@@ -228,7 +234,7 @@ class WorkGroupLookBackLowering(TileScan):
     # -- runs ---------------------------------------------------------------------------------------
 
     def _runs(self) -> list[Stmt]:
-        """Every run by one work-item, in place; its result into `totals`."""
+        """Scan every run by one work-item, in place, and store its total in `totals`."""
         d = self.columns
         scope = self._scope()
         run = scope.narrow(f"q0 + s / {d}" if d > 1 else "q0 + s")
@@ -249,7 +255,7 @@ class WorkGroupLookBackLowering(TileScan):
         return [For("s", "lid", f"(q1 - q0) * {d}", str(self.group), tuple(scope.statements))]
 
     def _whole_run(self, scope: Scope, total: Var, run: str, column: str) -> None:
-        """A run of which nothing is missing: its numbers are asked for before the first is waited for."""
+        """Scan a whole run; a group of its numbers is read before the first is used."""
         d = self.columns
         base = scope.narrow(f"{run} * {(RUN + 1) * d} + {column}")
         inner = scope.inner()
@@ -268,7 +274,7 @@ class WorkGroupLookBackLowering(TileScan):
     # -- what comes before ----------------------------------------------------------------------------
 
     def _chain(self) -> list[Stmt]:
-        """`totals` become what comes before each run in its tile; what the whole runs come to is handed on."""
+        """Replace `totals` by the prefix of each run in its tile, and publish the total of the whole runs."""
         d, place = self.columns, f"q * {self.columns} + c"
         scope = self._scope()
         total = scope.let(ArrayItem("sums", "c"), self.wide)
@@ -281,19 +287,19 @@ class WorkGroupLookBackLowering(TileScan):
         rest.add(PutItem("last", "c", self.narrow(rest, open_run)), PutItem("totals", f"ended * {d} + c", total))
         scope.add(If("ended < q1", tuple(rest.statements)), PutItem("sums", "c", total))
         if self.looks_back:
-            hand_on = Publish(self.words, f"t * {d} + c", total, prefix=False)
-            scope.add(If("t > 0 && t + 1 < blocks", (hand_on,)))
+            publish = Publish(self.words, f"t * {d} + c", total, prefix=False)
+            scope.add(If("t > 0 && t + 1 < blocks", (publish,)))
         if before := self.before_all(self._scope(), f"c + c / {RUN}"):
             scope.add(If("first + t == 0", before))
         return [self._each_column(*scope.statements)]
 
     def _before(self) -> Stmt:
-        """Set `carries` to what comes before the tile."""
+        """Set `carries` to the prefix of the tile."""
         if self.looks_back:
             return LookBack(
                 self.words, self.state, "t", self.columns, self.together, self.window, self.op, "carries", self.group
             )
-        # Barriers in a loop whose turns are found while running are where compilers have their errors.
+        # Compilers have bugs with barriers in loops whose trip count is known only at run time.
         d = self.columns
         first, later = self._scope(), self._scope()
         first.add(PutItem("carries", "c", first.let(Load(self.state, "c"), self.wide)))
@@ -302,17 +308,17 @@ class WorkGroupLookBackLowering(TileScan):
         return self._each_column(If("t == 0", tuple(first.statements), tuple(later.statements)))
 
     def _carry(self) -> list[Stmt]:
-        """What comes before the next tile is handed on; after the last one it is the state."""
+        """Publish the prefix of the next tile; after the last tile, store the state."""
         d = self.columns
         scope = self._scope()
         carry, total = scope.let(ArrayItem("carries", "c"), self.wide), scope.let(ArrayItem("sums", "c"), self.wide)
         after = self.combined(scope, carry, total)
-        hand_on = Publish(self.words, f"t * {d} + c", after, prefix=True)
-        scope.add(If("t + 1 < blocks", (hand_on,), self._leave(scope.inner(), carry, total, after)))
+        publish = Publish(self.words, f"t * {d} + c", after, prefix=True)
+        scope.add(If("t + 1 < blocks", (publish,), self._leave(scope.inner(), carry, total, after)))
         return [self._each_column(*scope.statements)]
 
     def _leave(self, scope: Scope, carry: Var, total: Var, after: Var) -> tuple[Stmt, ...]:
-        """The state after the batch: what is carried from tile to tile, from run to run, and inside the run."""
+        """Store the state after the batch: the carries between tiles, between runs, and inside the run."""
         d = self.columns
         nothing = scope.let(self.nothing(self.wide), self.wide)
         open_run = scope.inner()
@@ -337,7 +343,7 @@ class WorkGroupLookBackLowering(TileScan):
         return [*scope.statements, self._each_number(finish)]
 
     def _finish(self, scope: Scope, one: TileNumber, only_carry: Var | None) -> None:
-        """The result at a number of the tile."""
+        """Store the result at a number of the tile."""
         d = self.columns
         value = self.widened(scope, scope.let(ArrayItem("stage", one.slot), self.dtype))
         column = scope.narrow(f"({one.number if self.group % d else 'lid'}) % {d}") if d > 1 else "0"
