@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from flowcompute.lower.matmul.cpu_matmul import ROWS_PER_ITEM, MatmulLowering
 from flowcompute.lower.matmul.matmul_anchor import PANEL, cut_factor

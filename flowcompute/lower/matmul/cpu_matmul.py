@@ -1,7 +1,7 @@
-"""Products of matrices on CPUs: tiles of rows by vectors of columns, sums in registers.
+"""Products of matrices on CPUs: tiles of rows by vectors of columns, with the sums in registers.
 
-A work-item takes a run of rows and walks strips of columns, so that a strip of B stays in
-cache while all its rows pass; what follows the product is computed before it is stored.
+A work-item takes a range of rows and loops over strips of columns. A strip of B thus stays in cache for all
+its rows. The epilogue runs before the result is stored.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ TILE_ROWS = 4
 ROWS_PER_ITEM = 128
 """Most rows of a work-item, a multiple of the rows of any tile."""
 PACKED_ROWS = 16
-"""Fewest rows for which a panel of B is first copied to where its rows follow each other."""
+"""Fewest rows for which a panel of B is first packed, so that its rows are contiguous."""
 SHORT = 32
-"""Longest sum that is written out: the places of windows are then known to the compiler."""
-TURNS = 4
-"""Turns of a longer sum that are written out: one by one they take up to half as long again."""
+"""Longest sum that is unrolled; the compiler then knows the offsets of windows."""
+UNROLL = 4
+"""Unroll factor of longer sums; without it they take up to half as long again."""
 WIDE = 4
-"""Vectors of a line that are made together where a matrix has few rows."""
+"""Vectors of a row that are computed together where a matrix has few rows."""
 LEFT_BYTES = 512 << 10
-"""Rows of A that are kept at hand where they are computed, so that each number is computed once."""
+"""Bytes of rows of A that are kept where A is computed as it is loaded, so that each number is computed once."""
 
 
 Strip = tuple[int, ...]
-"""Columns of B at which vectors begin that are multiplied together, counted from the first of them."""
+"""Begins of the vectors of B that are multiplied together, counted in columns from the first."""
 
 
 class MatmulLowering:
-    """Lowers one region with a product for a CPU."""
+    """Lowering of a region with a product for a CPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
@@ -67,15 +67,15 @@ class MatmulLowering:
         strip = max(self.lanes, STRIP_BYTES // itemsize)
         self.knobs = style.settled("matmul", tile_rows=TILE_ROWS, tile_columns=strip)
         self.tile_rows, strip = self.knobs.tile_rows or TILE_ROWS, self.knobs.tile_columns or strip
-        self.strip = _beside(strip // self.lanes, self.lanes)
-        # Rows of B far apart, above all by powers of two, would push each other out of the cache.
+        self.strip = _adjacent(strip // self.lanes, self.lanes)
+        # Distant rows of B, above all at powers of two, would evict each other from the cache.
         many = region.stream or one.units >= PACKED_ROWS
         self.packed = many if one.shared else one.height >= PACKED_ROWS
-        self.weight_tiles = one.inner > PANEL
-        # One row to a matrix, or few: nothing else shares what is read of B.
+        self.in_panels = one.inner > PANEL
+        # With one row per matrix, or few, nothing else shares the loads of B.
         self.thin = not self.packed and not one.shared and one.height < TILE_ROWS
         self.in_pairs = self.thin and one.inner <= SHORT and are_strided_columns(one)
-        # Where A is computed as it is loaded, that is done for a block of rows before any of its columns.
+        # Where A is computed as it is loaded, a block of its rows is computed before any result column.
         self.kept = one.is_computed(one.a)
         self.pitch = -(-one.inner // self.lanes) * self.lanes
         high = self.tile_rows
@@ -83,7 +83,7 @@ class MatmulLowering:
         self.block = max(high, min(ROWS_PER_ITEM, fit))
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts rows."""
+        """Return the kernel; its work counts rows."""
         one = self.contraction
         body = self._columns() if one.b.columns.single else self._lines()
         ends = [] if one.shared else [f"(begin / {one.height} + 1) * {one.height}"]
@@ -113,7 +113,7 @@ class MatmulLowering:
         )
 
     def _lines(self) -> list[Stmt]:
-        """Where several strides serve the columns: those of the last axis, for each index of the others."""
+        """Loop over the outer column axes where several strides serve the columns; strips run along the last axis."""
         outer = self.contraction.b.columns.outer()
         return [
             For(
@@ -126,7 +126,7 @@ class MatmulLowering:
         ]
 
     def _columns(self) -> list[Stmt]:
-        """Strips of columns, as wide as they fit."""
+        """Loop over strips of columns, as wide as they fit."""
         size = self.contraction.b.columns.sizes[-1] if self.contraction.columns else 0
         if self.thin and size >= self.lanes:
             return self._wide_strips(size)
@@ -139,7 +139,7 @@ class MatmulLowering:
         while column < size:
             count = min(self.lanes, size - column)
             if count < self.lanes <= size:
-                # Numbers of the strip before are made once more: a whole vector is faster than a part of one.
+                # The vector overlaps the strip before: a whole vector is faster than a part of one.
                 column, count = size - self.lanes, self.lanes
             body = self._strip((0,), str(count) if count < self.lanes else None)
             strips.append(If("1", (SetInteger("j", str(column)), *body)))
@@ -147,12 +147,15 @@ class MatmulLowering:
         return strips
 
     def _wide_strips(self, size: int) -> list[Stmt]:
-        """Several vectors of a line at once: the sums of one wait for each other, and there is one row to a matrix."""
+        """Loop over strips of several vectors of one row.
+
+        A vector's sum is one chain of dependent additions, and there is one row per matrix to interleave.
+        """
         lanes, width = self.lanes, self.lanes * WIDE
         strips: list[Stmt] = []
         if whole := size // width * width:
-            strips.append(For("j", "0", str(whole), str(width), tuple(self._strip(_beside(WIDE, lanes), None))))
-        # The last vector ends with the line: numbers of the one before are made once more.
+            strips.append(For("j", "0", str(whole), str(width), tuple(self._strip(_adjacent(WIDE, lanes), None))))
+        # The last vector ends with the row and overlaps the one before.
         starts = list(dict.fromkeys(min(start, size - lanes) for start in range(whole, size, lanes)))
         if starts:
             places = tuple(start - starts[0] for start in starts)
@@ -185,18 +188,18 @@ class MatmulLowering:
             return kept
         panel = min(one.inner, PANEL) * len(self.strip)
         arrays: list[Stmt] = [*kept, Array("packed", one.dtype, self.lanes, panel or 1)]
-        if self.weight_tiles:
+        if self.in_panels:
             arrays.append(Array("totals", one.dtype, self.lanes, ROWS_PER_ITEM * len(self.strip)))
         return arrays
 
     def _strip(self, strip: Strip, count: str | None) -> list[Stmt]:
-        """A strip of columns for all rows."""
+        """Compute a strip of columns for all rows."""
         if not self.packed:
             return self._rows(lambda rows: self._tile(rows, strip, count))
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
         at_b = one.of_b(scope, one.row(scope, "begin"))
-        if not self.weight_tiles:
+        if not self.in_panels:
             scope.add(*self._pack(at_b, "0", str(one.inner), strip, count))
             scope.add(*self._rows(lambda rows: self._packed_tile(rows, strip, count, "0", str(one.inner))))
             return scope.statements
@@ -211,7 +214,7 @@ class MatmulLowering:
         return scope.statements
 
     def _rows(self, tile: Callable[[int], list[Stmt]]) -> list[Stmt]:
-        """All rows, tile by tile; the rows of a tile multiply one matrix."""
+        """Loop over all rows, tile by tile; the rows of a tile multiply one matrix."""
         if self.thin:
             return [For("r", "begin", "end", "1", tuple(tile(1)))]
         high = self.tile_rows
@@ -235,7 +238,7 @@ class MatmulLowering:
         return f"j + {place}" if place else "j"
 
     def _tile(self, rows: int, strip: Strip, count: str | None) -> list[Stmt]:
-        """A tile that reads B where it lies, with all sums in registers."""
+        """Compute a tile from B in place, with all sums in registers."""
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
         places = self._places(scope, rows)
@@ -245,7 +248,7 @@ class MatmulLowering:
         def columns(inner: Scope) -> list[Var]:
             return self._from_b(inner, at_b, one.b.rows.offset("k"), strip, count)
 
-        if self.weight_tiles:
+        if self.in_panels:
             panel = scope.inner()
             sums = self._zeros(panel, rows, strip)
             until = panel.integer(f"min((long){one.inner}, panel + {PANEL})")
@@ -264,7 +267,7 @@ class MatmulLowering:
         return scope.statements
 
     def _packed_tile(self, rows: int, strip: Strip, count: str | None, start: str, length: str) -> list[Stmt]:
-        """A tile of one panel, which is packed; what a row has so far waits in `totals`."""
+        """Compute a tile of one packed panel; the sums of earlier panels are in `totals`."""
         one = self.contraction
         scope = Scope(one.names, lanes=self.lanes)
         places = self._places(scope, rows)
@@ -277,11 +280,11 @@ class MatmulLowering:
         self._accumulate(scope, sums, at_a, "0", length, packed)
         for position, (row, line) in enumerate(zip(places, sums, strict=True)):
             for vector, own in enumerate(line):
-                if not self.weight_tiles:
+                if not self.in_panels:
                     self._store(scope, row, strip[vector], count, own)
                     continue
                 slot = f"(r - begin + {position}) * {len(strip)} + {vector}"
-                # Numbers that are not there yet, -0.0, change no bit of the first panel.
+                # The totals are -0.0 before the first panel, which changes no bit.
                 before = scope.let(ArrayItem("totals", slot), one.dtype)
                 added = scope.let(Combine("sum", (before,), (own,), 0), one.dtype)
                 last = scope.inner()
@@ -292,18 +295,18 @@ class MatmulLowering:
         return scope.statements
 
     def _of_a(self, scope: Scope, row: Row) -> str:
-        """Where a row of A begins, in memory or where it is kept."""
+        """Declare the begin of a row of A, in memory or in the array that keeps it."""
         if self.kept:
             return scope.integer(f"({row.number} - begin) * {self.pitch}")
         return self.contraction.of_a(scope, row)
 
     @property
     def stride(self) -> int:
-        """From one number of a row of A to the next."""
+        """Distance from one number of a row of A to the next."""
         return 1 if self.kept else self.contraction.a.columns.stride
 
     def _left(self, scope: Scope, at: str) -> Var:
-        """One number of A in all lanes."""
+        """Broadcast one number of A to all lanes."""
         one = self.contraction
         if self.kept:
             return scope.let(Splat(scope.let(ArrayItem("left", at), one.dtype, 1)), one.dtype)
@@ -318,14 +321,14 @@ class MatmulLowering:
         one, rows = self.contraction, self.contraction.b.rows
         copy = Scope(one.names, lanes=self.lanes)
         k = "k" if start == "0" else f"({start} + k)"
-        begin, step = ([], []) if rows.single else _walked(rows, start)
+        begin, step = ([], []) if rows.single else _incremental_offset(rows, start)
         for vector, var in enumerate(self._from_b(copy, at_b, "at_k" if begin else rows.offset(k), strip, count)):
             copy.add(PutItem("packed", f"k * {len(strip)} + {vector}", var))
         loop = For("k", "0", length, "1", (*copy.statements, *step))
         return [If("1", (*begin, loop)) if begin else loop]
 
     def _from_b(self, scope: Scope, at_b: str, at_k: str, strip: Strip, count: str | None) -> list[Var]:
-        """Vectors of a row of B that lies there."""
+        """Load the vectors of a row of B at an offset."""
         one, b = self.contraction, self.contraction.b
         at = f"{at_b} + {at_k}"
         if not b.columns.single:
@@ -345,13 +348,13 @@ class MatmulLowering:
     ) -> None:
         inner = scope.inner()
         self._add_products(inner, sums, at_a, "k", columns(inner))
-        unroll = 1 if self.contraction.inner <= SHORT else TURNS
+        unroll = 1 if self.contraction.inner <= SHORT else UNROLL
         scope.add(For("k", start, stop, "1", tuple(inner.statements), unroll=unroll))
 
     def _strided_columns(
         self, scope: Scope, sums: list[list[Var]], at_a: list[str], at_b: str, strip: Strip
     ) -> list[list[Var]]:
-        """The sums where columns are every second number, all of k written out."""
+        """Return the sums where columns have stride two, with all of k unrolled."""
         line = "" if self.contraction.b.columns.single else " + at_y"
         starts = [f"{at_b}{line} + ({self._column(place)}) * 2" for place in strip]
         for k, turn, right in StridedColumns(self.contraction, self.lanes).rows(scope, starts):
@@ -361,22 +364,22 @@ class MatmulLowering:
         return [[in_order(scope, own) for own in line] for line in sums]
 
     def _add_products(self, scope: Scope, sums: list[list[Var]], at_a: list[str], k: str, columns: list[Var]) -> None:
-        """Add what column `k` of A and these vectors of row `k` of B come to."""
+        """Add the products of column `k` of A and these vectors of row `k` of B."""
         for at, line in zip(at_a, sums, strict=True):
             a = self._left(scope, f"{at} + {times(k, self.stride)}")
             for own, b in zip(line, columns, strict=True):
                 scope.add(Assign(own, Splat(scope.let(MultiplyAdd(a, b, own), own.dtype))))
 
 
-def _beside(vectors: int, lanes: int) -> Strip:
-    """So many vectors side by side."""
+def _adjacent(vectors: int, lanes: int) -> Strip:
+    """Return the strip of so many adjacent vectors."""
     return tuple(vector * lanes for vector in range(vectors))
 
 
-def _walked(axes: Axes, start: str) -> tuple[list[Stmt], list[Stmt]]:
-    """What declares `at_k`, the offset of index `start` of all axes, and what makes it that of the next one.
+def _incremental_offset(axes: Axes, start: str) -> tuple[list[Stmt], list[Stmt]]:
+    """Return the statements that declare `at_k`, the offset of index `start` of all axes, and those that advance it.
 
-    No index is divided: for few rows of A that took a third as long as the product itself.
+    No index is divided. For few rows of A, divisions took a third as long as the product itself.
     """
     begin: list[Stmt] = [SetInteger("at_k", axes.offset(f"({start})"))]
     step: tuple[Stmt, ...] = ()

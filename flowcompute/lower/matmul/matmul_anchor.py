@@ -1,15 +1,15 @@
-"""The product of matrices in a region: where its operands and what follows it lie.
+"""Matmul anchor of a region: layout of its operands and of its epilogue.
 
-The product is C[s, i, j] = sum over k of A[s, i, k] * B[s, k, j], with s over a stack that
-either operand may be broadcast along. Of B several axes may stand for k and several for j,
-counted as one: windows that slide over items are multiplied where they lie, as in a convolution.
+The product is `C[s, i, j] = sum over k of A[s, i, k] * B[s, k, j]`. s runs over a stack along which either
+operand may be broadcast. Several axes of B may stand for k and several for j; they count as one. A
+convolution multiplies sliding windows of its items in place, by such axes.
 
-Sums run over k in panels of `PANEL`, in order inside a panel and panel by panel, whatever the
-tile: that order belongs to the op. Element-wise operations on the product follow in registers.
+Sums run over k in panels of `PANEL`: in order inside a panel, and panel by panel, for every tile size. That
+order belongs to the operation. The element-wise epilogue runs in registers.
 
-Of a resident operand that does not fit the device the kernel is given one panel after the other:
-columns of B, or rows of A. It makes the columns or rows of C that belong to a panel, each number by
-the same sum.
+A resident operand that does not fit the device comes in weight tiles: columns of B, or rows of A. The
+kernel gets one weight tile after the other. It computes the columns or rows of C that belong to the tile,
+each number by the same sum.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _INT32 = np.dtype(np.int32)
 
 
 def sum_dtype(dtype: np.dtype) -> np.dtype:
-    """In what products of this dtype are summed: narrow integers in 32 bits, which end in the same bits."""
+    """Return the dtype of sums of products: 32 bits for narrow integers, which end in the same bits."""
     if dtype.kind in "iu" and dtype.itemsize < _INT32.itemsize:
         return _INT32
     return dtype
 
 
 class MatmulAnchor(Anchor):
-    """What both code shapes must know of a region with a product.
+    """Facts about a region with a product that all kernel forms need.
 
     Attributes:
-        inner, columns: sizes of k and j; of a panel where operands come in panels.
+        inner, columns: sizes of k and j; those of a weight tile where weights are streamed.
         shared: whether all rows multiply the same matrix B.
     """
 
@@ -78,7 +78,10 @@ class MatmulAnchor(Anchor):
 
     @property
     def row_stride(self) -> int | None:
-        """From one row of A to the next as the result counts them; None if it varies. In one matrix if not `shared`."""
+        """Distance from one row of A to the next in the order of the result; None if it varies.
+
+        If the product is not `shared`, the distance holds within one matrix.
+        """
         row = self.a.rows.stride
         if not self.shared:
             return row
@@ -91,18 +94,18 @@ class MatmulAnchor(Anchor):
         return row if self.a.lies.record in (0, self.units * row) else None
 
     def of_a(self, scope: Scope, row: Row) -> str:
-        """Offset of a row in A."""
+        """Declare the offset of a row in A."""
         terms = self.matrix_base(self.a, row.record, row.matrix)
         if self.height > 1:
             terms.append(times(row.own, self.a.rows.stride))
         return scope.integer(" + ".join(terms) or "0")
 
     def of_b(self, scope: Scope, row: Row) -> str:
-        """Offset of the matrix that a row multiplies."""
+        """Declare the offset of the matrix that a row multiplies."""
         return scope.integer(" + ".join(self.matrix_base(self.b, row.record, row.matrix)) or "0")
 
     def placed(self, row: Row, column: str) -> tuple[Row, str]:
-        """In the result a panel's rows or columns stand behind those of the panels before it."""
+        """Return the row and column in the result; those of a weight tile follow the tiles before it."""
         if self.region.weight_tiles is None:
             return row, column
         if self.region.weight_tiles.axis == -1:
@@ -110,15 +113,16 @@ class MatmulAnchor(Anchor):
         return replace(row, own=f"({self.first} + {row.own})"), column
 
     def zero(self) -> ConstantValue:
-        """What a sum begins with: the number that changes nothing, so that one product keeps its sign of zero."""
+        """Return the initial value of a sum: the identity, so that a single product keeps the sign of its zero."""
         return ConstantValue(-0.0 if is_float(self.dtype) and self.inner else 0)
 
 
 def cut_factor(graph: Graph, region: Region) -> tuple[int, int] | None:
-    """What may come in panels of a region's product, and the axis along which these are cut.
+    """Return the operand that may come in weight tiles, and the axis along which these are cut.
 
-    It is the resident factor, or the largest of its shape that this is computed from where it is loaded. None where no
-    factor is resident, or the kernel reads it in another way as well.
+    The operand is the resident factor. If the factor is computed as it is loaded, it is the largest input
+    of the factor's shape. Return None where no factor is resident, or the kernel reads it in another way as
+    well.
     """
     if region.anchor is None or graph.nodes[region.anchor].op is not MATMUL:
         return None
@@ -127,7 +131,7 @@ def cut_factor(graph: Graph, region: Region) -> tuple[int, int] | None:
         spec = graph.nodes[factor].spec
         if spec.is_stream or len(spec.shape) < 2:
             continue
-        inside, leaves = _made_of(region, factor)
+        inside, leaves = _producers_of(region, factor)
         beside = {
             one.value
             for node, operands in region.reads.items()
@@ -141,8 +145,8 @@ def cut_factor(graph: Graph, region: Region) -> tuple[int, int] | None:
     return None
 
 
-def _made_of(region: Region, factor: int) -> tuple[set[int], set[int]]:
-    """The nodes that compute a factor where it is loaded, and what lies in memory that it is made of."""
+def _producers_of(region: Region, factor: int) -> tuple[set[int], set[int]]:
+    """Return the nodes that compute a factor as it is loaded, and the values in memory that they read."""
     if factor not in region.nodes:
         return set(), {factor}
     inside, leaves, todo = {factor}, set[int](), [factor]

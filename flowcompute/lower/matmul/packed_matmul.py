@@ -1,6 +1,7 @@
-"""Products of narrow integers on GPUs: tiles hold words of four numbers, neighbours along k, multiplied at once.
+"""Products of narrow integers on GPUs, by dot products of packed words.
 
-Integers wrap at 32 bits in any order, so the answer is that of every other kernel.
+Tiles hold words of four numbers that are neighbours along k; one instruction multiplies them. Integers wrap
+at 32 bits in any order of summation, so the result is that of every other kernel.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from flowcompute.lower.matmul.tiled_matmul import Side, TiledMatmulLowering
 WORD = 4
 """Numbers in a word."""
 LEAST = 16
-"""Shorter sums would leave most of a tile empty."""
+"""Shortest sum; shorter ones would leave most of a tile empty."""
 
 _INT32 = np.dtype(np.int32)
 
 
 def lower_dot_matmul(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """The kernel of a region with such a product; None where numbers are wider, or computed where they are loaded."""
+    """Return the kernel of such a product; None where numbers are wider, or computed as they are loaded."""
     one = MatmulAnchor(graph, region)
     sides = (one.a, one.b)
     if one.dtype != _INT32 or any(side.argument.dtype.itemsize > 1 or one.is_computed(side) for side in sides):
@@ -38,7 +39,7 @@ def lower_dot_matmul(graph: Graph, region: Region, style: KernelStyle, name: str
 
 
 class _DotMatmulLowering(TiledMatmulLowering):
-    """Counts k in words."""
+    """Lowering of a product that counts k in words."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region, style)
@@ -61,11 +62,11 @@ class _DotMatmulLowering(TiledMatmulLowering):
         return super()._side(scope, operand, width, words, place, origin, by_depth=by_depth)
 
     def _number(self, scope: Scope, side: Side, at: str, k: str) -> Var:
-        """A word; zeros behind the last number."""
+        """Load a word, with zeros behind the last number."""
         argument, stride = side.operand.argument, side.depth.stride // WORD
         whole = self.numbers % WORD == 0
         if whole and stride == 1:
-            return scope.let(Packed((loaded(_beside(scope, WORD), Load(argument, at)),)), _INT32)
+            return scope.let(Packed((loaded(_widened(scope, WORD), Load(argument, at)),)), _INT32)
         base, numbers = scope.integer(at), []
         for position in range(WORD):
             reading = scope if whole or not position else scope.inner(1)
@@ -83,8 +84,8 @@ class _DotMatmulLowering(TiledMatmulLowering):
         return DotAdd(a, b, c, (one.a.argument.dtype, one.b.argument.dtype), self.native)
 
 
-def _beside(scope: Scope, lanes: int) -> Scope:
-    """Among the statements of a scope, with vectors."""
+def _widened(scope: Scope, lanes: int) -> Scope:
+    """Return a scope with more lanes that appends to the same statements."""
     wide = Scope(scope.names, scope, lanes)
     wide.statements = scope.statements
     return wide

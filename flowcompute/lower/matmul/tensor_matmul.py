@@ -1,19 +1,21 @@
-"""Products of matrices by tensor cores: half formats, and float32 by three products of parts, summed in float32.
+"""Products of matrices on tensor cores: half formats, and float32 by three products of parts, summed in float32.
 
-A work-group makes a tile of the result. Its operands come through a ring of stages in local
-memory by copies that nobody waits for until they are needed; teams of 32 work-items multiply
-fragments of them, reading the next ones meanwhile. In the end the sums go through local memory,
-so that neighbouring work-items store neighbours, with what follows the product.
+A work-group computes a tile of the result. Asynchronous copies move its operands through a ring of stages
+in local memory. Sub-groups of 32 work-items multiply fragments of a stage while they read the next
+fragments. At the end the sums pass through local memory, so that neighbouring work-items run the epilogue
+and store neighbouring numbers.
 
-A sum runs over k in steps of 16, in order, from k = 0 on; how a device adds up a step and rounds
-is its own. That order belongs to the product of half formats on such devices: no tile changes it.
+A sum runs over k in steps of 16, in order, from k = 0. The device decides the order and the rounding within
+a step. That order belongs to the product of half formats on such devices; no tile size changes it.
 
-Tensor cores multiply 11 bits of a float32. With `precision="tf32x3"` a factor is a leading part and
-what that leaves, and three of the four products are added up (Fasi et al., 2021; Ootomo and Yokota, 2022):
-    |error| <= 1.25 * 2^-20 * sum |a| |b|   from the parts, and what adding up adds.
-Tensor cores cut sums off instead of rounding them, so they add up 32 numbers of k only, in 12 steps
-(to 12 * 2^-23 of these), and such sums are added in float32, rounded. Measured for k = 8192: 2^-23.9
-for normal numbers and 2^-19.5 for positive ones, where cuBLAS has 2^-21.6 and 2^-17.2 in float32.
+Tensor cores multiply 11 bits of a float32. With `precision="tf32x3"` a factor is split into a leading part
+and a rest. Three of the four products are added (Fasi et al., 2021; Ootomo and Yokota, 2022):
+
+    |error| <= 1.25 * 2^-20 * sum |a| |b|   from the parts, besides the error of summation.
+
+Tensor cores truncate sums instead of rounding them. So they add only 32 numbers of k, in 12 steps (error up
+to 12 * 2^-23 of these). Such sums are then added in float32, rounded. Measured for k = 8192: 2^-23.9 for
+normal numbers and 2^-19.5 for positive ones. cuBLAS has 2^-21.6 and 2^-17.2 in float32.
 """
 
 from __future__ import annotations
@@ -57,18 +59,18 @@ from flowcompute.lower.matmul.tiled_matmul import place_of_tile
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
 LEAST = 16
-"""Of fewer rows or columns tiles of fragments would be empty for the most part."""
+"""Fewest rows or columns; for fewer, fragments would be mostly empty."""
 
 
 @dataclass(frozen=True)
 class TensorWorkGroup:
-    """What a work-group makes.
+    """Tile of a work-group.
 
     Attributes:
-        rows, columns: of the result.
+        rows, columns: rows and columns of the result.
         depth: numbers of k in a stage.
-        stages: of the ring.
-        team_rows, team_columns: what a team of the work-group makes.
+        stages: stages of the ring.
+        subgroup_rows, subgroup_columns: rows and columns of a sub-group.
     """
 
     rows: int
@@ -80,7 +82,7 @@ class TensorWorkGroup:
 
     @property
     def down(self) -> int:
-        """Teams one below the other."""
+        """Sub-groups in a column of the tile."""
         return self.rows // self.subgroup_rows
 
     @property
@@ -89,7 +91,7 @@ class TensorWorkGroup:
         return self.down * (self.columns // self.subgroup_columns) * SUBGROUP
 
     def local_bytes(self, itemsize: int) -> int:
-        """Of its local memory."""
+        """Return the bytes of its local memory."""
         ring = self.stages * self.depth * (self.rows + self.columns) * itemsize
         return max(ring, self.rows * (self.columns + PITCH) * FLOAT32.itemsize)
 
@@ -102,11 +104,11 @@ SHAPES = {
     ),
     4: (TensorWorkGroup(128, 128, 32, 4, 64, 32), TensorWorkGroup(64, 64, 32, 3, 32, 32)),
 }
-"""Tiles by the bytes of a factor, the largest first."""
+"""Tiles by the bytes of a factor's numbers, the largest first."""
 
 
 def choose_tile(rows: int | None, columns: int, itemsize: int, local_bytes: int) -> TensorWorkGroup:
-    """The largest tile that is not much larger than the matrix and fits into local memory."""
+    """Choose the largest tile that is not much larger than the matrix and fits into local memory."""
     *larger, smallest = SHAPES[itemsize]
     for tile in larger:
         fits = tile.local_bytes(itemsize) <= local_bytes
@@ -116,7 +118,7 @@ def choose_tile(rows: int | None, columns: int, itemsize: int, local_bytes: int)
 
 
 def lower_tensor_matmul(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """The kernel of a product; None where it is not for tensor cores."""
+    """Return the kernel of a product; None where tensor cores cannot compute it."""
     one = MatmulAnchor(graph, region)
     dtype, capabilities = one.a.argument.dtype, style.capabilities
     dtypes = (FLOAT16, BFLOAT16, FLOAT32) if style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
@@ -139,7 +141,8 @@ class _Lowering:
     def __init__(self, one: MatmulAnchor, region: Region, tile: TensorWorkGroup) -> None:
         self.one, self.region, self.tile = one, region, tile
         a, b = lines_along_k(one.a.columns, one.a.rows), lines_along_k(one.b.rows, one.b.columns)
-        # Rows of all records may be neighbours in windows only, whose number nobody knows.
+        # If B is shared, lines of A must run along k. Rows of all records are neighbours at most within
+        # windows, whose number is unknown.
         self.fits = a is not None and b is not None and (a or not one.shared)
         begin = 0
         self.tiles: list[TensorTile] = []
@@ -153,7 +156,7 @@ class _Lowering:
         """Whether tensor cores multiply the factors as they are."""
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts rows of the result."""
+        """Return the kernel; its work counts rows of the result."""
         one, tile = self.one, self.tile
         scope = Scope(one.names, lanes=LANES)
         place = place_of_tile(scope, one, tile.rows, tile.columns)
@@ -225,7 +228,7 @@ class _Lowering:
         return left, right
 
     def _bring(self, scope: Scope, feeds: tuple[Feed, Feed], step: str, stage: str) -> None:
-        """Begin to bring the tiles of a step of `depth` numbers of k; beyond the last k stand zeros."""
+        """Start the copies of a step of `depth` numbers of k, with zeros behind the last k."""
         one, depth = self.one, self.tile.depth
         k = scope.integer(f"{step} * {depth}")
         for feed, stride in zip(feeds, (one.a.columns.stride, one.b.rows.stride), strict=True):
@@ -239,7 +242,7 @@ class _Lowering:
     # -- sums -------------------------------------------------------------------------------------------
 
     def _product(self, scope: Scope) -> list[list[Var]]:
-        """The sums of each team's fragments."""
+        """Multiply, and return the sums of each sub-group's fragments."""
         one, tile = self.one, self.tile
         feeds = self._feeds(scope)
         subgroup = scope.narrow(f"lid / {SUBGROUP}")
@@ -282,7 +285,7 @@ class _Lowering:
         sums: list[list[Var]],
         ready: list[list[Var]],
     ) -> None:
-        """Multiply a stage; the fragments that a multiplication needs are read during the one before."""
+        """Multiply a stage; each multiplication's fragments are read during the one before."""
         tile, ahead = self.tile, self.tile.stages - 1
         here, after = (scope.narrow(f"(int)(s + {later}) % {tile.stages}") for later in (0, 1))
         every = tile.depth * self.dtype.itemsize // (2 * CHUNK_BYTES)
@@ -290,15 +293,15 @@ class _Lowering:
         for part in range(every):
             last = part == every - 1
             if last:
-                # Whoever is behind the barrier has read all of this stage, which the next step overwrites.
+                # Behind the barrier all work-items have read this stage, which the next step overwrites.
                 scope.add(AwaitCopies(ahead - 1), WorkGroupBarrier())
-            coming = self._read(scope, readers, after if last else here, 0 if last else part + 1)
+            prefetched = self._read(scope, readers, after if last else here, 0 if last else part + 1)
             if part == 0:
                 further = scope.inner()
                 self._bring(further, feeds, f"(s + {ahead})", scope.narrow(f"(int)(s + {ahead}) % {tile.stages}"))
                 scope.add(If(f"s + {ahead} < {self.steps}", tuple(further.statements)), EndCopies())
             self._multiply(scope, now, sums)
-            now = coming
+            now = prefetched
         for before, later in zip(ready, now, strict=True):
             scope.add(*(Assign(a, Splat(b)) for a, b in zip(before, later, strict=True)))
 
@@ -309,7 +312,7 @@ class _Lowering:
                     scope.add(Assign(total, FragmentMultiply(a, columns[j // 2], j % 2, total, self.dtype)))
 
     def _end_stage(self, scope: Scope, sums: list[list[Var]], totals: list[list[Var]]) -> None:
-        """Tensor cores do not round sums but cut them off, so short ones are added up outside."""
+        """Add the sums of a stage by rounded additions, since tensor cores truncate sums."""
         for line, whole in zip(sums, totals, strict=False):
             for part, total in zip(line, whole, strict=True):
                 scope.add(Assign(total, Splat(scope.let(Combine("sum", (total,), (part,), 0), FLOAT32, 4))))

@@ -1,4 +1,4 @@
-"""What becomes of the sums that teams hold as fragments: stored by neighbouring work-items as neighbours."""
+"""Stores of sums that sub-groups hold as fragments: neighbouring work-items store neighbouring numbers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from flowcompute.spec import FLOAT32
 
 LANES = 4
 PITCH = 8
-"""Sums between the lines of a tile of the result, so that work-items of a team write to different banks."""
+"""Padding between the rows of a result tile in numbers, so that a sub-group writes to different banks."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """A tile of the result on its way through local memory, where operands were before.
+    """Tile of the result that is stored through the local memory of the operands.
 
     Attributes:
-        rows, columns: of the tile.
+        rows, columns: size of the tile.
         group: work-items in the work-group.
-        store: adds to a scope what stores `LANES` numbers, from a row and a column of the tile on.
-        exists: the condition under which these exist.
-        subgroups: so many lines of teams, one below the other, are added up.
+        store: adds to a scope the statements that store `LANES` numbers, given their row and column in the
+            tile.
+        exists: condition under which these numbers exist.
+        subgroups: number of partial sums, one block of rows below the other, that are added.
     """
 
     rows: int
@@ -35,19 +36,20 @@ class Results:
     subgroups: int = 1
 
     def bytes(self) -> int:
-        """Of local memory."""
+        """Return the bytes of local memory."""
         return self.rows * (self.columns + PITCH) * FLOAT32.itemsize
 
     def add(
         self, scope: Scope, sums: Sequence[Sequence[Var]], top: str, left: str, finish: Callable[[int, bool, Var], Var]
     ) -> None:
-        """Store the sums of all teams; local memory is free again behind it.
+        """Store the sums of all sub-groups; afterwards the local memory is free again.
 
         Args:
-            scope: where to.
-            sums: of a team, for each 16 rows those of each 8 columns.
-            top, left: the team's first row and column in the tile.
-            finish: what becomes of two sums of a row, in the upper or lower half of so many 16 rows, before that.
+            scope: where the statements go.
+            sums: sums of a sub-group, for each 16 rows those of each 8 columns.
+            top, left: the sub-group's first row and column in the tile.
+            finish: maps two sums of a row before they are stored, given the index of their 16 rows and
+                their half.
         """
         pitch = self.columns + PITCH
         scope.add(WorkGroupBarrier())

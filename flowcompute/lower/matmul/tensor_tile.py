@@ -1,8 +1,8 @@
-"""Operands of tensor cores in local memory: how their tiles are brought there, and read as fragments.
+"""Operands of tensor cores in local memory: copies of their tiles, and reads of fragments.
 
-A tile is lines of numbers that are neighbours in memory. Chunks of 16 bytes stand in another
-order in each line, so that the eight rows of a matrix lie in different banks. There are several
-stages of a tile, one behind the other: while one is multiplied, the next are on their way.
+A line of a tile holds numbers that are neighbours in memory. Chunks of 16 bytes are permuted in each line
+(swizzled), so that the eight rows of a matrix lie in different banks. Local memory holds several stages of
+a tile. While one stage is multiplied, the next ones are being copied.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from flowcompute.lower.anchor_point import Axes, Operand
 from flowcompute.lower.emit import Scope
 
 TILES = "tiles"
-"""The local array of all tiles."""
+"""Local array of all tiles."""
 CHUNK_BYTES = 16
-"""What one instruction brings for a work-item at most, and a row of a fragment's matrix."""
+"""Most bytes that one copy instruction moves for a work-item, and bytes of a row of a fragment's matrix."""
 EDGE = 16
 """Rows of the left operand, or columns of the right one, in a fragment."""
 SUBGROUP = 32
-"""Work-items that have a fragment together."""
+"""Work-items of a sub-group, which share a fragment."""
 UNROLLED = 16
-"""Copies of a work-item that are written out; more of them, of numbers that lie badly, are a loop."""
+"""Most copies of a work-item that are unrolled; more, where the layout allows small copies only, form a loop."""
 
 _UINT32 = np.dtype(np.uint32)
 
 
 def copied_together(operand: Operand, lines: Axes, extent: int) -> int:
-    """How many neighbours one copy may bring: 16 bytes, or as many as divide all places.
+    """Return how many neighbouring numbers one copy may move: 16 bytes, or as many as divide all offsets.
 
     Args:
-        operand: what is copied.
-        lines: the axis along which there are several.
+        operand: operand that is copied.
+        lines: axis along which there are several lines.
         extent: neighbours in a line.
     """
     lies, shape = operand.lies, operand.spec.shape[: operand.stack]
     stacks = (stride for size, stride in zip(shape, lies.strides, strict=False) if size != 1)
-    # The stride of one line says nothing.
+    # The stride of a single line does not matter.
     line = lines.stride if lines.sizes[-1] > 1 else 0
     together = math.gcd(lies.offset, lies.record, *stacks, line, extent)
     return math.gcd(together, CHUNK_BYTES // operand.argument.dtype.itemsize)
 
 
 def lines_along_k(k: Axes, other: Axes) -> bool | None:
-    """Whether neighbours in memory are neighbours along k, or along the other axis (False); None if neither."""
+    """Return True if neighbours in memory are neighbours along k, False along the other axis, else None."""
     if k.stride == 1:
         return True
     return False if other.stride == 1 else None
@@ -56,14 +56,15 @@ def lines_along_k(k: Axes, other: Axes) -> bool | None:
 
 @dataclass(frozen=True)
 class TensorTile:
-    """A tile of an operand in local memory.
+    """Tile of an operand in local memory.
 
     Attributes:
-        begin: its first stage, in numbers of `dtype`.
-        dtype: of its numbers.
-        lines, width: how many lines there are, and numbers in one: a multiple of 128 bytes, or 64.
-        along_k: whether lines run along k; if not, along rows of the left operand or columns of the right one.
-        paired: whether k is read in the order 0, 2, 4, 6, 1, 3, 5, 7; where lines of 32-bit numbers run across it.
+        begin: offset of its first stage, in numbers of `dtype`.
+        dtype: dtype of its numbers.
+        lines, width: number of lines, and numbers in a line: 64 bytes or a multiple of 128 bytes.
+        along_k: whether lines run along k; if not, along rows of the left operand or columns of the right
+            one.
+        paired: whether k is read in the order 0, 2, 4, 6, 1, 3, 5, 7. Only for 32-bit lines across k.
     """
 
     begin: int
@@ -84,18 +85,18 @@ class TensorTile:
         return CHUNK_BYTES // self.dtype.itemsize
 
     def turned(self, line: str) -> str:
-        """What the number of a chunk is combined with in a line, by exclusive or."""
+        """Return the swizzle of a line: the mask that is combined with chunk numbers by exclusive or."""
         chunks = self.width // self.chunk
         if self.dtype.itemsize == 4 and not self.along_k:
-            # Words of four lines are read at once, two chunks of each.
+            # A read covers words of four lines, two chunks of each.
             return f"{line} / 2 % 4 * 2" if self.paired else f"{line} % 4 * 2"
-        # Two lines of 64 bytes are all banks once, and have one order.
+        # Two lines of 64 bytes cover all banks once, so they share a permutation.
         return f"{line} % 8" if chunks >= 8 else f"{line} / {8 // chunks} % {chunks}"
 
 
 @dataclass(frozen=True)
-class _Spot:
-    """Where a work-item's copy goes to and comes from: `line` is a name, the copy's line `later` lines behind it."""
+class _CopyIndices:
+    """Indices of a work-item's copy, its source and its destination; its line is `later` lines behind name `line`."""
 
     line: str
     later: int
@@ -106,7 +107,7 @@ class _Spot:
 
 
 class Feed:
-    """How a work-group brings a tile: each work-item the same places of every stage."""
+    """Asynchronous copies of an operand's tiles; each work-item copies to the same places of every stage."""
 
     def __init__(
         self,
@@ -119,36 +120,37 @@ class Feed:
         stride: int | None,
         exists: Callable[[str, str], str | None],
     ) -> None:
-        """Declare the work-item's places.
+        """Declare the places of the work-item's copies.
 
         Args:
-            scope: where to.
-            tile: what is brought.
-            argument: where from.
-            numbers: how many one copy brings.
+            scope: where the statements go.
+            tile: destination in local memory.
+            argument: source of the copies.
+            numbers: numbers of one copy.
             group: work-items in the work-group.
-            line_at: where a line of the first stage begins, as text.
-            stride: from one line to the next; None if it varies.
-            exists: the condition under which the number `at` of a line exists in any stage, if it may not.
+            line_at: returns the begin of a line of the first stage, as an expression.
+            stride: distance from one line to the next; None if it varies.
+            exists: condition under which number `at` of a line exists in any stage, or None if it always
+                does.
         """
         self.tile, self.argument, self.numbers, self.group = tile, argument, numbers, group
         self.line_at, self.exists = line_at, exists
         self.per_line = tile.width // numbers
         self.turns = -(-tile.lines * self.per_line // group)
         assert self.turns * group == tile.lines * self.per_line, "all work-items bring as much"
-        self.spots: list[_Spot] = []
+        self.copies: list[_CopyIndices] = []
         if self.turns > UNROLLED:
             return
         together = group // self.per_line if group % self.per_line == 0 else 0
         for turn in range(self.turns):
             if turn and together % 8 == 0 and together and stride is not None:
-                first, later = self.spots[0], turn * together
+                first, later = self.copies[0], turn * together
                 place, start = f"{first.place} + {later * tile.width}", f"{first.start} + {later * stride}"
-                self.spots.append(self._checked(scope, _Spot(first.line, later, first.at, place, start, None)))
+                self.copies.append(self._checked(scope, _CopyIndices(first.line, later, first.at, place, start, None)))
             else:
-                self.spots.append(self._spot(scope, f"(lid + {turn * group})" if turn else "lid"))
+                self.copies.append(self._indices(scope, f"(lid + {turn * group})" if turn else "lid"))
 
-    def _spot(self, scope: Scope, number: str) -> _Spot:
+    def _indices(self, scope: Scope, number: str) -> _CopyIndices:
         tile, chunk = self.tile, self.tile.chunk
         line, at = scope.narrow(f"{number} / {self.per_line}"), scope.narrow(f"{number} % {self.per_line}")
         at = at if self.numbers == 1 else scope.narrow(f"{at} * {self.numbers}")
@@ -156,61 +158,61 @@ class Feed:
         within = "" if self.numbers == chunk else f" + {at} % {chunk}"
         place = scope.narrow(f"{line} * {tile.width} + {chunks}{within}")
         start = scope.integer(f"{self.line_at(scope, line)} + {at}")
-        return self._checked(scope, _Spot(line, 0, at, place, start, None))
+        return self._checked(scope, _CopyIndices(line, 0, at, place, start, None))
 
-    def _checked(self, scope: Scope, spot: _Spot) -> _Spot:
-        exists = self.exists(_sum(spot.line, spot.later), spot.at)
+    def _checked(self, scope: Scope, copy: _CopyIndices) -> _CopyIndices:
+        exists = self.exists(_sum(copy.line, copy.later), copy.at)
         if exists is None:
-            return spot
-        return _Spot(spot.line, spot.later, spot.at, spot.place, spot.start, scope.narrow(exists))
+            return copy
+        return _CopyIndices(copy.line, copy.later, copy.at, copy.place, copy.start, scope.narrow(exists))
 
     def bring(self, scope: Scope, stage: str, shift: str, limit: Callable[[str, str], str] | None = None) -> None:
-        """Begin to bring a tile.
+        """Start the copies of a tile.
 
         Args:
-            scope: where to.
-            stage: where to in local memory, as an integer.
-            shift: how far from the first tile it lies.
-            limit: the condition under which the number `at` of a line exists in this very tile, if it may not.
+            scope: where the statements go.
+            stage: stage in local memory, as an integer.
+            shift: offset from the first tile.
+            limit: condition under which number `at` of a line exists in this tile, unless it always does.
         """
-        for spot in self.spots:
-            scope.add(self._copy(spot, stage, shift, limit))
-        if not self.spots:
+        for copy in self.copies:
+            scope.add(self._copy(copy, stage, shift, limit))
+        if not self.copies:
             body = scope.inner(1)
-            spot = self._spot(body, f"(lid + u * {self.group})")
-            body.add(self._copy(spot, stage, shift, limit))
+            copy = self._indices(body, f"(lid + u * {self.group})")
+            body.add(self._copy(copy, stage, shift, limit))
             scope.add(For("u", "0", str(self.turns), "1", tuple(body.statements), unroll=UNROLLED))
 
-    def _copy(self, spot: _Spot, stage: str, shift: str, limit: Callable[[str, str], str] | None) -> Stmt:
-        conditions = [spot.exists] if spot.exists is not None else []
-        conditions += [] if limit is None else [limit(_sum(spot.line, spot.later), spot.at)]
-        place = f"{stage} * {self.tile.numbers} + {spot.place}" if stage != "0" else spot.place
+    def _copy(self, copy: _CopyIndices, stage: str, shift: str, limit: Callable[[str, str], str] | None) -> Stmt:
+        conditions = [copy.exists] if copy.exists is not None else []
+        conditions += [] if limit is None else [limit(_sum(copy.line, copy.later), copy.at)]
+        place = f"{stage} * {self.tile.numbers} + {copy.place}" if stage != "0" else copy.place
         return Copy(
             TILES,
             _sum(place, self.tile.begin),
             self.argument,
-            spot.start if shift == "0" else f"{spot.start} + {shift}",
+            copy.start if shift == "0" else f"{copy.start} + {shift}",
             self.numbers,
             " && ".join(conditions) or "1",
         )
 
 
 class FragmentReader:
-    """How a team of work-items reads its part of a tile as fragments: those of 16 rows or columns, and 32 bytes of k.
+    """Reads of a sub-group's part of a tile as fragments of 16 rows or columns and 32 bytes of k.
 
-    Of the left operand a fragment is four quarters of 16 rows; of the right one two halves for each
-    of twice 8 columns.
+    A fragment of the left operand is four quarters of 16 rows. A fragment of the right one is two halves
+    for each of two blocks of 8 columns.
     """
 
     def __init__(self, scope: Scope, tile: TensorTile, first: str, *, right: bool, depth: str = "0") -> None:
         """Declare the work-item's places.
 
         Args:
-            scope: where to.
-            tile: what is read.
-            first: the team's first row or column, a multiple of what a team has.
+            scope: where the statements go.
+            tile: tile that is read.
+            first: the sub-group's first row or column, a multiple of the number that it has.
             right: whether it is the right operand.
-            depth: where the team's k begins; if that is not at 0, lines along k are read for one step only.
+            depth: begin of the sub-group's k; if it is not 0, lines along k are read for one step only.
         """
         self.tile, self.right = tile, right
         if tile.dtype.itemsize == 4 and not tile.along_k:
@@ -229,7 +231,7 @@ class FragmentReader:
         self.turned = scope.narrow(f"(({chunk}) ^ ({tile.turned(line)})) * {tile.chunk}")
 
     def read(self, scope: Scope, stage: str, part: int, step: int) -> Var:
-        """The fragment of the `part`-th 16 rows or columns of the team, and the `step`-th 32 bytes of k."""
+        """Read the fragment of the sub-group's block `part` of 16 rows or columns and block `step` of 32 bytes of k."""
         tile = self.tile
         if tile.dtype.itemsize == 4 and not tile.along_k:
             return self._words(scope, stage, part, step)
@@ -240,7 +242,7 @@ class FragmentReader:
         return scope.let(Fragment(TILES, place, tile.dtype, transposed=not tile.along_k), _UINT32, 4)
 
     def _places_of_words(self, scope: Scope, first: str, depth: str) -> None:
-        """As for fragments, but nothing turns 32-bit numbers: each work-item reads its own four."""
+        """Declare the places for 32-bit numbers, which no instruction transposes: each work-item reads its own four."""
         tile = self.tile
         k, other = scope.narrow("lid % 4"), scope.narrow("lid / 4 % 8")
         line = f"({depth} + {k}{' * 2' if tile.paired else ''})"
@@ -249,7 +251,7 @@ class FragmentReader:
 
     def _words(self, scope: Scope, stage: str, part: int, step: int) -> Var:
         tile = self.tile
-        # The quarters of the left operand stand one below the other first, the halves of the right one along k.
+        # Quarters of the left operand are ordered by rows first, halves of the right one by k first.
         quarters = [(0, 0), (0, 1), (1, 0), (1, 1)]
         places = []
         for one, two in quarters:
@@ -263,7 +265,10 @@ class FragmentReader:
 
 
 def three_terms(scope: Scope, rows: list[Var], columns: list[Var]) -> list[tuple[list[Var], list[Var]]]:
-    """Fragments of float32 whose products are added up: of leading parts and what they leave, small products first."""
+    """Return the pairs of float32 fragments whose products are added, small products first.
+
+    A factor is split into its leading part and the rest.
+    """
 
     def parts(whole: list[Var]) -> tuple[list[Var], list[Var]]:
         leading = [scope.let(Leading(one), one.dtype, one.lanes) for one in whole]

@@ -1,7 +1,7 @@
-"""Products with few rows to a matrix, on GPUs: each work-item makes one number, straight from memory.
+"""Products with few rows per matrix, on GPUs: each work-item computes one number, straight from global memory.
 
-So are depthwise convolutions, whose matrices are one row of weights times the windows of a channel:
-a tile of rows in local memory would be empty but for one, and neighbouring windows are in the cache.
+Depthwise convolutions are such products: one row of weights times the windows of a channel. A tile in local
+memory would hold a single useful row. Neighbouring windows are in the cache.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor
 
 THIN = 2
-"""Most rows of a matrix: each reads all of the other factor again."""
+"""Most rows of a matrix; each row reads all of the other factor again."""
 GROUP = 256
 """Work-items in a work-group."""
 SHORT = 32
-"""Longest sum that is written out."""
+"""Longest sum that is unrolled."""
 
 
 def lower_thin_matmul(graph: Graph, region: Region, name: str) -> Kernel | None:
-    """The kernel of a region with such a product; None where rows are many, or share one matrix."""
+    """Return the kernel of such a product; None where rows are many, or share one matrix."""
     one = MatmulAnchor(graph, region)
     if one.shared or one.height > THIN or not one.columns:
         return None

@@ -1,8 +1,8 @@
-"""Products of matrices on GPUs: a work-group makes a tile of the result from tiles of its operands in local memory.
+"""Products of matrices on GPUs: a work-group computes a tile of the result from operand tiles in local memory.
 
-Each work-item keeps a small block of sums in registers (rows by vectors of four columns). While
-one pair of operand tiles is multiplied the next is on its way from global memory. What follows
-the product is computed from the registers before anything is stored.
+Each work-item accumulates a small block in registers (register blocking): rows by vectors of four columns.
+While one pair of operand tiles is multiplied, the next is loaded from global memory. The epilogue runs in
+registers before anything is stored.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from flowcompute.strategy import KernelKnobs
 
 LANES = 4
 DEPTH = 16
-"""Columns of A and rows of B in a tile of theirs; divides `PANEL`."""
+"""Numbers of k in a tile of A or B; divides `PANEL`."""
 BAND = 8
-"""Rows of tiles that neighbouring work-groups take column by column, so that they find both operands in cache."""
+"""Rows of tiles that neighbouring work-groups process column by column, so that both operands hit the cache."""
 
 
 @dataclass(frozen=True)
 class WorkGroupTile:
-    """Rows and columns of the result that a work-group makes, and those that a work-item makes."""
+    """Rows and columns of the result per work-group, and per work-item."""
 
     rows: int
     columns: int
@@ -61,12 +61,12 @@ class WorkGroupTile:
 
     @property
     def across(self) -> int:
-        """Work-items side by side."""
+        """Work-items of a row of the work-group."""
         return self.columns // self.item_columns
 
 
 def choose_tile(rows: int | None, columns: int, itemsize: int, style: KernelStyle) -> WorkGroupTile:
-    """As wanted, else not much larger than the matrix; its local memory stays below 40 KiB."""
+    """Choose the tile: the wanted knobs, else one not much larger than the matrix; local memory stays below 40 KiB."""
     largest = 128 if itemsize <= 4 else 64
     height, width = (
         next((size for size in (16, 32, 64) if side <= size), largest)
@@ -79,10 +79,10 @@ def choose_tile(rows: int | None, columns: int, itemsize: int, style: KernelStyl
 
 @dataclass(frozen=True)
 class TilePosition:
-    """Of tile `t` of the result: its first row, the end of the rows it may hold, its first column; and all tiles.
+    """Position of tile `t` of the result: its first row, the end of its rows, and its first column.
 
     Attributes:
-        across: tiles side by side.
+        across: tiles of a row of tiles.
         many: tiles of a launch.
     """
 
@@ -94,7 +94,10 @@ class TilePosition:
 
 
 def place_of_tile(scope: Scope, one: MatmulAnchor, rows: int, columns: int) -> TilePosition:
-    """Where a tile of `rows` and `columns` stands, so that neighbouring work-groups find their operands in cache."""
+    """Declare the position of a tile of `rows` and `columns`.
+
+    The order of tiles is such that neighbouring work-groups find their operands in cache.
+    """
     across = -(-one.columns // columns)
     high = -(-one.height // rows)
     if one.shared:
@@ -116,16 +119,16 @@ def place_of_tile(scope: Scope, one: MatmulAnchor, rows: int, columns: int) -> T
 
 @dataclass(frozen=True)
 class Side:
-    """An operand's way into local memory.
+    """Operand that is loaded into local memory.
 
     Attributes:
         array: its two tiles, one after the other; `length` numbers each, rows `pitch` apart.
-        slots: for each number that a work-item brings its place in a tile and its k in it.
-        indices: where these numbers lie, from `origin`; without their k where there is none, or `depth` has
-            several axes.
-        depth: the axes of k.
-        origin: of the tile, so that 32 bits are enough for the indices.
-        brought: the numbers of the next tile, on their way.
+        slots: for each number that a work-item loads, its place in a tile and its k in the tile.
+        indices: offsets of these numbers from `origin`. They leave out k without an origin, or where
+            `depth` has several axes.
+        depth: axes of k.
+        origin: offset of the tile, so that 32 bits suffice for the indices.
+        brought: registers with the numbers of the next tile.
     """
 
     operand: Operand
@@ -140,7 +143,7 @@ class Side:
 
 
 class TiledMatmulLowering:
-    """Lowers one region with a product for a GPU."""
+    """Lowering of a region with a product for a GPU."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         self.region = region
@@ -153,7 +156,7 @@ class TiledMatmulLowering:
         self.hidden = ""
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts rows of the result."""
+        """Return the kernel; its work counts rows of the result."""
         one, tile = self.contraction, self.tile
         scope = Scope(one.names, lanes=LANES)
         place = place_of_tile(scope, one, tile.rows, tile.columns)
@@ -176,7 +179,10 @@ class TiledMatmulLowering:
     # -- operands into local memory -----------------------------------------------------------------
 
     def _sides(self, scope: Scope, row: str, until: str, column: str) -> tuple[Side, Side]:
-        """Both operands; numbers beyond the last row or column repeat it and are never stored."""
+        """Describe both operands.
+
+        Numbers behind the last row or column repeat it, and their results are never stored.
+        """
         one, tile = self.contraction, self.tile
         last = scope.narrow(f"min((long){tile.rows}, {until} - {row}) - 1")
         right = scope.narrow(f"min((long){tile.columns}, {one.columns} - {column}) - 1")
@@ -217,7 +223,11 @@ class TiledMatmulLowering:
         *,
         by_depth: bool,
     ) -> Side:
-        """Neighbouring work-items bring neighbours in memory: along k `by_depth`, else along rows or columns."""
+        """Describe the loads of an operand.
+
+        Neighbouring work-items load neighbours in memory: along k if `by_depth`, else along rows or
+        columns.
+        """
         dtype, group = self.contraction.dtype, self.tile.group
         pitch = width + PAD
         array = f"l{next(scope.names)}"
@@ -225,7 +235,7 @@ class TiledMatmulLowering:
         run = DEPTH if by_depth else width
         slots, indices, brought = [], [], []
         for turn in range(-(-DEPTH * width // group)):
-            # Divided here where work-items are whole runs: one register and a constant then hold all turns.
+            # Where work-items are whole runs, one register and a constant give the index of every iteration.
             whole, begin = group % run == 0, turn * group
             across = f"lid % {run}" if whole else f"(lid + {begin}) % {run}"
             along = f"lid / {run}" + (f" + {begin // run}" if begin else "") if whole else f"(lid + {begin}) / {run}"
@@ -238,7 +248,7 @@ class TiledMatmulLowering:
         return Side(operand, array, DEPTH * pitch, pitch, slots, indices, depth, origin, brought)
 
     def _bring(self, side: Side, start: str, *, nothing: ConstantValue) -> list[Stmt]:
-        """Read the tile that begins at k = `start`; beyond the last k stands what adds nothing."""
+        """Load the tile that begins at k = `start`, with `nothing` behind the last k."""
         one = self.contraction
         scope = Scope(one.names, lanes=1)
         origin, single = side.origin, side.depth.single
@@ -257,13 +267,13 @@ class TiledMatmulLowering:
         return scope.statements
 
     def _number(self, scope: Scope, side: Side, at: str, k: str) -> Var:
-        """What lies at an index, number `k` of a sum."""
+        """Load the number at an index, which is number `k` of a sum."""
         del k
         return self.contraction.factor(scope, Load(side.operand.argument, at))
 
     @staticmethod
     def _put(side: Side, half: str) -> list[Stmt]:
-        """Write what was brought into one of the two local tiles."""
+        """Store the loaded registers in one of the two local tiles."""
         return [
             PutItem(side.array, f"({half}) * {side.length} + {place}", var)
             for (place, _), var in zip(side.slots, side.brought, strict=True)
@@ -277,11 +287,11 @@ class TiledMatmulLowering:
         # -0.0 * 0.0 is -0.0, which changes no sum, not even the sign of a zero.
         nothing = {id(a): ConstantValue(one.zero().value), id(b): ConstantValue(0)}
         sums = self._zeros(scope)
-        weight_tiles = one.inner > PANEL
-        if weight_tiles:
+        in_panels = one.inner > PANEL
+        if in_panels:
             self.arrays.append(Array("totals", one.dtype, LANES, len(sums) * len(sums[0])))
-            # What only the end of a panel needs would take half of the registers; a place that the
-            # compiler does not know, for n >> 62 is zero, keeps it in memory.
+            # Values that only the end of a panel needs would take half of the registers. n >> 62 is zero, but
+            # the compiler does not know that, so the index keeps them in memory.
             self.hidden = scope.integer("n >> 62")
             for slot in range(len(sums) * len(sums[0])):
                 scope.add(PutItem("totals", f"{self.hidden} + {slot}", sums[0][0]))
@@ -294,7 +304,7 @@ class TiledMatmulLowering:
         ahead = body.integer(f"(s + 1) * {DEPTH}")
         body.add(If(more, tuple(s for side in (a, b) for s in self._bring(side, ahead, nothing=nothing[id(side)]))))
         self._multiply(body, a, b, sums)
-        if weight_tiles:
+        if in_panels:
             per = PANEL // DEPTH
             body.add(If(f"s % {per} == {per - 1} || s == {steps - 1}", tuple(self._end_panel(body, sums))))
         body.add(If(more, tuple(s for side in (a, b) for s in self._put(side, "(s + 1) % 2"))), WorkGroupBarrier())
@@ -303,7 +313,7 @@ class TiledMatmulLowering:
         for i, line in enumerate(sums):
             r = scope.integer(f"{row} + {self._offset(y, i // 4, tile.rows)} + {i % 4}")
             for h, total in enumerate(line):
-                if weight_tiles:
+                if in_panels:
                     total = scope.let(ArrayItem("totals", self._slot(i, h)), one.dtype, LANES)
                 self._store(scope, r, until, f"{column} + {self._offset(x, h, tile.columns)}", total)
 
@@ -312,7 +322,7 @@ class TiledMatmulLowering:
 
     @staticmethod
     def _offset(item: str, part: int, size: int) -> str:
-        """Where the work-item's `part`-th four rows or columns begin in the tile."""
+        """Return the begin of the work-item's block `part` of four rows or columns in the tile."""
         return f"{item} * 4" + (f" + {part * size // 2}" if part else "")
 
     def _zeros(self, scope: Scope) -> list[list[Var]]:
@@ -339,11 +349,11 @@ class TiledMatmulLowering:
         scope.add(For("k", "0", str(DEPTH), "1", tuple(inner.statements), unroll=1))
 
     def _added(self, a: Var, b: Var, c: Var) -> Expr:
-        """`a * b + c`."""
+        """Return `a * b + c`."""
         return MultiplyAdd(a, b, c)
 
     def _end_panel(self, scope: Scope, sums: list[list[Var]]) -> list[Stmt]:
-        """Add a panel's sums to those before it; the first finds -0.0, which changes no bit."""
+        """Add a panel's sums to those of earlier panels; the first is added to -0.0, which changes no bit."""
         inner = scope.inner(LANES)
         for i, line in enumerate(sums):
             for h, panel in enumerate(line):
