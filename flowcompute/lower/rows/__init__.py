@@ -1,4 +1,4 @@
-"""Kernels that walk rows: item reductions with all their phases, and folds of columns."""
+"""Row kernels: item reductions with all their phases, and folds of columns."""
 
 from flowcompute.lower.rows.block_merge import lower_merge
 from flowcompute.lower.rows.item_reduce import VectorBlocks

@@ -1,9 +1,9 @@
-"""Where the smallest or largest number of a row or block is, found by one work-item of a CPU with vectors.
+"""Argmin and argmax of a row or block, computed by one work-item of a CPU with vectors.
 
-The first of the best ones is the same in any order, so none has to be kept: each lane goes through
-its numbers from first to last and takes another only if it is better, which is one comparison where
-the canonical tree needs three. Several vectors are walked side by side, since one step waits for
-the one before it.
+The first of the best numbers is the same in any order of combination, so the canonical tree need not be
+followed. Each lane visits its numbers from first to last and replaces its best only by a better one. That
+is one comparison where the canonical tree needs three. Several vectors are accumulated in an interleaved
+loop, since each step depends on the one before.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from flowcompute.lower.emit import Scope
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.spec import BOOL, INT32, INT64
 
-BESIDE = 4
-"""Vectors that are walked side by side."""
+INTERLEAVED = 4
+"""Vector accumulators of an interleaved loop."""
 NOWHERE = 1 << 30
-"""The place of a lane that has no number; others are before it, and come first among equal ones."""
+"""Place of a lane without a number; places of numbers are lower and win among equal values."""
 
 
 class FirstBest:
@@ -39,10 +39,10 @@ class FirstBest:
         self.base = base
 
     def known(self, length: int) -> list[Parts]:
-        """Of `length` columns, a whole vector at least."""
+        """Reduce `length` columns, at least a whole vector."""
         width, scope = self.lanes, self.scope
         vectors = length // width
-        beside = min(BESIDE, vectors)
+        beside = min(INTERLEAVED, vectors)
         held = [self._begin(str(number * width), None) for number in range(beside)]
         turn, step = f"t{next(scope.names)}", beside * width
         body = scope.inner(width)
@@ -63,7 +63,7 @@ class FirstBest:
         return self._across(placed[0])
 
     def dynamic(self, length: str) -> list[Parts]:
-        """Of as many columns as are known when running, one at least."""
+        """Reduce a number of columns that is known at run time, at least one."""
         width, scope = self.lanes, self.scope
         totals = self._begin("0", f"min((long){width}, {length})")
         turn = f"t{next(scope.names)}"
@@ -73,7 +73,10 @@ class FirstBest:
         return self._across(self._placed(totals))
 
     def _place_dtype(self, reduction: Reduction) -> np.dtype:
-        """Places are as wide as the numbers, so that one mask serves both; those of a row fit 32 bits."""
+        """Return the dtype of places.
+
+        It is as wide as the numbers, so that one mask serves both. 32 bits suffice for a row.
+        """
         return INT64 if reduction.dtypes[0].itemsize == 8 else INT32
 
     def _values(self, scope: Scope, place: str, count: str | None) -> list[Var]:
@@ -81,7 +84,7 @@ class FirstBest:
         return [reduction.operands(scope, column, count)[0] for reduction in self.reductions]
 
     def _begin(self, place: str, count: str | None) -> list[Parts]:
-        """Totals that hold the first vector, with the column at which it begins as the place of each lane."""
+        """Declare totals that hold the first vector; the place of each lane is the vector's first column."""
         inner = self.scope.inner(self.lanes)
         totals: list[Parts] = []
         for reduction, value in zip(self.reductions, self._values(inner, place, count), strict=True):
@@ -97,7 +100,7 @@ class FirstBest:
         return totals
 
     def _step(self, scope: Scope, totals: list[Parts], place: str, count: str | None) -> None:
-        """The vector at a place, which lies behind all that the totals have seen."""
+        """Accumulate the vector at a place behind all that the totals have seen."""
         inner = scope.inner(self.lanes)
         for reduction, total, value in zip(self.reductions, totals, self._values(inner, place, count), strict=True):
             at = inner.let(Integer(place), total[1].dtype)
@@ -115,7 +118,7 @@ class FirstBest:
         scope.add(*inner.statements)
 
     def _placed(self, totals: list[Parts]) -> list[Parts]:
-        """With the column of each lane."""
+        """Add the lane's number to the place of each lane, which gives its column."""
         placed: list[Parts] = []
         for value, at in totals:
             lane = self.scope.let(Integer("0", 1), at.dtype)
@@ -126,7 +129,7 @@ class FirstBest:
         return [r.combined(self.scope, a, b) for r, a, b in zip(self.reductions, left, right, strict=True)]
 
     def _across(self, totals: list[Parts]) -> list[Parts]:
-        """The best of all lanes, and its index."""
+        """Combine all lanes into the best value and its index."""
         scope = self.scope
         results: list[Parts] = []
         for reduction, total in zip(self.reductions, totals, strict=True):

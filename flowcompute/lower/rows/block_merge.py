@@ -1,4 +1,4 @@
-"""Blocks of a fold of columns merged by CPUs, in the order and with the roundings of `engine.folds.fold`."""
+"""Merge of the blocks of a fold of columns on CPUs, in the order and with the roundings of `engine.folds.fold`."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from flowcompute.spec import FLOAT64
 
 
 def lower_merge(spec: FoldSpec, fold: int, lanes: int) -> Kernel:
-    """The kernel that makes of a fold's blocks, from number `first` on and a power of two, one node of its tree.
+    """Return the kernel that merges a power of two of a fold's blocks, from `first` on, into one node of its tree.
 
-    A work-item takes `chunk` of the item's `n` numbers, a multiple of `lanes`; the last one takes the rest as well.
-    The text is the same for items of any size whose blocks have as many records.
+    A work-item takes `chunk` of the item's `n` numbers, a multiple of `lanes`; the last one takes the rest
+    as well. The kernel text is the same for items of any size whose blocks have as many records.
 
     Args:
-        spec: what the fold computes; its items have `lanes` numbers or more.
-        fold: its node's id.
+        spec: the fold; its items have `lanes` numbers or more.
+        fold: id of its node.
         lanes: numbers in a vector.
     """
     arguments, scope = Arguments(), Scope(itertools.count(), lanes=lanes)
@@ -67,10 +67,10 @@ def lower_merge(spec: FoldSpec, fold: int, lanes: int) -> Kernel:
 
 @dataclass(frozen=True)
 class _Moments(Reduction):
-    """Means, squared deviations, what is inside items, and half of the records that either side stands for."""
+    """Merge of means, squared deviations, parts inside items, and half of the records of either side."""
 
     def combined(self, scope: Scope, left: Parts, right: Parts, fused: bool = False) -> Parts:
-        """As `Fold.merge_nodes`, of nodes of as many records."""
+        """Merge two nodes of as many records, as `Fold.merge_nodes` does."""
         del fused
         gap = _apply(scope, subtract.op, right[0], left[0])
         mean = _apply(scope, add.op, left[0], _apply(scope, multiply.op, gap, scope.let(ConstantValue(0.5), FLOAT64)))
@@ -80,9 +80,9 @@ class _Moments(Reduction):
 
 
 def _moments(scope: Scope, block: Parts, records: int) -> Parts:
-    """As `Fold._moments`, and half of the block's records."""
+    """Return the moments of a block as `Fold._moments` does, and half of the block's records."""
     shift, first, second, *inside = block
-    # A block has a power of two of records, so that this product is the quotient.
+    # The number of records is a power of two, so this product equals the quotient.
     mean = _apply(scope, multiply.op, first, scope.let(ConstantValue(1 / records), FLOAT64))
     squares = _apply(scope, subtract.op, second, _apply(scope, multiply.op, first, mean))
     deviations = scope.let(Combine("max", (squares,), (scope.let(ConstantValue(0.0), FLOAT64),), 0), FLOAT64)

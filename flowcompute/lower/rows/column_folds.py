@@ -1,7 +1,7 @@
 """Folds of columns: the records of one canonical block are added in order, column by column.
 
-The block's partial results are the accumulators, in global memory: they stay in the cache,
-and what a batch leaves unfinished is handed to the next one as it is.
+The accumulators are the block's partial results in global memory. They stay in the cache. The next batch
+continues with the accumulators of an unfinished block.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from flowcompute.lower.rows.row_sweep import ColumnPoint, RowSweep
 from flowcompute.spec import INT64
 
 _FRESH_BLOCK = "(block > 0) | (phase == 0)"
-"""Whether the block begins in this batch."""
+"""Condition that the block begins in this batch."""
 
 
 @dataclass(frozen=True)
 class _Slot:
-    """Where a fold's accumulators of some columns are."""
+    """Index of a fold's accumulators of some columns."""
 
     index: str
     stride: int
@@ -51,7 +51,7 @@ class _Slot:
 
 
 class ColumnFolds:
-    """Emits the folds of a region that is walked row by row."""
+    """Folds of a region that is processed row by row."""
 
     def __init__(self, shape: RowShape, arguments: Arguments) -> None:
         self.shape = shape
@@ -63,26 +63,26 @@ class ColumnFolds:
         for fold in self.folds:
             self._accumulate(point, fold)
 
-    def body(self, walk: RowSweep) -> list[Stmt]:
-        """Each work-item (CPU) or work-group (GPU) takes the records of a block, and perhaps a tile of its columns."""
+    def body(self, sweep: RowSweep) -> list[Stmt]:
+        """Distribute blocks of records over work-items (CPU) or work-groups (GPU), perhaps with tiles of columns."""
         shape = self.shape
         if not shape.cpu and not shape.depth and shape.rows == 1:
-            return self._columns(walk)
+            return self._columns(sweep)
         block = shape.folds[self.folds[0]].block
-        head = walk.scope.inner(1)
+        head = sweep.scope.inner(1)
         self._begin_block(head)
         if not shape.cpu:
-            # A column's accumulator is set by another work-item than the one that adds to it.
+            # One work-item initializes a column's accumulator, and another one adds to it.
             head.add(WorkGroupBarrier())
         record = (SetInteger("lo", f"max((long)0, block * {block} - phase)"),)
         limit = (SetInteger("hi", f"min(n, (block + 1) * {block} - phase)"),)
-        loop = For("record", "lo", "hi", "1", self._rows(walk))
+        loop = For("record", "lo", "hi", "1", self._rows(sweep))
         unit, tiles = self._unit()
-        body = (*unit, *record, *limit, *head.statements, *self._shift_sweep(walk), loop)
+        body = (*unit, *record, *limit, *head.statements, *self._shift_sweep(sweep), loop)
         return units_loop("unit", f"(blocks * {tiles})", shape.cpu, body)
 
     def _unit(self) -> tuple[list[Stmt], int]:
-        """The block (and the columns) that belong to a unit of work, and units in a block."""
+        """Return the indices of the block (and columns) of a unit of work, and the number of units in a block."""
         shape = self.shape
         if not shape.tiled:
             return [SetInteger("block", "unit")], 1
@@ -94,15 +94,15 @@ class ColumnFolds:
         ]
         return place, tiles
 
-    def _rows(self, walk: RowSweep) -> tuple[Stmt, ...]:
-        """All rows of a record."""
-        statements = tuple(walk.scope.statements)
+    def _rows(self, sweep: RowSweep) -> tuple[Stmt, ...]:
+        """Return the statements of all rows of a record."""
+        statements = tuple(sweep.scope.statements)
         return statements if self.shape.rows == 1 else (For("outer", "0", str(self.shape.rows), "1", statements),)
 
     # -- columns of GPUs ------------------------------------------------------------------------
 
-    def _columns(self, walk: RowSweep) -> list[Stmt]:
-        """Each work-item takes a column of a block, whose accumulators it keeps in registers."""
+    def _columns(self, sweep: RowSweep) -> list[Stmt]:
+        """Distribute columns: each work-item takes a column of a block and keeps its accumulators in registers."""
         shape = self.shape
         size, tiles = shape.folds[self.folds[0]].block, -(-shape.columns // shape.group)
         unit: list[Stmt] = [
@@ -111,7 +111,7 @@ class ColumnFolds:
             SetInteger("lo", f"max((long)0, block * {size} - phase)"),
             SetInteger("hi", f"min(n, (block + 1) * {size} - phase)"),
         ]
-        outer, inner = walk.again(), walk.again()
+        outer, inner = sweep.again(), sweep.again()
         totals = {fold: self._begun(outer, fold) for fold in self.folds}
         point = ColumnPoint(inner.row, inner.scope.inner(1), "c", None, 1)
         for fold in self.folds:
@@ -127,15 +127,18 @@ class ColumnFolds:
         own = If(f"c < {shape.columns}", tuple(outer.scope.statements))
         return [For("unit", "gid", f"blocks * {tiles}", "gsize", (*unit, own))]
 
-    def _begun(self, walk: RowSweep, fold: int) -> Parts:
-        """A column's accumulators: the identity, or what was left unfinished; a variance's shift is its first."""
-        spec, scope = self.shape.folds[fold], walk.scope
+    def _begun(self, sweep: RowSweep, fold: int) -> Parts:
+        """Declare a column's accumulators: the identity, or those of an unfinished block.
+
+        The shift of a variance is the first number of its block.
+        """
+        spec, scope = self.shape.folds[fold], sweep.scope
         starts = [_start(spec.op, dtype, part) for part, dtype in enumerate(spec.parts())]
         totals = tuple(
             scope.let(ConstantValue(value), register_dtype(dtype), 1, 1)
             for value, dtype in zip(starts, spec.parts(), strict=True)
         )
-        number, old, fresh = self._number(walk, fold), scope.inner(1), walk.again()
+        number, old, fresh = self._number(sweep, fold), scope.inner(1), sweep.again()
         for part, (total, dtype) in enumerate(zip(totals, spec.parts(), strict=True)):
             carry = self.arguments.get("carry", dtype, fold, part)
             old.add(Assign(total, Splat(loaded(old, Load(carry, number, 1)))))
@@ -147,11 +150,11 @@ class ColumnFolds:
         scope.add(If(_FRESH_BLOCK, tuple(fresh.scope.statements), tuple(old.statements)))
         return totals
 
-    def _number(self, walk: RowSweep, fold: int) -> str:
-        """Which number of the fold's item column `c` is."""
+    def _number(self, sweep: RowSweep, fold: int) -> str:
+        """Return the index of column `c` in the fold's item."""
         place = self.shape.place(self._layout(fold), self.shape.folds[fold].item, stream=False)
-        index, _, each = walk.address(walk.base(f"part{fold}", place), place, "c")
-        return walk.scope.integer(index if each is None else each.format(lane=0))
+        index, _, each = sweep.address(sweep.base(f"part{fold}", place), place, "c")
+        return sweep.scope.integer(index if each is None else each.format(lane=0))
 
     def _add(self, point: ColumnPoint, fold: int, totals: Parts) -> None:
         """Add a record's number to the column's accumulators."""
@@ -170,13 +173,13 @@ class ColumnFolds:
     def _slot(self, point: ColumnPoint, fold: int) -> _Slot:
         spec = self.shape.folds[fold]
         place = self.shape.place(self._layout(fold), spec.item, stream=False)
-        walk = point.walk
-        index, stride, each = walk.address(walk.base(f"part{fold}", place), place, point.column)
+        sweep = point.sweep
+        index, stride, each = sweep.address(sweep.base(f"part{fold}", place), place, point.column)
         offset = f"block * {spec.numbers} + "
         return _Slot(offset + index, stride, None if each is None else offset + each, point.count)
 
     def _layout(self, fold: int) -> Layout:
-        """The layout of the folded item: that of the operand that runs along most axes."""
+        """Return the layout of the folded item: that of the operand that runs along most axes."""
         region = self.shape.region
         layouts = [key.layout if isinstance(key, Access) else region.layouts[key] for key in region.reads[fold]]
         widest = max(layouts, key=lambda layout: sum(axis is not None for axis in layout))
@@ -196,14 +199,14 @@ class ColumnFolds:
         if spec.op in ("argmin", "argmax"):
             values = (values[0], scope.let(Integer("first + record"), INT64))
         if spec.op == "var":
-            # The first part is the shift, which stays.
+            # The first part is the shift, which does not change.
             values, old, parts = moved(scope, values[0], old[0]), old[1:], parts[1:]
         new = Reduction(f"f{fold}", spec.op, spec.parts(), lambda *_: ()).combined(scope, old, values, fused=True)
         for argument, var in zip(parts, new, strict=True):
             scope.add(Store(argument, slot.index, var, slot.stride, slot.count, each=slot.each))
 
     def _begin_block(self, scope: Scope) -> None:
-        """Set the block's accumulators: to the identity, or to what the batch before left unfinished."""
+        """Initialize the block's accumulators with the identity, or with those of an unfinished block."""
         shape = self.shape
         for fold in self.folds:
             spec = shape.folds[fold]
@@ -224,39 +227,39 @@ class ColumnFolds:
 
     # -- shifts of variances --------------------------------------------------------------------
 
-    def _shift_sweep(self, walk: RowSweep) -> list[Stmt]:
+    def _shift_sweep(self, sweep: RowSweep) -> list[Stmt]:
         """Store the first record of a fresh block as the shift of its variances."""
         shape = self.shape
         shifts = [fold for fold in self.folds if shape.folds[fold].op == "var"]
         if not shifts:
             return []
-        first = walk.again()
+        first = sweep.again()
         for phase in range(shape.depth):
             first.reduce(phase)
         stores = self._shift_stores(first, shifts)
         if not shape.cpu:
-            # Only the stores are conditional: barriers under a condition are what PoCL miscompiles.
+            # Only the stores are conditional, since PoCL miscompiles barriers under a condition.
             first.scope.add(If(_FRESH_BLOCK, stores))
             return [If("1", (SetInteger("record", "lo"), *self._rows(first)))]
         first.scope.add(*stores)
         return [If(_FRESH_BLOCK, (SetInteger("record", "lo"), *self._rows(first)))]
 
-    def _shift_stores(self, walk: RowSweep, shifts: list[int]) -> tuple[Stmt, ...]:
+    def _shift_stores(self, sweep: RowSweep, shifts: list[int]) -> tuple[Stmt, ...]:
         shape = self.shape
 
         def stores(column: str, count: str | None) -> tuple[Stmt, ...]:
-            point = ColumnPoint(walk.row, walk.scope.inner(shape.lanes), column, count, 2 * shape.depth)
+            point = ColumnPoint(sweep.row, sweep.scope.inner(shape.lanes), column, count, 2 * shape.depth)
             for fold in shifts:
                 slot = self._slot(point, fold)
                 value = point.value(shape.region.reads[fold][0])
                 point.scope.add(Store(self._parts(fold)[0], slot.index, value, slot.stride, slot.count, each=slot.each))
             return tuple(point.scope.statements)
 
-        return walk.all_columns(stores)
+        return sweep.all_columns(stores)
 
 
 def _start(op: str, dtype: np.dtype, part: int) -> object:
-    """What an accumulator begins with; a variance's shift is replaced by the first record."""
+    """Return the initial value of an accumulator; the first record replaces a variance's shift."""
     if op in ("argmin", "argmax") and part == 1:
         return int(np.iinfo(np.int64).max)
     value = identity(op, dtype)

@@ -32,15 +32,15 @@ from flowcompute.lower.rows.arg_extremes import FirstBest
 from flowcompute.spec import BOOL, is_float
 
 UNROLLED_STATEMENTS = 640
-"""Blocks of up to so many statements are written out; longer ones loop over arrays."""
-BESIDE = 4
-"""Vectors that are taken side by side where the order is free: one step waits for the one before it."""
+"""Most statements of a block that is unrolled; longer blocks loop over arrays."""
+INTERLEAVED = 4
+"""Vector accumulators of an interleaved loop where the order is free, since each step depends on the one before."""
 LANE_BY_LANE = 10
-"""Statements that what processors do for each lane by itself is worth."""
+"""Weight, in statements, of an expression that processors compute lane by lane."""
 
 
 class VectorBlocks:
-    """Rows reduced by one work-item with vectors of `lanes` (CPUs): no barriers, no local memory."""
+    """Reductions of rows by one work-item with vectors of `lanes` (CPUs): no barriers, no local memory."""
 
     def __init__(self, scope: Scope, reductions: list[Reduction], lanes: int) -> None:
         self.scope = scope
@@ -76,7 +76,7 @@ class VectorBlocks:
         width = self.lanes
         if length >= width and self._only_find():
             return FirstBest(scope, self.reductions, width, base).known(length)
-        if length >= 2 * BESIDE * width and self._commute():
+        if length >= 2 * INTERLEAVED * width and self._commute():
             return self._in_any_order(scope, base, length)
         if lanes < width:
             totals = [reduction.start(scope, width) for reduction in self.reductions]
@@ -97,7 +97,7 @@ class VectorBlocks:
         scope.add(For(group, "0", str(groups), "1", tuple(body.statements)))
         if rest:
             column = f"{base} + {(steps - 1) * lanes + full * width}"
-            self._amend(scope, str(full), column, str(rest))
+            self._partial_vector(scope, str(full), column, str(rest))
         return self._over_groups(scope, groups)
 
     def _only_find(self) -> bool:
@@ -107,9 +107,9 @@ class VectorBlocks:
         return all(reduction.commutes for reduction in self.reductions)
 
     def _in_any_order(self, scope: Scope, base: str, length: int) -> list[Parts]:
-        """Reduce in the order of memory, which processors foresee where the tree's jumps let them wait."""
-        step = BESIDE * self.lanes
-        held = [[reduction.start(scope, self.lanes) for reduction in self.reductions] for _ in range(BESIDE)]
+        """Reduce in the order of memory, which hardware prefetchers foresee; the tree's jumps would cause stalls."""
+        step = INTERLEAVED * self.lanes
+        held = [[reduction.start(scope, self.lanes) for reduction in self.reductions] for _ in range(INTERLEAVED)]
         turn, body, whole = f"t{next(scope.names)}", scope.inner(self.lanes), length // step * step
         for number, totals in enumerate(held):
             self._vector(body, totals, f"{base} + {turn} + {number * self.lanes}", None)
@@ -123,16 +123,19 @@ class VectorBlocks:
         return self._across(scope, held[0])
 
     def _vector(self, scope: Scope, totals: list[Parts], column: str, count: str | None) -> None:
-        """The step of one vector, whose values are known nowhere else."""
+        """Accumulate one vector, in a scope of its own."""
         inner = scope.inner(self.lanes)
         self._at(inner, totals, inner.integer(column), count)
         scope.add(*inner.statements)
 
     def _short(self, scope: Scope, totals: list[Parts], base: str, length: int, lanes: int) -> None:
-        """Fewer canonical lanes than a vector has: their two steps at once, where that does not round differently."""
+        """Accumulate fewer canonical lanes than a vector has.
+
+        Both steps of a lane happen at once, where that does not round differently.
+        """
         dots = [reduction.op == "vecdot" and length > lanes for reduction in self.reductions]
         for first, count in ((0, lanes), (lanes, length - lanes)) if any(dots) else ():
-            # Before the others, whose operands are known in this scope at other columns.
+            # These come first: the operands of the others are known in this scope at other columns.
             inner = scope.inner(self.lanes)
             column = inner.integer(f"{base} + {first}" if first else base)
             for reduction, total, dot in zip(self.reductions, totals, dots, strict=True):
@@ -144,7 +147,7 @@ class VectorBlocks:
                 reduction.step(scope, total, base, None if length == self.lanes else str(length))
 
     def _position_statements(self, base: str) -> int:
-        """Statements that one vector takes, found by emitting one into nowhere; some count as many."""
+        """Count the weighted statements of one vector, by emitting it into a scope that is dropped."""
         scope = self.scope.inner(self.lanes)
         for reduction in self.reductions:
             reduction.combined(
@@ -154,7 +157,7 @@ class VectorBlocks:
         return len(scope.statements) + sum(map(_weight, lets))
 
     def _unrolled(self, scope: Scope, base: str, length: int, lanes: int, group: int, apart: int) -> list[Parts]:
-        """The tree over groups `group`, `group + apart`, ..., depth first, so that few vectors live at a time."""
+        """Combine groups `group`, `group + apart`, ... in a tree, depth first, so that few vectors live at a time."""
         if apart == lanes // self.lanes:
             return self._lane_group(scope, base, length, lanes, group)
         left = self._unrolled(scope, base, length, lanes, group, 2 * apart)
@@ -162,7 +165,7 @@ class VectorBlocks:
         return [r.combined(scope, a, b) for r, a, b in zip(self.reductions, left, right, strict=True)]
 
     def _lane_group(self, scope: Scope, base: str, length: int, lanes: int, group: int) -> list[Parts]:
-        """The steps of one vector of lanes, in order."""
+        """Accumulate one vector of lanes, step by step."""
         totals: list[Parts] | None = None
         for first in range(group * self.lanes, max(length, 1), lanes):
             inner = scope.inner(self.lanes)
@@ -173,18 +176,18 @@ class VectorBlocks:
             else:
                 if totals is None:
                     totals = [reduction.start(inner, self.lanes) for reduction in self.reductions]
-                # A value given to a step is changed in place: the first operands may be known elsewhere.
+                # A step changes its totals in place, and the first operands may be known elsewhere.
                 totals = [tuple(inner.let(Splat(v), v.dtype, v.lanes, v.mask_bytes) for v in total) for total in totals]
                 self._at(inner, totals, column, None if there >= self.lanes else str(there))
             scope.add(*inner.statements)
         return totals or [reduction.start(scope, self.lanes) for reduction in self.reductions]
 
     def streamed_block(self, scope: Scope, base: str) -> list[Parts]:
-        """Reduce a whole block of a long stream, loaded in the order of memory, which processors foresee.
+        """Reduce a whole block of a long stream, loaded in the order of memory, which hardware prefetchers foresee.
 
-        Going through the tree keeps fewer accumulators, and is faster where the block is in a cache; but its loads
-        jump, which from memory takes half as long again. The loops stay loops, since written out they would be put back
-        into the order of the tree.
+        A depth-first tree keeps fewer accumulators, and is faster where the block is in a cache. But its
+        loads jump, which from memory takes half as long again. The loops are not unrolled, since the
+        compiler would put unrolled ones back into the order of the tree.
         """
         if self._only_find():
             return FirstBest(scope, self.reductions, self.lanes, base).known(BLOCK)
@@ -195,7 +198,7 @@ class VectorBlocks:
         begin, body = scope.inner(self.lanes), scope.inner(self.lanes)
         group, step = f"g{next(scope.names)}", f"t{next(scope.names)}"
         self._keep(begin, [reduction.start(begin, self.lanes) for reduction in self.reductions], group)
-        totals = [self._fetch(body, reduction, group) for reduction in self.reductions]
+        totals = [self._load(body, reduction, group) for reduction in self.reductions]
         column = body.integer(f"{base} + ({step} * {groups} + {group}) * {self.lanes}")
         self._at(body, totals, column, None)
         self._keep(body, totals, group)
@@ -205,7 +208,7 @@ class VectorBlocks:
         return self._over_groups(scope, groups)
 
     def dynamic_block(self, scope: Scope, base: str, length: str) -> list[Parts]:
-        """Reduce the last, shorter block, whose length is only known when running."""
+        """Reduce the last, shorter block, whose length is only known at run time."""
         width = self.lanes
         if self._only_find():
             return FirstBest(scope, self.reductions, width, base).dynamic(length)
@@ -219,7 +222,7 @@ class VectorBlocks:
         offset = inner.integer(f"{step} * {LANES} + {group} * {width}")
         inner_column = inner.integer(f"{base} + {offset}")
         self._at(inner, totals, inner_column, f"min((long){width}, {length} - {offset})")
-        # Whether a vector has anything at all is tested here, so loads never start past the end.
+        # The guard skips empty vectors, so that loads never start past the end.
         guarded = If(f"{step} * {LANES} + {group} * {width} < {length}", tuple(inner.statements))
         body.add(For(step, "0", str(BLOCK // LANES), "1", (guarded,)))
         self._keep(body, totals, group)
@@ -249,38 +252,38 @@ class VectorBlocks:
             for part, var in enumerate(total):
                 scope.add(PutItem(self.arrays[reduction.name, part], group, var))
 
-    def _fetch(self, scope: Scope, reduction: Reduction, group: str) -> Parts:
+    def _load(self, scope: Scope, reduction: Reduction, group: str) -> Parts:
         return tuple(
             scope.let(ArrayItem(self.arrays[reduction.name, part], group), dtype, self.lanes, dtype.itemsize)
             for part, dtype in enumerate(reduction.dtypes)
         )
 
-    def _amend(self, scope: Scope, group: str, column: str, count: str) -> None:
-        """The one vector that is only partly there."""
+    def _partial_vector(self, scope: Scope, group: str, column: str, count: str) -> None:
+        """Accumulate the one vector that is only partly valid."""
         inner = scope.inner(self.lanes)
         place = inner.integer(column)
-        totals = [self._fetch(inner, reduction, group) for reduction in self.reductions]
+        totals = [self._load(inner, reduction, group) for reduction in self.reductions]
         self._at(inner, totals, place, count)
         self._keep(inner, totals, group)
         scope.add(If("1", tuple(inner.statements)))
 
     def _over_groups(self, scope: Scope, groups: int) -> list[Parts]:
-        """The upper levels of the tree: halves of the groups."""
+        """Combine the upper levels of the tree: halves of the groups."""
         half = groups // 2
         while half:
             group = f"g{next(scope.names)}"
             inner = scope.inner(self.lanes)
             for reduction in self.reductions:
-                left = self._fetch(inner, reduction, group)
-                right = self._fetch(inner, reduction, f"{group} + {half}")
+                left = self._load(inner, reduction, group)
+                right = self._load(inner, reduction, f"{group} + {half}")
                 for part, var in enumerate(reduction.combined(inner, left, right)):
                     inner.add(PutItem(self.arrays[reduction.name, part], group, var))
             scope.add(For(group, "0", str(half), "1", tuple(inner.statements)))
             half //= 2
-        return self._across(scope, [self._fetch(scope, reduction, "0") for reduction in self.reductions])
+        return self._across(scope, [self._load(scope, reduction, "0") for reduction in self.reductions])
 
     def _across(self, scope: Scope, totals: list[Parts]) -> list[Parts]:
-        """The lower levels: halves of one vector."""
+        """Combine the lower levels of the tree: halves of one vector."""
         results = []
         for reduction, total in zip(self.reductions, totals, strict=True):
             parts = total
@@ -296,7 +299,7 @@ class VectorBlocks:
 
 
 def _weight(expr: Expr) -> int:
-    """Statements beyond one that an expression is worth to a compiler."""
+    """Return the statements, beyond one, that an expression costs a compiler."""
     if isinstance(expr, Generate):
         return expr.op.cost
     if isinstance(expr, Convert) and {expr.source.itemsize, expr.target.itemsize} & {8} and _changes_kind(expr):
@@ -305,12 +308,18 @@ def _weight(expr: Expr) -> int:
 
 
 def _changes_kind(cast: Convert) -> bool:
-    """Whether floats become integers, or integers floats: of 64 bits that is done lane by lane before AVX-512."""
+    """Check whether a cast converts between floats and integers.
+
+    With 64 bits, processors do that lane by lane before AVX-512.
+    """
     return is_float(cast.source) != is_float(cast.target) and BOOL not in (cast.source, cast.target)
 
 
 class Merging:
-    """Blocks of a row, or of vectors of columns, merged in the aligned binary tree by a counter, floats in float64."""
+    """Merge of blocks, of a row or of vectors of columns, in an aligned binary tree driven by a counter.
+
+    Floats are merged in float64.
+    """
 
     DEPTH = 40
 
@@ -358,7 +367,7 @@ class Merging:
         scope.add(SetInteger(self.top, f"{self.top} + 1", new=False))
 
     def newest(self, scope: Scope) -> list[Parts]:
-        """What was merged last, which after a power of two of blocks is all of it."""
+        """Pop the node that was merged last, which after a power of two of blocks is the whole."""
         scope.add(SetInteger(self.top, f"{self.top} - 1", new=False))
         return [
             tuple(
@@ -371,7 +380,7 @@ class Merging:
         ]
 
     def finish(self, scope: Scope) -> list[Parts]:
-        """The result of the row."""
+        """Return the result of the row."""
         totals = self.newest(scope)
         self._pop(scope, totals, f"{self.top} > 0")
         return [

@@ -1,8 +1,8 @@
-"""How a region is walked row by row: axes, strides, phases, and what is worth keeping between sweeps.
+"""Row structure of a region: axes, strides, phases, and values worth keeping between sweeps.
 
-A **row** is a run over the column axes (the reduced ones, else the last); the other axes of
-the domain number the rows of a record. Reductions of depth k need k sweeps over the row
-(phases); a last sweep makes the outputs. What an earlier sweep computed at a cost is kept.
+A **row** runs over the column axes: the reduced ones, else the last. The other axes of the domain number
+the rows of a record. Reductions of depth k need k sweeps over the row (phases). A last sweep computes the
+outputs. Costly values of an earlier sweep are kept.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ KEPT_COST = 8
 KEPT_NUMBERS = 16384
 
 COLUMN_TILE = 1024
-"""Columns of a fold that one work-item takes, where there are no rows to reduce."""
+"""Columns of a fold per work-item, where there are no rows to reduce."""
 
 
 @dataclass(frozen=True)
 class RowStrides:
-    """Where a value lies: strides in numbers over records, row axes and column axes."""
+    """Strides of a value in numbers, over records, row axes and column axes."""
 
     record: int
     rows: tuple[int, ...]
@@ -34,7 +34,7 @@ class RowStrides:
 
 
 class RowShape:
-    """What lowering must know of a region before it emits anything."""
+    """Facts about a region that lowering needs before it emits anything."""
 
     def __init__(
         self, graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], family: Family
@@ -65,10 +65,13 @@ class RowShape:
         )
         self.tile = COLUMN_TILE if self.tiled else self.columns
 
-    # -- shape of the walk --------------------------------------------------------------------
+    # -- shape of the rows --------------------------------------------------------------------
 
     def _trailing(self) -> list[int]:
-        """Without reductions: as many trailing axes as every value runs along alike (all or none of them)."""
+        """Return the column axes of a region without reductions.
+
+        These are as many trailing axes as every value runs along in the same way (all or none of them).
+        """
         domain = self.region.domain
         if not domain:
             return []
@@ -95,25 +98,25 @@ class RowShape:
         return first not in wide or wide.index(second) == wide.index(first) + 1
 
     def kind(self, node: int) -> Kind | None:
-        """Kind of a node."""
+        """Return the kind of a node."""
         return self.graph.nodes[node].kind
 
     def is_full(self, layout: Layout, shape: tuple[int, ...]) -> bool:
-        """Whether a value differs from column to column."""
+        """Check whether a value differs from column to column."""
         return any(axis in self.column_axes and size != 1 for axis, size in zip(layout, shape, strict=True))
 
     def full_key(self, key: Key) -> bool:
-        """Whether a node or access differs from column to column."""
+        """Check whether a node or access differs from column to column."""
         if isinstance(key, Access):
             return self.is_full(key.layout, self.graph.nodes[key.value].spec.shape)
         return self.is_full(self.region.layouts[key], self.graph.nodes[key].spec.shape)
 
     def place(self, layout: Layout, shape: tuple[int, ...], stream: bool) -> RowStrides:
-        """Strides of a C-contiguous value of this item shape."""
+        """Return the strides of a C-contiguous value of this item shape."""
         return self._placed(layout, shape, c_strides(shape), math.prod(shape) if stream else 0)
 
     def place_of(self, access: Access) -> tuple[Storage, RowStrides]:
-        """Where a value lies that the region reads."""
+        """Return the storage and the strides of a value that the region reads."""
         lies = storage(self.graph, access.value, self.region.entered)
         shape = self.graph.nodes[access.value].spec.shape
         return lies, self._placed(access.layout, shape, lies.strides, lies.record)
@@ -132,7 +135,7 @@ class RowShape:
     # -- phases -------------------------------------------------------------------------------
 
     def _phases(self) -> dict[int, int]:
-        """For each node the sweep in which it can first be computed (a reduction: is accumulated)."""
+        """Return for each node the sweep that can first compute it (for a reduction: accumulate it)."""
         phases: dict[int, int] = {}
         for i in self.region.nodes:
             inside = [o for o in self.region.reads[i] if isinstance(o, int)]
@@ -140,13 +143,13 @@ class RowShape:
         return phases
 
     def targets(self, phase: int) -> list[int]:
-        """Nodes that sweep number `phase` exists for; the last sweep makes outputs and folds."""
+        """Return the nodes for which sweep number `phase` exists; the last sweep computes outputs and folds."""
         if phase < self.depth:
             return [i for i in self.region.nodes if self.kind(i) is Kind.REDUCE and self.phase_of[i] == phase]
         return [i for i in self.region.outputs if self.full_key(i)] + list(self.region.folds)
 
     def _needs(self, phase: int) -> set[int]:
-        """Full-level element-wise nodes that a sweep evaluates."""
+        """Return the full-level element-wise nodes that a sweep evaluates."""
         needed: set[int] = set()
         todo = list(self.targets(phase))
         while todo:
@@ -165,7 +168,7 @@ class RowShape:
         return op.cost
 
     def worth_keeping(self) -> dict[int, int]:
-        """Costly nodes that a later sweep needs again, with the sweep that computes them."""
+        """Return costly nodes that a later sweep needs again, with the sweep that computes them."""
         needs = [self._needs(phase) for phase in range(self.depth + 1)]
         kept: dict[int, int] = {}
         for node in reversed(self.region.nodes):
@@ -180,7 +183,7 @@ class RowShape:
         return kept
 
     def _subtree_cost(self, node: int) -> int:
-        """Cost of computing a node from loads and row values."""
+        """Return the cost of computing a node from loads and row values."""
         seen: set[int] = set()
         todo, cost = [node], 0
         while todo:

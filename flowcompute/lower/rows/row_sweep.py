@@ -1,4 +1,4 @@
-"""The sweeps over one row: reductions phase by phase, then outputs."""
+"""Sweeps over one row: reductions phase by phase, then outputs."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ from flowcompute.lower.rows.row_shape import RowShape, RowStrides
 from flowcompute.lower.rows.work_group_blocks import GroupBlocks
 from flowcompute.spec import INT64
 
-AHEAD_COLUMNS = 256
-"""Of shorter rows processors foresee several at a time."""
-AHEAD_NUMBERS = 2048
-"""How far ahead memory is asked by what goes through records without a stop."""
+PREFETCH_COLUMNS = 256
+"""Fewest columns of a row for prefetching; hardware prefetchers foresee several shorter rows at a time."""
+PREFETCH_NUMBERS = 2048
+"""Prefetch distance, in numbers, of kernels that stream through records."""
 
 Accumulate = Callable[["ColumnPoint"], None]
-"""Adds a record's columns to the folds of the region."""
+"""Function that adds a record's columns to the folds of the region."""
 
 
 class RowPoint(Point):
-    """A row: what is constant along its columns."""
+    """Row values: those that are constant along the columns."""
 
-    def __init__(self, walk: RowSweep, scope: Scope) -> None:
-        super().__init__(walk.shape.graph, walk.shape.region, walk.arguments, scope)
-        self.walk = walk
+    def __init__(self, sweep: RowSweep, scope: Scope) -> None:
+        super().__init__(sweep.shape.graph, sweep.shape.region, sweep.arguments, scope)
+        self.sweep = sweep
 
     def load(self, access: Access) -> Var:
         """Load the row's one number."""
-        argument, base, _ = self.walk.locate(access)
+        argument, base, _ = self.sweep.locate(access)
         return loaded(self.scope, Load(argument, base, 0))
 
     def position(self, node: Node) -> tuple[str, int, str | None]:
-        """The position of the row's one number, in all lanes."""
-        base, place, before = self.walk.generated(node)
+        """Return the position of the row's one number, in all lanes."""
+        base, place, before = self.sweep.generated(node)
         del place
         return before + base, 0, None
 
@@ -62,38 +62,39 @@ class RowPoint(Point):
 class ColumnPoint(Point):
     """Columns `column` to `column + lanes` of the row, of which `count` exist.
 
-    `phase` is twice the number of the sweep, and one more once what the sweep keeps is kept.
+    `phase` is twice the number of the sweep, plus one once the values that the sweep keeps have been
+    stored.
     """
 
     def __init__(self, row: RowPoint, scope: Scope, column: str, count: str | None, phase: int) -> None:
         super().__init__(row.graph, row.region, row.arguments, scope)
         self.row = row
-        self.walk = row.walk
+        self.sweep = row.sweep
         self.column = column
         self.count = count
         self.phase = phase
 
     def home(self, key: Key) -> Point:
-        """The row for what is constant along it."""
-        return self if self.walk.shape.full_key(key) else self.row
+        """Return the row for values that are constant along it, else this point."""
+        return self if self.sweep.shape.full_key(key) else self.row
 
     def load(self, access: Access) -> Var:
         """Load a vector of the row."""
-        return self.walk.load(self, access)
+        return self.sweep.load(self, access)
 
     def position(self, node: Node) -> tuple[str, int, str | None]:
-        """The positions of the columns."""
-        base, place, before = self.walk.generated(node)
-        index, stride, each = self.walk.address(base, place, self.column)
+        """Return the positions of the columns."""
+        base, place, before = self.sweep.generated(node)
+        index, stride, each = self.sweep.address(base, place, self.column)
         return before + index, stride, None if each is None else before + each
 
     def compute(self, key: Key) -> Var:
-        """As everywhere, but what an earlier sweep has kept is fetched, and what is to be kept is put away."""
-        kept = self.walk.shape.kept
+        """Compute a value; load it if an earlier sweep has kept it, and store it if this sweep keeps it."""
+        kept = self.sweep.shape.kept
         if isinstance(key, Access) or key not in kept:
             return super().compute(key)
-        shape = self.walk.shape
-        array, slot = self.walk.kept_array(key), f"({self.column}) / {shape.lanes}"
+        shape = self.sweep.shape
+        array, slot = self.sweep.kept_array(key), f"({self.column}) / {shape.lanes}"
         if 2 * kept[key] < self.phase:
             dtype = register_dtype(self.graph.nodes[key].spec.dtype)
             return self.scope.let(ArrayItem(array, slot), dtype, mask_bytes=dtype.itemsize)
@@ -103,7 +104,7 @@ class ColumnPoint(Point):
 
 
 class RowSweep:
-    """Emits the sweeps over one row."""
+    """Sweeps over one row."""
 
     def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, folds: Accumulate | None) -> None:
         self.shape = shape
@@ -118,7 +119,7 @@ class RowSweep:
     # -- addresses ----------------------------------------------------------------------------
 
     def locate(self, access: Access) -> tuple[Argument, str, RowStrides]:
-        """The argument of an access, the integer that holds its row's first number, and its strides."""
+        """Return the argument of an access, the integer with the offset of its row, and its strides."""
         lies, place = self.shape.place_of(access)
         argument = self.arguments.get("input", self.shape.graph.nodes[access.value].spec.dtype, lies.base)
         return argument, self.base(argument.name, place, lies.offset), place
@@ -130,13 +131,13 @@ class RowSweep:
         return loaded(point.scope, Load(argument, index, stride, point.count, each))
 
     def generated(self, node: Node) -> tuple[str, RowStrides, str]:
-        """Of a generated stream the row's first number in the batch, its strides, and the numbers before the batch."""
+        """Return, for a generated stream, the row's offset in the batch, its strides, and the offset of the batch."""
         spec = node.spec
         place = self.shape.place(self.shape.region.layouts[node.id], spec.shape, True)
         return self.base("position", place), place, f"first * {spec.item_numbers} + "
 
     def base(self, name: str, place: RowStrides, offset: int = 0) -> str:
-        """An integer with the offset of the row in an argument."""
+        """Return an integer with the offset of the row in an argument."""
         if (name, place, offset) not in self.bases:
             terms = [str(offset)] if offset else []
             terms += [f"record * {place.record}"] if place.record else []
@@ -154,7 +155,7 @@ class RowSweep:
         return text if position == 0 else f"({text} % {sizes[position]})"
 
     def address(self, base: str, place: RowStrides, column: str) -> tuple[str, int, str | None]:
-        """Index, stride and, where there is no single stride, the index of each lane."""
+        """Return index and stride of columns and, where there is no single stride, the index of each lane."""
         axes = [(self.shape.region.domain[axis], place.columns[at]) for at, axis in enumerate(self.shape.column_axes)]
         wide = [(size, stride) for size, stride in axes if size != 1]
         sizes, strides = [size for size, _ in wide], [stride for _, stride in wide]
@@ -174,7 +175,7 @@ class RowSweep:
     # -- sweeps -------------------------------------------------------------------------------
 
     def kept_array(self, node: int) -> str:
-        """The private array that keeps a node's row."""
+        """Return the private array that keeps a node's row."""
         if node not in self.arrays:
             shape = self.shape
             name = f"row{len(self.arrays)}"
@@ -185,7 +186,7 @@ class RowSweep:
         return self.arrays[node]
 
     def emit(self) -> None:
-        """All sweeps, then the row's own outputs."""
+        """Emit all sweeps, then the row's own outputs."""
         shape = self.shape
         for phase in range(shape.depth):
             self.reduce(phase)
@@ -196,11 +197,11 @@ class RowSweep:
             self.scope.add(*scope.statements if shape.cpu else (If("lid == 0", tuple(scope.statements)),))
 
     def loop(self, start: str, stop: str, step: str) -> For:
-        """A loop over rows, numbered through all records."""
+        """Return a loop over rows, numbered through all records."""
         return For("r", start, stop, step, self.one_row())
 
     def one_row(self) -> tuple[Stmt, ...]:
-        """Where row `r` is, and its sweeps."""
+        """Return the indices of row `r` and its sweeps."""
         rows = self.shape.rows
         if rows == 1:
             return (SetInteger("record", "r"), *self.scope.statements)
@@ -208,14 +209,14 @@ class RowSweep:
         return (*place, *self.scope.statements)
 
     def reduce(self, phase: int) -> None:
-        """The reductions of one sweep; their results are known in the row from then on."""
+        """Emit the reductions of one sweep; their results are row values from then on."""
         shape = self.shape
         nodes = shape.targets(phase)
         self._keep(phase)
         reductions = [self._reduction(node, phase) for node in nodes]
         if self._is_last(phase) and all(one.commutes or one.finds for one in reductions):
-            # Those that add go through a row in jumps, where asking costs as much as it gains.
-            reductions[0] = self._asking(reductions[0])
+            # Sums read a row in jumps, where prefetching costs as much as it gains.
+            reductions[0] = self._prefetching(reductions[0])
         results = self.results(reductions)
         for node, parts in zip(nodes, results, strict=True):
             result = shape.graph.nodes[node]
@@ -224,7 +225,7 @@ class RowSweep:
             )
 
     def results(self, reductions: list[Reduction]) -> list[Parts]:
-        """What the reductions of a sweep give."""
+        """Compute the reductions of a sweep."""
         shape = self.shape
         scope = self.scope.inner(shape.lanes)
         if shape.cpu:
@@ -250,13 +251,13 @@ class RowSweep:
         return Reduction(f"n{node}", op, dtypes, operands)
 
     def again(self) -> RowSweep:
-        """Another walk over the rows, which keeps what it keeps in the same arrays."""
-        walk = RowSweep(self.shape, self.arguments, Scope(self.scope.names, lanes=self.scope.lanes), None)
-        walk.arrays, walk.declared = self.arrays, self.declared
-        return walk
+        """Return another sweep over the rows, which shares the arrays of kept values."""
+        sweep = RowSweep(self.shape, self.arguments, Scope(self.scope.names, lanes=self.scope.lanes), None)
+        sweep.arrays, sweep.declared = self.arrays, self.declared
+        return sweep
 
     def all_columns(self, body: Callable[[str, str | None], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
-        """A loop over the row's columns (or over the tile of them): `body(column, count)` for each vector."""
+        """Return a loop over the row's columns (or their tile), with `body(column, count)` for each vector."""
         shape = self.shape
         lanes, columns = shape.lanes, shape.columns
         if not shape.cpu:
@@ -276,7 +277,7 @@ class RowSweep:
         return statements
 
     def _keep(self, phase: int) -> None:
-        """A loop of its own for what this sweep computes and later ones need again."""
+        """Emit a separate loop for values that this sweep computes and later ones need again."""
         nodes = [node for node, first in self.shape.kept.items() if first == phase]
         if not nodes:
             return
@@ -286,33 +287,36 @@ class RowSweep:
             for node in nodes:
                 point.value(node)
             if count is None:
-                self._fetch_ahead(point.scope, column)
+                self._prefetch(point.scope, column)
             return tuple(point.scope.statements)
 
         self.scope.add(*self.all_columns(keep))
 
     def _is_last(self, phase: int) -> bool:
-        """Whether a sweep is the last one of a CPU over the row, none of which keeps anything."""
+        """Check whether a sweep is a CPU's last one over the row, and no sweep keeps anything."""
         depth = self.shape.depth
         last = depth if self.shape.targets(depth) else depth - 1
         return self.shape.cpu and not self.shape.kept and phase == last and (depth > 0 or self.folds is not None)
 
-    def _asking(self, reduction: Reduction) -> Reduction:
-        """A reduction that asks for the next row at each of its steps."""
+    def _prefetching(self, reduction: Reduction) -> Reduction:
+        """Return a reduction that prefetches the next row at each of its steps."""
 
         def operands(scope: Scope, column: str, count: str | None) -> Parts:
             if count is None:
-                self._fetch_ahead(scope, column)
+                self._prefetch(scope, column)
             return reduction.operands(scope, column, count)
 
         return replace(reduction, operands=operands)
 
-    def _fetch_ahead(self, scope: Scope, column: str) -> None:
-        """Ask for columns of a later row: processors foresee a page by themselves, but not the step to another one."""
+    def _prefetch(self, scope: Scope, column: str) -> None:
+        """Prefetch columns of a later row.
+
+        Hardware prefetchers stay within a page and do not foresee the step to another one.
+        """
         columns, region, ahead = self.shape.columns, self.shape.region, 1
         if not self.shape.depth:
-            ahead = max(1, AHEAD_NUMBERS // columns)
-        elif columns < AHEAD_COLUMNS:
+            ahead = max(1, PREFETCH_NUMBERS // columns)
+        elif columns < PREFETCH_COLUMNS:
             return
         read = dict.fromkeys(one for reads in region.reads.values() for one in reads if isinstance(one, Access))
         places = [(*self.locate(access), False) for access in read if self.shape.full_key(access)]
@@ -328,7 +332,7 @@ class RowSweep:
                     scope.add(Prefetch(argument, f"{index} + {step * ahead + number}", written))
 
     def _finish(self, phase: int) -> None:
-        """The sweep that stores full-level outputs and accumulates columns."""
+        """Emit the sweep that stores full-level outputs and accumulates columns."""
         if not self.shape.targets(phase):
             return
 
@@ -336,33 +340,33 @@ class RowSweep:
             point = ColumnPoint(self.row, self.scope.inner(self.shape.lanes), column, count, 2 * phase)
             self._at(point)
             if count is None and self._is_last(phase):
-                self._fetch_ahead(point.scope, column)
+                self._prefetch(point.scope, column)
             return tuple(point.scope.statements)
 
-        # Emitted before the loop is added: what the body needs of the row comes to stand before it.
+        # The body is emitted before the loop is added, so that its row values are declared before the loop.
         self.scope.add(*self.all_columns(store))
 
     # -- stores -------------------------------------------------------------------------------
 
     @property
     def row_outputs(self) -> list[int]:
-        """The outputs that are constant along the row."""
+        """Outputs that are constant along the row."""
         return [output for output in self.shape.region.outputs if not self.shape.full_key(output)]
 
     def store_column(self, point: ColumnPoint) -> None:
-        """Store everything at a column by itself; what is constant along the row at its first one."""
+        """Store everything at a single column, with the row values at the first one."""
         self._at(point)
         point.scope.add(*self.stores_of_row(point.scope, f"{point.column} == 0"))
 
     def stores_of_row(self, scope: Scope, condition: str) -> tuple[Stmt, ...]:
-        """The stores of what is constant along the row, where the condition holds."""
+        """Return the stores of row values, guarded by the condition."""
         inner = scope.inner(1)
         for output in self.row_outputs:
             self.store_of_row(inner, output)
         return (If(condition, tuple(inner.statements)),) if inner.statements else ()
 
     def store_of_row(self, scope: Scope, output: int) -> None:
-        """Store one of what is constant along the row."""
+        """Store one output that is constant along the row."""
         base, _ = self._stored(output)
         RowPoint(self, scope).store(output, base, 1, "1")
 
@@ -375,7 +379,7 @@ class RowSweep:
             self.folds(point)
 
     def _stored(self, output: int) -> tuple[str, RowStrides]:
-        """The integer that holds where the row's first number of an output goes, and the output's strides."""
+        """Return the integer with the row's offset in an output, and the output's strides."""
         spec = self.shape.graph.nodes[output].spec
         place = self.shape.place(self.shape.region.layouts[output], spec.shape, True)
         return self.base(self.arguments.get("output", spec.dtype, output).name, place), place

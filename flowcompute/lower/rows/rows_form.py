@@ -1,4 +1,4 @@
-"""Kernels that walk rows: item reductions with all their phases, broadcasts between streams, folds of columns."""
+"""Row kernels: item reductions with all their phases, broadcasts between streams, folds of columns."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from flowcompute.lower.rows.row_shape import RowShape
 from flowcompute.lower.rows.row_sweep import RowSweep
 
 ROW_LANES = 4
-"""Lanes of row values on CPUs: library functions have the bits of their vector form (never the scalar's)."""
+"""Lanes of row values on CPUs. Library functions then have the bits of their vector form, never the scalar's."""
 
 
 def lower_rows(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
-    """The kernel of a region that is walked row by row."""
+    """Return the kernel of a region that is processed row by row."""
     shape = RowShape(graph, region, style, folds, "columns" if region.folds else "rows")
     arguments = Arguments()
     scope = Scope(itertools.count(), lanes=ROW_LANES if shape.cpu else 1)
@@ -43,9 +43,9 @@ def lower_rows(graph: Graph, region: Region, style: KernelStyle, folds: dict[int
     )
 
 
-def rows_body(walk: RowSweep) -> list[Stmt]:
-    """Each work-item (CPU) takes a run of rows; work-groups (GPU) take rows in turn."""
-    if walk.shape.cpu:
+def rows_body(sweep: RowSweep) -> list[Stmt]:
+    """Distribute rows: a work-item (CPU) takes a range of rows; work-groups (GPU) take rows in turn."""
+    if sweep.shape.cpu:
         start = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
-        return [*start, walk.loop("start", "stop", "1")]
-    return [walk.loop("gid", "n", "gsize")]
+        return [*start, sweep.loop("start", "stop", "1")]
+    return [sweep.loop("gid", "n", "gsize")]

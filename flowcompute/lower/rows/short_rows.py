@@ -1,10 +1,9 @@
-"""Kernels for rows of few numbers on CPUs: lanes are neighbouring rows, columns are written out one after the other.
+"""Kernels for rows of few numbers on CPUs: lanes are neighbouring rows, and columns are unrolled.
 
-Where a row has fewer numbers than a vector has lanes, walking row by row leaves most lanes
-idle, and windows read each number as often as they overlap. Here a vector takes one column
-of as many neighbouring rows, so that a reduction needs no work across lanes; the order in
-which columns are combined is the canonical one. Rows that fill no vector at the end of a
-work-item's run are walked one by one.
+A row with fewer numbers than a vector has lanes would leave most lanes idle. Overlapping windows would also
+read each number several times. Here a vector holds one column of as many neighbouring rows, so that a
+reduction needs no work across lanes. The order in which columns are combined is the canonical one. Rows
+that fill no vector at the end of a work-item's range are processed one by one.
 """
 
 from __future__ import annotations
@@ -41,19 +40,18 @@ from flowcompute.lower.rows.rows_form import ROW_LANES
 from flowcompute.spec import INT64
 
 WRITTEN_OUT = 512
-"""Vector operations up to which columns are written out.
+"""Most vector operations for which columns are unrolled.
 
-Measured with PoCL 3.0 (LLVM 14): kernels of so many take half a second to compile, where the
-shortest take 0.15 s and the same rows walked one by one 0.2 s. At this size they are still
-two to three times as fast.
+Measured with PoCL 3.0 (LLVM 14): such kernels take half a second to compile. The shortest take 0.15 s, and
+the same rows processed one by one 0.2 s. At this size they are still two to three times as fast.
 """
 
 _COMBINED = {"argmin": 4, "argmax": 4, "min": 3, "max": 3}
-"""Operations of a step of a reduction, where it is more than one."""
+"""Operations of a reduction's step, where there is more than one."""
 
 
 def lower_short_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """The kernel of a region that is neither flat nor a contraction; None where its rows are better walked singly."""
+    """Return the kernel of a region without contraction; None where its rows are better processed one by one."""
     if style.capabilities.code_shape != "cpu" or not region.stream or region.folds:
         return None
     shape = RowShape(graph, region, style, {}, "short rows")
@@ -86,7 +84,7 @@ def lower_short_rows(graph: Graph, region: Region, style: KernelStyle, name: str
 
 
 def _body(vectors: _ShortRows, rest: RowSweep) -> list[Stmt]:
-    """Each work-item takes a run of rows that begins at a whole vector, so that only the last one's has a rest."""
+    """Distribute rows: ranges of work-items begin at whole vectors, so that only the last one has a rest."""
     lanes = vectors.shape.lanes
     return [
         SetInteger("start", f"min(n, (gid * chunk + {lanes - 1}) / {lanes} * {lanes})"),
@@ -98,7 +96,7 @@ def _body(vectors: _ShortRows, rest: RowSweep) -> list[Stmt]:
 
 
 def _operations(statement: Stmt) -> int:
-    """Roughly the operations on vectors of four-byte numbers that a statement becomes."""
+    """Estimate the operations on vectors of four-byte numbers that a statement becomes."""
     if isinstance(statement, CallFunction):
         return statement.op.cost
     if not isinstance(statement, Let):
@@ -110,7 +108,7 @@ def _operations(statement: Stmt) -> int:
 
 
 def _places(shape: RowShape) -> list[RowStrides]:
-    """Where everything lies that the region reads, generates or stores."""
+    """Return the strides of all values that the region reads, generates or stores."""
     region, nodes = shape.region, shape.graph.nodes
     accesses = {o for operands in region.reads.values() for o in operands if isinstance(o, Access)}
     made = [i for i in region.nodes if i in region.outputs or isinstance(nodes[i].op, Generator)]
@@ -120,7 +118,7 @@ def _places(shape: RowShape) -> list[RowStrides]:
 
 
 def row_stride(shape: RowShape, place: RowStrides) -> int | None:
-    """Numbers from one row to the next in the run of all records' rows; None where that is not one number."""
+    """Return the distance from one row to the next, through all records; None where it varies."""
     sizes = [shape.region.domain[axis] for axis in shape.row_axes]
     steps = [(1, place.record), *((size, stride) for size, stride in zip(sizes, place.rows, strict=True) if size != 1)]
     for (_, outer), (size, inner) in itertools.pairwise(steps):
@@ -130,7 +128,7 @@ def row_stride(shape: RowShape, place: RowStrides) -> int | None:
 
 
 class _RowsPoint(Point):
-    """Rows `r` to `r + lanes`: what is constant along the columns."""
+    """Rows `r` to `r + lanes`: one of their columns, or the values that are constant along the columns."""
 
     def __init__(self, rows: _ShortRows, scope: Scope, column: int | None = None) -> None:
         super().__init__(rows.shape.graph, rows.shape.region, rows.arguments, scope)
@@ -138,36 +136,36 @@ class _RowsPoint(Point):
         self.column = column
 
     def home(self, key: Key) -> Point:
-        """The column, or the rows for what is constant along them."""
+        """Return this point, or the rows for values that are constant along the columns."""
         return self if self.rows.shape.full_key(key) else self.rows.point
 
     def load(self, access: Access) -> Var:
-        """The column's number of each row."""
+        """Load the column's number of each row."""
         shape = self.rows.shape
         lies, place = shape.place_of(access)
         argument = self.arguments.get("input", self.graph.nodes[access.value].spec.dtype, lies.base)
         return loaded(self.scope, Load(argument, *self.rows.address(place, self.column, lies.offset)))
 
     def position(self, node: Node) -> tuple[str, int, str | None]:
-        """The positions of the column's numbers, counted from the first record of the stream."""
+        """Return the positions of the column's numbers, counted from the first record of the stream."""
         place = self.rows.shape.place(self.region.layouts[node.id], node.spec.shape, True)
         index, stride = self.rows.address(place, self.column)
         return f"first * {node.spec.item_numbers} + {index}", stride, None
 
 
 class _ShortRows:
-    """Emits what a vector of rows needs, phase by phase, into one straight scope."""
+    """Phases of a vector of rows, emitted into one straight-line scope."""
 
     def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope) -> None:
         self.shape = shape
         self.arguments = arguments
         self.scope = scope
         self.point = _RowsPoint(self, scope)
-        # What a column's values were once found to be is known in all later phases.
+        # The values of a column are computed once and known in all later phases.
         self.columns = [_RowsPoint(self, scope.beside(), column) for column in range(shape.columns)]
 
     def address(self, place: RowStrides, column: int | None, offset: int = 0) -> tuple[str, int]:
-        """Index of a column's number of row `r`, and its stride from row to row."""
+        """Return the index of a column's number of row `r`, and its stride from row to row."""
         stride = row_stride(self.shape, place)
         assert stride is not None
         if column is not None:
@@ -183,7 +181,7 @@ class _ShortRows:
         )
 
     def emit(self) -> None:
-        """All phases, then the outputs."""
+        """Emit all phases, then the outputs."""
         shape = self.shape
         for phase in range(shape.depth):
             self._reduce(shape.targets(phase))
@@ -199,7 +197,7 @@ class _ShortRows:
     # -- reductions ---------------------------------------------------------------------------
 
     def _reduce(self, nodes: list[int]) -> None:
-        """The reductions of one phase, together: a column's values need not live for long."""
+        """Emit the reductions of one phase together, so that a column's values live shortly."""
         totals = self._tree([self._reduction(node) for node in nodes], 0, 1)
         for node, parts in zip(nodes, totals, strict=True):
             self.scope.known[node] = parts[-1]
@@ -217,7 +215,10 @@ class _ShortRows:
         return Reduction(f"n{node}", op, (source, INT64) if op in ("argmin", "argmax") else (source,), operands)
 
     def _tree(self, reductions: list[Reduction], lane: int, apart: int) -> list[Parts]:
-        """The tree by halves over lanes `lane`, `lane + apart`, ..., depth first, so that few values live at a time."""
+        """Combine lanes `lane`, `lane + apart`, ... in a tree by halves.
+
+        The tree is evaluated depth first, so that few values live at a time.
+        """
         if apart == row_lanes(self.shape.columns):
             return [self._lane(reduction, lane, apart) for reduction in reductions]
         left = self._tree(reductions, lane, 2 * apart)
@@ -225,12 +226,12 @@ class _ShortRows:
         return [r.combined(self.scope, a, b) for r, a, b in zip(reductions, left, right, strict=True)]
 
     def _given(self, reduction: Reduction, column: str) -> Parts:
-        """What a step takes; one column is that of all rows in a vector."""
+        """Return the operands of a step; one column serves all rows in a vector."""
         operands = reduction.operands(self.scope, column, None)
         return (*operands, self.scope.let(Integer(column), INT64)) if reduction.finds else operands
 
     def _lane(self, reduction: Reduction, lane: int, lanes: int) -> Parts:
-        """The steps of one canonical lane, in order."""
+        """Accumulate one canonical lane, in order."""
         first = self._given(reduction, str(lane))
         if reduction.op == "vecdot":
             first = reduction.combined(self.scope, reduction.start(self.scope, self.scope.lanes), first, fused=True)

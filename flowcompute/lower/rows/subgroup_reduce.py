@@ -1,9 +1,9 @@
-"""Rows and blocks reduced by teams of work-items (GPUs), in the canonical order of `ir.reduction_order`.
+"""Reductions of rows and blocks by sub-groups (GPUs), in the canonical order of `ir.reduction_order`.
 
-A work-item of a team holds every `subgroup`-th canonical lane in registers, so that a block of 1024
-numbers is many loads at once; lanes are added as a tree, first inside the work-items, then
-between them. Where 32 neighbours can read each other's registers they are a team, and nothing
-waits for other teams; elsewhere a team may be a whole work-group.
+A work-item holds every n-th canonical lane in registers, where n is the size of the sub-group. A block of
+1024 numbers thus issues many loads at once. Lanes are added as a tree, first inside the work-items, then
+between them. Where 32 neighbours can read each other's registers, they form the sub-group, and no barrier
+is needed. Elsewhere a whole work-group may take its place.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ WARP = 32
 
 
 def subgroup_size(group: int, *, shuffle: bool) -> int:
-    """Work-items in a team, at most, of work-groups of so many."""
+    """Return the most work-items of a sub-group in work-groups of `group`."""
     return WARP if shuffle else min(group, LANES)
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A column of each work-item of a team.
+    """Column of each work-item of a sub-group.
 
     Attributes:
-        scope: what is known of this column.
-        column: its number; one that exists even where `valid` is false.
-        lane: which of the work-item's canonical lanes it belongs to.
-        valid: whether it exists, where that differs between work-items.
+        scope: values that are known at this column.
+        column: its number; an existing one even where `valid` is false.
+        lane: the work-item's canonical lane to which it belongs.
+        valid: condition under which it exists, where that differs between work-items.
     """
 
     scope: Scope
@@ -42,11 +42,11 @@ class Slot:
 
 
 class Subgroup:
-    """Reduces up to 1024 columns, whose number is known now, or known to be below a limit when running.
+    """Reductions of up to 1024 columns, whose number is known now, or bounded and known at run time.
 
     Args:
         scope: where statements go.
-        columns: how many there are at most.
+        columns: most columns.
         group: work-items in a work-group.
         shuffle: whether the device has an instruction for exchanges.
         lanes: canonical lanes, if not those of a row of `columns`.
@@ -61,13 +61,13 @@ class Subgroup:
         self.place = scope.narrow(f"lid % {self.size}")
 
     def at(self, scope: Scope) -> Subgroup:
-        """The same team, whose statements go elsewhere."""
+        """Return the same sub-group, with statements that go elsewhere."""
         subgroup = copy.copy(self)
         subgroup.scope = scope
         return subgroup
 
     def slots(self, base: str, limit: str | None = None) -> list[Slot]:
-        """The columns of a work-item from `base` on, `limit` of them in all (all of `columns` without)."""
+        """Return the columns of a work-item from `base` on, of `limit` columns in all (default: `columns`)."""
         made = []
         for position in range(-(-self.columns // self.size)):
             begin = position * self.size
@@ -99,12 +99,12 @@ class Subgroup:
                     slot.scope.add(Assign(old, Splat(new)))
 
     def start(self, reductions: list[Reduction]) -> list[list[Parts]]:
-        """Accumulators of every lane of a work-item."""
+        """Declare accumulators of every lane of a work-item."""
         per = self.lanes // self.size
         return [[reduction.start(self.scope, 1) for _ in range(per)] for reduction in reductions]
 
     def finish(self, reductions: list[Reduction], totals: list[list[Parts]], *, spread: bool) -> list[Parts]:
-        """The tree over the lanes; the results are the first work-item's, or with `spread` everyone's."""
+        """Combine the lanes in a tree; the first work-item has the results, or with `spread` every one."""
         scope, results = self.scope, []
         for reduction, total in zip(reductions, totals, strict=True):
             while (half := len(total) // 2) > 0:
@@ -121,7 +121,10 @@ class Subgroup:
         return self._ended(results, turn, spread=spread and self.size > 1)
 
     def merge(self, reductions: list[Reduction], parts: list[Parts], count: int) -> list[Parts]:
-        """The aligned binary tree over `count` blocks of a row, up to 32 of them, one in each work-item; for all."""
+        """Merge `count` blocks of a row in an aligned binary tree; every work-item gets the results.
+
+        There are up to 32 blocks, one in each work-item.
+        """
         scope, merged, distance, turn = self.scope, parts, 1, 0
         while distance < count:
             rights = self._exchanged(merged, distance, turn)
@@ -137,7 +140,7 @@ class Subgroup:
         return self._ended(merged, turn, spread=True)
 
     def _ended(self, results: list[Parts], turn: int, *, spread: bool) -> list[Parts]:
-        """The results, where next time the first turn's memory may be written at once."""
+        """Return the results once the exchange memory of the first step may be written again."""
         if spread:
             results, turn = self._exchanged(results, None, turn), turn + 1
         if turn % 2 and not self.shuffle:
@@ -145,7 +148,7 @@ class Subgroup:
         return results
 
     def _exchanged(self, values: list[Parts], distance: int | None, turn: int) -> list[Parts]:
-        """What another work-item of the team has."""
+        """Return the values of another work-item of the sub-group."""
         sources = tuple(part for parts in values for part in parts)
         variables = tuple(self.scope.fresh(part.dtype, 1, part.mask_bytes) for part in sources)
         self.scope.add(Exchange(variables, sources, self.size, distance, self.shuffle, turn % 2))

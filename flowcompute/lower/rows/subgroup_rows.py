@@ -1,7 +1,7 @@
-"""Rows of one block on GPUs, each walked by a team, that stay in registers.
+"""Rows of one block on GPUs: a sub-group takes a row and keeps it in registers.
 
-What is loaded or computed for one reduction is still there for the next and for what is stored,
-so that softmax reads its rows once.
+Values that one reduction loads or computes stay there for the next one and for the outputs. Softmax thus
+reads its rows once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from flowcompute.lower.rows.row_sweep import ColumnPoint, RowPoint, RowSweep
 from flowcompute.lower.rows.subgroup_reduce import Slot, Subgroup
 
 WRITTEN_OUT = 1500
-"""Most operations that a work-item is written out for: those of all its columns."""
+"""Most operations of a work-item, over all its columns, for which its columns are unrolled."""
 
 
 def lower_subgroup_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """The kernel of a region of rows; None for rows too long for registers, and where records are folded."""
+    """Return the kernel of a region of rows; None for rows too long for registers, and where records are folded."""
     shape = RowShape(graph, region, style, {}, "team rows")
     if region.folds or not shape.rows or not 0 < shape.columns <= BLOCK:
         return None
@@ -51,11 +51,11 @@ def lower_subgroup_rows(graph: Graph, region: Region, style: KernelStyle, name: 
 
 
 class SubgroupSweep(RowSweep):
-    """Emits the sweeps over one row, written out for the columns of a work-item.
+    """Sweeps over one row, unrolled over the columns of a work-item.
 
     Attributes:
         work_group: work-items in a work-group.
-        together: rows that a work-group walks at once.
+        together: rows that a work-group processes at once.
     """
 
     def __init__(self, shape: RowShape, arguments: Arguments, scope: Scope, subgroup: Subgroup) -> None:
@@ -65,7 +65,7 @@ class SubgroupSweep(RowSweep):
         self.slots: list[Slot] = []
 
     def emit(self) -> None:
-        """All sweeps, then what is stored; teams without a row of their own store nothing."""
+        """Emit all sweeps, then the stores; sub-groups without a row of their own store nothing."""
         shape = self.shape
         self.slots = self.columns()
         for phase in range(shape.depth):
@@ -76,31 +76,31 @@ class SubgroupSweep(RowSweep):
         self.scope.add(*self.of_own_row(tuple(storing.statements)))
 
     def store(self, row: Scope, scope: Scope, slots: list[Slot]) -> None:
-        """Store everything at these columns; what they have in common of the row goes to a scope of its own."""
+        """Store everything at these columns; their common row values go to a scope of their own."""
         for slot in slots:
             inner = slot.scope.inner(1)
             self._at(ColumnPoint(RowPoint(self, row), inner, slot.column, None, 2 * self.shape.depth))
             scope.add(*inner.statements if slot.valid is None else (If(slot.valid, tuple(inner.statements)),))
 
     def rows(self) -> For:
-        """The loop over rows; teams for which there is none left repeat the last one."""
+        """Return the loop over rows; sub-groups behind the last row repeat it."""
         row = SetInteger("r", f"min(turn + lid / {self.subgroup.size}, n - 1)")
         return For("turn", f"gid * {self.together}", "n", f"gsize * {self.together}", (row, *self.one_row()))
 
     def columns(self) -> list[Slot]:
-        """The columns of a work-item."""
+        """Return the columns of a work-item."""
         return self.subgroup.slots("0")
 
     def is_first(self) -> str:
-        """Whether it is the work-item that stores what the whole row has in common."""
+        """Return the condition for the work-item that stores values of the whole row."""
         return f"{self.subgroup.place} == 0"
 
     def of_own_row(self, storing: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Under the condition that the row is not one that another team walks too."""
+        """Guard statements so that they run only where no other sub-group has the same row."""
         return (If(f"turn + lid / {self.subgroup.size} < n", storing),)
 
     def results(self, reductions: list[Reduction]) -> list[Parts]:
-        """What the reductions of a sweep give, known to every work-item."""
+        """Compute the reductions of a sweep, and broadcast the results to every work-item."""
         totals = self.subgroup.start(reductions)
         self.subgroup.accumulate(reductions, totals, self.slots)
         return self.subgroup.finish(reductions, totals, spread=True)

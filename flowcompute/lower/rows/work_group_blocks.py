@@ -1,4 +1,4 @@
-"""Rows reduced by a whole work-group (GPUs): each of its teams takes blocks in turn, in the canonical order."""
+"""Reductions of rows by a whole work-group (GPUs): its sub-groups take blocks in turn, in the canonical order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from flowcompute.spec import BOOL
 
 
 class GroupBlocks:
-    """Reduces rows of one length, known now; every work-item gets the results."""
+    """Reductions of rows of one length, known now; every work-item gets the results."""
 
     def __init__(self, scope: Scope, reductions: list[Reduction], *, group: int, shuffle: bool) -> None:
         self.scope = scope
@@ -39,7 +39,7 @@ class GroupBlocks:
         self.subgroup = subgroup_size(group, shuffle=shuffle)
 
     def row(self, length: int) -> list[Parts]:
-        """Reduce columns 0 to `length`; a row of one block is reduced by every team."""
+        """Reduce columns 0 to `length`; every sub-group reduces a row of one block."""
         if length == 0:
             return [self._empty(reduction) for reduction in self.reductions]
         if length <= BLOCK:
@@ -54,11 +54,12 @@ class GroupBlocks:
         return results
 
     def merged_of_subgroups(self, results: list[list[Parts]], blocks: int) -> list[Parts]:
-        """The results of blocks that the first work-item of each team has, merged; every work-item gets them.
+        """Merge the results of blocks, which each sub-group's first work-item has; every work-item gets the result.
 
         Args:
-            results: of the block that is numbered as the team, and of those that lie so many teams behind it.
-            blocks: of a row, up to two for each work-item of a team.
+            results: those of the block with the sub-group's number, then those of blocks that follow it at
+                multiples of the number of sub-groups.
+            blocks: blocks of a row, up to two for each work-item of a sub-group.
         """
         subgroups = self.group // WARP
         arrays = self._arrays(subgroups * len(results))
@@ -83,7 +84,7 @@ class GroupBlocks:
     # -- rows of several blocks ------------------------------------------------------------------------
 
     def _arrays(self, blocks: int) -> dict[tuple[str, int], str]:
-        """For each part of a reduction the results of all blocks, in local memory."""
+        """Declare local arrays for the results of all blocks, one for each part of a reduction."""
         names = {}
         for reduction in self.reductions:
             for part, dtype in enumerate(reduction.dtypes):
@@ -94,7 +95,7 @@ class GroupBlocks:
     def _blocks(self, length: int, arrays: dict[tuple[str, int], str]) -> None:
         scope, whole = self.scope, length // BLOCK
         body, turn = scope.inner(1), f"b{next(scope.names)}"
-        # All teams go round equally often, for exchanges may be meetings: at the end some repeat the last block.
+        # All sub-groups iterate equally often, since exchanges may contain barriers. Some repeat the last block.
         block = body.integer(f"min({turn} + lid / {self.subgroup}, (long){whole - 1})")
         results = self._block(body, body.integer(f"{block} * {BLOCK}"), BLOCK, LANES, spread=False)
         self._put(
@@ -125,7 +126,7 @@ class GroupBlocks:
         ]
 
     def _merged(self, arrays: dict[tuple[str, int], str], blocks: int) -> list[Parts]:
-        """Every team merges, a block in each work-item, or two neighbours."""
+        """Merge in every sub-group, with one block or two neighbouring blocks in each work-item."""
         scope = self.scope
         subgroup = Subgroup(scope, WARP, group=self.group, shuffle=self.shuffle, lanes=WARP)
         if blocks <= WARP:
@@ -147,7 +148,7 @@ class GroupBlocks:
         ]
 
     def _widened(self, arrays: dict[tuple[str, int], str], block: str) -> list[Parts]:
-        """The results of a block in the dtypes in which blocks are merged."""
+        """Load the results of a block in the dtypes in which blocks are merged."""
         fetched = self._fetched(self.scope, arrays, block)
         return [tuple(self._in(var, merge_dtype(var.dtype)) for var in parts) for parts in fetched]
 
@@ -156,7 +157,7 @@ class GroupBlocks:
         return self.scope.let(expr, dtype, 1, var.mask_bytes)
 
     def _counted(self, arrays: dict[tuple[str, int], str], blocks: int) -> list[Parts]:
-        """Every work-item merges all blocks, one after the other."""
+        """Merge all blocks in every work-item, one after the other."""
         merged = Merging(self.scope, self.reductions)
         body, block = self.scope.inner(1), f"b{next(self.scope.names)}"
         merged.push(body, self._fetched(body, arrays, block), block)

@@ -1,8 +1,8 @@
-"""Rows of several blocks on GPUs: each is walked by a work-group, and read once.
+"""Rows of several blocks on GPUs: a work-group takes a row and reads it once.
 
-A team holds one block in registers. It may have a second one, which lies in local memory: a work-group of half as
-many work-items then holds as long a row, and where rows fill the registers of a compute unit two of them fit on it,
-of which one loads while the other reduces and stores.
+A sub-group holds one block in registers. It may hold a second one in local memory. A work-group of half as
+many work-items then holds as long a row. Where rows fill the registers of a compute unit, two such
+work-groups fit on it: one loads while the other reduces and stores.
 """
 
 from __future__ import annotations
@@ -40,23 +40,26 @@ from flowcompute.lower.rows.subgroup_rows import WRITTEN_OUT, SubgroupSweep
 from flowcompute.lower.rows.work_group_blocks import GroupBlocks
 
 SHARED_ROW_BYTES = 64 << 10
-"""The longest rows of which two lie in the registers of a compute unit, beside what else they take there."""
+"""Bytes of the longest rows of which two fit in the registers of a compute unit, beside its other registers."""
 
 UNEVEN_ROW = 8 * BLOCK
-"""Longer rows whose last block is not whole take too many registers: beside each number lies whether it is there."""
+"""Longest row whose last block may be partial.
+
+Longer ones take too many registers, since each number has a flag for its validity.
+"""
 
 ROOM_BYTES = 8 << 10
-"""Local memory that is left for what teams merge."""
+"""Bytes of local memory that are left for the merge of sub-groups."""
 
 COLUMNS = BLOCK // WARP
-"""Of a block, those of one work-item."""
+"""Columns of a block per work-item."""
 
 _COPIED_BYTES = (4, 8)
-"""Sizes of single numbers that are copied into local memory asynchronously."""
+"""Sizes of single numbers for which there are asynchronous copies into local memory."""
 
 
 def lower_group_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """The kernel of a region of rows; None for rows too long or too short, and where records are folded."""
+    """Return the kernel of a region of rows; None for rows too long or too short, and where records are folded."""
     shape = RowShape(graph, region, style, {}, "team rows")
     blocks = -(-shape.columns // BLOCK)
     if region.folds or not shape.rows or not shape.depth or blocks < 2 or not shape.shuffles:
@@ -85,7 +88,10 @@ def lower_group_rows(graph: Graph, region: Region, style: KernelStyle, name: str
 
 
 def _is_able(shape: RowShape, style: KernelStyle, blocks: int, count: int) -> bool:
-    """Whether teams can hold so many blocks of a row, in local memory only what is read more than once."""
+    """Check whether sub-groups can hold `count` blocks of a row.
+
+    Local memory holds only values that are read more than once.
+    """
     if blocks > count * WARP or COLUMNS * len(shape.region.nodes) > WRITTEN_OUT:
         return False
     again = shape.depth > 1 or any(shape.full_key(output) for output in shape.region.outputs)
@@ -94,7 +100,7 @@ def _is_able(shape: RowShape, style: KernelStyle, blocks: int, count: int) -> bo
 
 
 def _is_crowded(shape: RowShape, style: KernelStyle, blocks: int) -> bool:
-    """Whether a row would take too many registers, and two fit on a compute unit half in local memory."""
+    """Check whether a row takes too many registers, and two rows half in local memory fit on a compute unit."""
     sizes = [shape.graph.nodes[access.value].spec.dtype.itemsize for access in _copied(shape)]
     room = style.capabilities.local_bytes - ROOM_BYTES
     if 2 * _local_bytes(shape, _group(blocks, 2)) > room:
@@ -104,24 +110,27 @@ def _is_crowded(shape: RowShape, style: KernelStyle, blocks: int) -> bool:
 
 
 def _group(blocks: int, count: int) -> int:
-    """Work-items that hold a row where each team holds `count` of its blocks."""
+    """Return the work-items that hold a row where each sub-group holds `count` of its blocks."""
     return WARP * -(-blocks // count)
 
 
 def _local_bytes(shape: RowShape, group: int) -> int:
-    """What the second blocks of all teams take; 0 where something of them cannot be copied there."""
+    """Return the bytes of the second blocks of all sub-groups; 0 where an input cannot be copied."""
     return COLUMNS * group * sum(shape.graph.nodes[access.value].spec.dtype.itemsize for access in _copied(shape))
 
 
 def _copied(shape: RowShape) -> list[Access]:
-    """What lies in local memory of a second block: all of it that a row has for itself; none if not all can."""
-    walk = RowSweep(shape, Arguments(), Scope(itertools.count()), None)
+    """Return the inputs of a second block that local memory holds: all that differ from row to row.
+
+    Return none if any of them cannot be copied.
+    """
+    sweep = RowSweep(shape, Arguments(), Scope(itertools.count()), None)
     reads = dict.fromkeys(key for node in shape.region.nodes for key in shape.region.reads[node])
     found = []
     for access in (key for key in reads if isinstance(key, Access) and shape.full_key(key)):
         spec = shape.graph.nodes[access.value].spec
         if spec.is_stream:
-            _, stride, each = walk.address("0", shape.place_of(access)[1], "0")
+            _, stride, each = sweep.address("0", shape.place_of(access)[1], "0")
             if stride != 1 or each is not None or spec.dtype.itemsize not in _COPIED_BYTES:
                 return []
             found.append(access)
@@ -129,7 +138,7 @@ def _copied(shape: RowShape) -> list[Access]:
 
 
 def _read_by(shape: RowShape, phase: int, kept: set[int]) -> set[Access]:
-    """What a sweep reads for each column, where some nodes need not be computed again."""
+    """Return the inputs that a sweep reads for each column, where `kept` nodes are not computed again."""
     found: set[Access] = set()
     todo = [key for node in shape.targets(phase) for key in (node, *shape.region.reads[node])]
     seen: set[Key] = set()
@@ -144,18 +153,18 @@ def _read_by(shape: RowShape, phase: int, kept: set[int]) -> set[Access]:
 
 
 class WorkGroupSweep(SubgroupSweep):
-    """Emits the sweeps over one row of several blocks.
+    """Sweeps over one row of several blocks.
 
-    What lies in registers is loaded and computed once. What lies in local memory is loaded once and walked in loops,
-    so that it takes few registers beside the others; what is computed of it is computed again for each sweep, unless
-    it costs much and finds the place of what no later sweep reads. Each work-item copies the very numbers that it is
-    going to read, so nobody has to meet for them.
+    The block in registers is loaded and computed once. The block in local memory is loaded once and
+    processed in loops, so that it takes few additional registers. Values computed from it are computed
+    again in each sweep. An exception are costly values that can overwrite an input which no later sweep
+    reads. Each work-item copies exactly the numbers that it reads, so the copies need no barrier.
 
     Args:
-        shape: of the row.
-        arguments: of the kernel.
+        shape: structure of the row.
+        arguments: arguments of the kernel.
         before: where statements before the loop over rows go.
-        count: blocks that a team holds.
+        count: blocks of a sub-group.
     """
 
     def __init__(self, shape: RowShape, arguments: Arguments, before: Scope, count: int) -> None:
@@ -171,7 +180,7 @@ class WorkGroupSweep(SubgroupSweep):
         self.own = [replace(slot, scope=scope.beside()) for slot in subgroup.slots(base, limit)]
         self.local: dict[Access, str] = {}
         self.places: dict[str, str] = {}
-        self.arrived = False
+        self.awaited = False
         if count > 1:
             self.second = before.integer(f"{base} + {group // WARP * BLOCK} + {subgroup.place}")
             for access in _copied(shape):
@@ -179,10 +188,10 @@ class WorkGroupSweep(SubgroupSweep):
                 dtype = shape.graph.nodes[access.value].spec.dtype
                 before.add(Array(name, dtype, 1, COLUMNS * group, local=True))
         self.phase = 0
-        self.put_away = self._put_away()
+        self.cached = self._cached_nodes()
 
-    def _put_away(self) -> dict[int, tuple[str, int]]:
-        """For each costly node that takes the place of what lies in local memory, its array and the sweep before."""
+    def _cached_nodes(self) -> dict[int, tuple[str, int]]:
+        """Return the costly nodes that overwrite an input in local memory, with their arrays and sweeps."""
         shape, nodes = self.shape, self.shape.graph.nodes
         found: dict[int, tuple[str, int]] = {}
         for node, first in shape.worth_keeping().items() if self.local else ():
@@ -200,32 +209,35 @@ class WorkGroupSweep(SubgroupSweep):
         return found
 
     def reduce(self, phase: int) -> None:
-        """The reductions of one sweep."""
+        """Emit the reductions of one sweep."""
         self.phase = phase
         super().reduce(phase)
 
     def emit(self) -> None:
-        """All sweeps, after what begins to bring the second blocks."""
+        """Emit all sweeps, after the copies of the second blocks have been started."""
         if self.local:
-            self._bring()
+            self._copy_second_blocks()
         super().emit()
         self.phase = self.shape.depth
         if self.local:
-            body, slots, step = self._turn()
+            body, slots, step = self._iteration()
             self.store(self.scope, body, slots)
             self._loop(body, step)
 
-    def _bring(self) -> None:
-        body, slots, step = self._turn()
+    def _copy_second_blocks(self) -> None:
+        body, slots, step = self._iteration()
         for access, name in self.local.items():
             argument, base, _ = self.locate(access)
             body.add(*(Copy(name, self.places[s.column], argument, f"{base} + {s.column}", 1) for s in slots))
-        # Rolled, they would wait for each other's addresses, and softmax ran at 0.90 of a copy instead of 0.94.
+        # In a rolled loop the copies wait for each other's addresses: softmax ran at 0.90 of a copy, not 0.94.
         self._loop(body, step, unroll=1)
         self.scope.add(EndCopies())
 
-    def _turn(self) -> tuple[Scope, list[Slot], str]:
-        """A turn through the second block: a column of each lane of a work-item. Its statements, columns and number."""
+    def _iteration(self) -> tuple[Scope, list[Slot], str]:
+        """Return the statements, columns and number of an iteration through the second block.
+
+        An iteration has a column of each lane of a work-item.
+        """
         body, columns = self.scope.inner(), self.shape.columns
         step, per = f"t{next(self.scope.names)}", LANES // WARP
         slots = []
@@ -236,7 +248,7 @@ class WorkGroupSweep(SubgroupSweep):
                 column = body.integer(f"min({column}, (long){columns - 1})")
             self.places[column] = f"({step} * {per} + {lane}) * {self.work_group} + lid"
             slots.append(Slot(body.beside(), column, lane, valid))
-        for node, (array, first) in self.put_away.items():
+        for node, (array, first) in self.cached.items():
             for slot in slots if first < self.phase else ():
                 dtype = register_dtype(self.shape.graph.nodes[node].spec.dtype)
                 slot.scope.known[node] = slot.scope.let(ArrayItem(array, self.places[slot.column]), dtype)
@@ -246,42 +258,42 @@ class WorkGroupSweep(SubgroupSweep):
         self.scope.add(For(step, "0", str(BLOCK // LANES), "1", tuple(body.statements), unroll))
 
     def rows(self) -> For:
-        """The loop over rows, a row in each turn."""
+        """Return the loop over rows, one row in each iteration."""
         return self.loop("gid", "n", "gsize")
 
     def load(self, point: ColumnPoint, access: Access) -> Var:
-        """From local memory what was brought there."""
+        """Load columns, from local memory if they were copied there."""
         if access not in self.local or point.column not in self.places:
             return super().load(point, access)
         item = ArrayItem(self.local[access], self.places[point.column])
         return point.scope.let(item, self.shape.graph.nodes[access.value].spec.dtype)
 
     def columns(self) -> list[Slot]:
-        """The columns of a work-item that lie in registers."""
+        """Return the columns of a work-item that are in registers."""
         return self.own
 
     def is_first(self) -> str:
-        """One of the whole work-group."""
+        """Return the condition for the first work-item of the work-group."""
         return "lid == 0"
 
     def of_own_row(self, storing: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Every work-group has a row of its own."""
+        """Return the statements unguarded: every work-group has a row of its own."""
         return storing
 
     def results(self, reductions: list[Reduction]) -> list[Parts]:
-        """Of each block by its team, merged by every team."""
+        """Reduce each block by its sub-group, and merge the blocks in every sub-group."""
         subgroup = self.subgroup
         totals = subgroup.start(reductions)
         subgroup.accumulate(reductions, totals, self.own)
         made = [subgroup.finish(reductions, totals, spread=False)]
         if self.local:
-            if not self.arrived:
+            if not self.awaited:
                 self.scope.add(AwaitCopies(0))
-                self.arrived = True
+                self.awaited = True
             totals = subgroup.start(reductions)
-            body, slots, step = self._turn()
+            body, slots, step = self._iteration()
             subgroup.at(body).accumulate(reductions, totals, slots)
-            for node, (array, first) in self.put_away.items():
+            for node, (array, first) in self.cached.items():
                 for slot in slots if first == self.phase else ():
                     var = slot.scope.find(node)
                     assert var is not None, "this sweep is the first that needs it"
