@@ -1,4 +1,4 @@
-"""Kernels over a flat run of numbers: maps, folds of streams of numbers, stencils, gathers."""
+"""Kernels over a flat sequence of numbers: maps, folds of streams of numbers, stencils, gathers."""
 
 from flowcompute.lower.flat.flat_form import FlatLowering, is_flat
 from flowcompute.lower.flat.gather import is_together, why_copied

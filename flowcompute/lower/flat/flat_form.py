@@ -1,4 +1,4 @@
-"""Kernels over a flat run of numbers: element-wise regions, and folds of streams of numbers."""
+"""Kernels over a flat sequence of numbers: element-wise regions, and folds of streams of numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from flowcompute.lower.rows import Slot, Subgroup, VectorBlocks, subgroup_size
 
 
 def is_flat(graph: Graph, region: Region) -> bool:
-    """Whether all streams of the region run densely over its domain, and residents cyclically."""
+    """Check whether all streams of the region run densely over its domain, and residents cyclically."""
     if region.reduced or (region.folds and region.numbers != 1):
         return False
     made = [i for i in region.nodes if isinstance(graph.nodes[i].op, Generator)]
@@ -48,7 +48,7 @@ def is_flat(graph: Graph, region: Region) -> bool:
 def _fits(graph: Graph, region: Region, access: Access) -> bool:
     spec = graph.nodes[access.value].spec
     if spec.is_stream and region.stream:
-        # One number a record may lie anywhere in its record, others must lie densely.
+        # A single number may be anywhere in its record; several numbers must be dense.
         return spec.item_numbers == region.numbers and (
             region.numbers == 1 or is_dense(graph, access.value, region.entered)
         )
@@ -58,7 +58,7 @@ def _fits(graph: Graph, region: Region, access: Access) -> bool:
 
 
 def is_suffix(shape: tuple[int, ...], access: Access, region: Region) -> bool:
-    """Whether a resident value repeats with its own size as period."""
+    """Check whether a resident value repeats with its own size as period."""
     core = [size for size in shape if size != 1]
     return (
         core == [size for size in region.domain if size != 1][len(_wide(region)) - len(core) :]
@@ -71,7 +71,7 @@ def _wide(region: Region) -> list[int]:
 
 
 class FlatPoint(Point):
-    """Number `index` of the batch, `lanes` of them, of which `count` exist."""
+    """Numbers of the batch from `index` on, one for each lane, of which `count` exist."""
 
     def __init__(self, parent: FlatLowering, scope: Scope, index: str, count: str | None) -> None:
         super().__init__(parent.graph, parent.region, parent.arguments, scope)
@@ -93,17 +93,17 @@ class FlatPoint(Point):
             return loaded(self.scope, Load(argument, index, lies.record, self.count))
         if spec.item_numbers == 1:
             return loaded(self.scope, Load(self.arguments.get("input", spec.dtype, access.value), "0", 0))
-        # A resident operand is uploaded with one vector of itself behind it, so a vector never wraps.
+        # A resident operand is uploaded with its first vector repeated behind it, so a vector never wraps.
         argument = self.arguments.get("input", spec.dtype, access.value, period=spec.item_numbers)
         return loaded(self.scope, Load(argument, self.lowering.cyclic(spec.item_numbers, self.scope, self.index)))
 
     def position(self, node: Node) -> tuple[str, int, str | None]:
-        """The flat index, counted from the first record of the stream."""
+        """Return the flat index, counted from the first record of the stream."""
         return f"first * {node.spec.item_numbers} + {self.index}", 1, None
 
 
 class FlatLowering:
-    """Lowers one flat region."""
+    """Lowering of a flat region."""
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec]) -> None:
         self.graph = graph
@@ -117,14 +117,14 @@ class FlatLowering:
         self.group = knobs.work_group or 1
         self.subgroup = subgroup_size(self.group, shuffle=capabilities.shuffles)
         self.lanes = knobs.vector_width or 4
-        # Vectors of a GPU begin at multiples of their size, in buffers of its own.
+        # In a GPU's own buffers, vectors begin at multiples of their size.
         self.aligned = not self.cpu and not capabilities.host_memory
         self.arguments = Arguments()
         self.names = itertools.count()
         self.periods: dict[int, str] = {}
 
     def lower(self, name: str) -> Kernel:
-        """The kernel."""
+        """Return the kernel."""
         body = self._fold_body() if self.region.folds else self._map_body()
         return Kernel(
             name,
@@ -143,7 +143,7 @@ class FlatLowering:
     # -- maps ---------------------------------------------------------------------------------
 
     def cyclic(self, period: int, scope: Scope, index: str) -> str:
-        """The place in a cyclic operand that belongs to the flat index, kept by stepping, not dividing."""
+        """Return the index in a cyclic operand for the flat index; CPUs increment it instead of dividing."""
         if not self.cpu:
             return scope.integer(f"{index} % {period}")
         return self.periods.setdefault(period, f"p{len(self.periods)}")
@@ -153,7 +153,7 @@ class FlatLowering:
             point.store(output, point.index, 1, point.count, aligned=point.aligned)
 
     def _map_body(self) -> list[Stmt]:
-        """Each work-item takes `chunk` numbers in vectors; a vector at the very end is only partly there."""
+        """Distribute `chunk` numbers to each work-item, in vectors; the very last vector may be partial."""
         lanes, turns = self.lanes, written_turns(self.knobs)
         main = Scope(self.names, lanes=lanes)
         self._points(FlatPoint(self, main, "i", None))
@@ -199,7 +199,7 @@ class FlatLowering:
         return Reduction(f"f{fold}", spec.op, accumulators(spec), operands, "first + ")
 
     def _fold_body(self) -> list[Stmt]:
-        """Each work-item (CPU) or work-group (GPU) reduces one block of records at a time."""
+        """Reduce blocks of records, one at a time, by work-items (CPU) or work-groups (GPU)."""
         scope = Scope(self.names, lanes=self.lanes if self.cpu else 1)
         scope.add(SetInteger("base", f"block * {BLOCK}"))
         reductions = self._reductions()
@@ -212,10 +212,10 @@ class FlatLowering:
         if self.cpu:
             self._vector_blocks(scope, reductions)
             return units_loop("block", "blocks", self.cpu, tuple(scope.statements))
-        return self._team_blocks(scope, reductions)
+        return self._subgroup_blocks(scope, reductions)
 
-    def _team_blocks(self, scope: Scope, reductions: list[Reduction]) -> list[Stmt]:
-        """Each team of a work-group reduces a block; where there is none left it repeats the last one."""
+    def _subgroup_blocks(self, scope: Scope, reductions: list[Reduction]) -> list[Stmt]:
+        """Reduce a block by each sub-group of a work-group; sub-groups behind the last block repeat it."""
         subgroup = Subgroup(scope, BLOCK, group=self.group, shuffle=self.shuffles, lanes=LANES)
         totals = subgroup.start(reductions)
         whole, short = subgroup.scope.inner(1), subgroup.scope.inner(1)
@@ -234,7 +234,7 @@ class FlatLowering:
         return [For("turn", f"gid * {subgroups}", "blocks", f"gsize * {subgroups}", (block, *scope.statements))]
 
     def _store_slots(self, scope: Scope, slots: list[Slot]) -> None:
-        """Store what the region makes beside its folds, of columns that exist and by the block's own team."""
+        """Store the outputs beside the folds, for columns that exist and in the sub-group that owns the block."""
         storing = scope.inner(1)
         for slot in slots if self.region.outputs else ():
             inner = slot.scope.inner(1)
@@ -260,7 +260,7 @@ class FlatLowering:
 
 
 def accumulators(spec: FoldSpec) -> tuple[np.dtype, ...]:
-    """Dtypes in registers of the parts that a kernel accumulates (a variance's shift is not accumulated)."""
+    """Return the register dtypes of accumulated parts; a variance's shift is not accumulated."""
     parts = spec.parts()[1:] if spec.op == "var" else spec.parts()
     return tuple(register_dtype(part) for part in parts)
 

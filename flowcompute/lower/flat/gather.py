@@ -1,8 +1,8 @@
-"""Values put together of others: padding, concatenation, stacks, and what stands at known indices.
+"""Gathers: padding, concatenation, stacks, and selection by known indices.
 
-No strides say where their numbers lie. A kernel computes the places (`lower_together.py`), with what
-makes its operands and what follows number by number, so it is an anchor. The host copies where
-nothing is computed beside it: a kernel would only do the same.
+No strides describe their layout, so a kernel computes the indices (`gather_form.py`). It fuses the
+producers of its operands and the element-wise epilogue, so a gather is an anchor. Where nothing is computed
+beside it, the host copies, since a kernel would do no more.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from flowcompute.spec import BOOL
 
 TOGETHER = (PAD, TAKE, STACK, CONCAT)
 MOST_OPERANDS = 8
-"""A kernel takes few pointers, and looks for the right operand one after the other."""
+"""Most operands, since a kernel takes few pointers and tests the operands one after the other."""
 
 _COMPUTED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.SCAN)
 
 
 def is_together(node: Node) -> bool:
-    """Whether a stream's items are put together of others."""
+    """Check whether a node gathers a stream's items from other values."""
     return node.op in TOGETHER and node.spec.is_stream
 
 
 def why_copied(graph: Graph, users: Sequence[Sequence[int]], node: Node, here: Collection[int]) -> str | None:
-    """Why the host puts a value together; None where a kernel does.
+    """Return the reason why the host gathers a value; None where a kernel does.
 
     Args:
-        users: of each node.
-        here: the nodes that are computed in the same pass.
+        users: users of each node.
+        here: nodes that are computed in the same pass.
     """
     if node.spec.dtype == BOOL:
         return "bools are put together on the host"
@@ -52,7 +52,7 @@ def why_copied(graph: Graph, users: Sequence[Sequence[int]], node: Node, here: C
 
 
 def _is_computed_beside(graph: Graph, users: Sequence[Sequence[int]], node: Node, here: Collection[int]) -> bool:
-    """Whether a kernel takes it, or what makes a part of it may be computed in its own kernel."""
+    """Check whether a kernel uses the gather, or can fuse a producer of its operands."""
     if any(graph.nodes[views_of(graph, i)[0]].kind is Kind.ELEMENTWISE and i in here for i in node.inputs):
         return True
     later = list(users[node.id])
@@ -67,10 +67,11 @@ def _is_computed_beside(graph: Graph, users: Sequence[Sequence[int]], node: Node
 
 @dataclass(frozen=True)
 class ColumnRun:
-    """Columns from `start` to `stop` of a row that come of one operand (None: `fill`), from its column 0 on.
+    """Columns from `start` to `stop` of a row that one operand provides, from its column 0 on (None: `fill`).
 
     Attributes:
-        place: where that varies: the operand's column as text, of the column in it as `{0}`.
+        place: the operand's column, if it is not consecutive: an expression of the column in the run,
+            `{0}`.
     """
 
     start: int
@@ -81,10 +82,10 @@ class ColumnRun:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a row is made of: `runs`, of operands at these indices of their axes before the columns.
+    """Composition of a row: `runs`, from operands at these indices of the axes before their columns.
 
     Attributes:
-        condition: under which it is this one, if none before it is; None where it is at last.
+        condition: condition of this choice, if no earlier one applies; None for the last one.
     """
 
     condition: str | None
@@ -93,14 +94,14 @@ class Choice:
 
 
 class Gather(Anchor):
-    """What both code shapes must know.
+    """Facts about a gather that the CPU and the GPU form need.
 
-    Rows are as long as one index of everything up to the last axis that changes; where that is the
-    last axis of all, rows run along it.
+    A row is as long as one index of all axes up to the last one that changes. If that is the last axis of
+    all, rows run along it.
 
     Attributes:
         columns: numbers in a row.
-        operands: by position; of `take` without the indices.
+        operands: operands by position; those of `take` without the indices.
         fill: the number that pads.
     """
 
@@ -130,7 +131,7 @@ class Gather(Anchor):
             self.table = self.arguments.get("input", indices.dtype, node.inputs[1]).name
 
     def choices(self, indices: list[str]) -> list[Choice]:
-        """What a row at these indices of the axes before its columns may be made of."""
+        """Return the possible compositions of a row at these indices of the axes before its columns."""
         node = self.node
         if node.op is PAD:
             return self._padded(indices)
@@ -140,7 +141,7 @@ class Gather(Anchor):
         at = indices[axis]
         if node.op is TAKE:
             size = self.graph.nodes[node.inputs[0]].spec.shape[axis]
-            return [Choice(None, (*indices[:axis], self._looked_up(at, size), *indices[axis + 1 :]), self._whole(0))]
+            return [Choice(None, (*indices[:axis], self._table_lookup(at, size), *indices[axis + 1 :]), self._whole(0))]
         made, start = [], 0
         for position, operand in enumerate(self.operands):
             size = 1 if node.op is STACK else operand.spec.shape[axis]
@@ -154,14 +155,14 @@ class Gather(Anchor):
     def _whole(self, operand: int) -> tuple[ColumnRun, ...]:
         return (ColumnRun(0, self.columns, operand),)
 
-    def _looked_up(self, at: str, size: int) -> str:
+    def _table_lookup(self, at: str, size: int) -> str:
         return f"({self.table}[{at}] + ({self.table}[{at}] < 0 ? {size} : 0))"
 
     def _runs_across(self) -> tuple[ColumnRun, ...]:
-        """Runs along the last axis, which is the one that changes."""
+        """Return the runs along the last axis, where that is the one that changes."""
         if self.node.op is TAKE:
             size = self.graph.nodes[self.node.inputs[0]].spec.shape[-1]
-            return (ColumnRun(0, self.columns, 0, self._looked_up("{0}", size)),)
+            return (ColumnRun(0, self.columns, 0, self._table_lookup("{0}", size)),)
         runs, start = [], 0
         for position, operand in enumerate(self.operands):
             size = 1 if self.node.op is STACK else operand.spec.shape[-1]
@@ -204,19 +205,19 @@ class Gather(Anchor):
 
 
 def _changed(node: Node) -> list[int]:
-    """The axes of the result along which numbers do not stand as in an operand."""
+    """Return the axes of the result along which the layout differs from that of an operand."""
     if node.op is PAD:
         return [axis for axis, pair in enumerate(node.attrs["widths"]) if any(pair)]
     return [node.attrs["axis"]]
 
 
 def repeated(at: str, size: int, mode: str) -> str:
-    """The index of what is repeated beyond the edges."""
+    """Return the index of the number that is repeated beyond the edges."""
     if mode == "edge":
         return f"clamp((long){at}, 0L, {size - 1}L)"
     if mode == "wrap":
         return f"(({at} % {size} + {size}) % {size})"
     period = max(1, 2 * (size - 1))
-    # A mirror that stands on the last number: up and down again, for ever.
+    # The reflection does not repeat the last number: the indices go up and down periodically.
     within = f"(({at} % {period} + {period}) % {period})"
     return f"min({within}, {period} - {within})"

@@ -1,4 +1,4 @@
-"""Values put together of others, lowered: rows in vectors on CPUs, a number for each work-item on GPUs."""
+"""Gather kernels: rows in vectors on CPUs, one number for each work-item on GPUs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GROUP = 256
 
 
 def lower_together(graph: Graph, region: Region, capabilities: DeviceCapabilities, name: str) -> Kernel:
-    """The kernel of a region whose anchor is put together of others."""
+    """Return the kernel of a region whose anchor is a gather."""
     one = Gather(graph, region)
     if capabilities.code_shape == "gpu":
         body = _numbers(one)
@@ -40,7 +40,7 @@ def lower_together(graph: Graph, region: Region, capabilities: DeviceCapabilitie
 
 
 def _rows(one: Gather, lanes: int) -> tuple[Stmt, ...]:
-    """Each work-item takes a run of rows."""
+    """Distribute rows: each work-item takes a range of rows."""
     scope = Scope(one.names, lanes=lanes)
     row = one.row(scope, "r")
 
@@ -62,7 +62,7 @@ def _rows(one: Gather, lanes: int) -> tuple[Stmt, ...]:
 
 
 def _numbers(one: Gather) -> tuple[Stmt, ...]:
-    """Each work-item takes single numbers, neighbours of its neighbours'."""
+    """Distribute numbers: neighbouring work-items take neighbouring numbers."""
     scope = Scope(one.names, lanes=1)
     row = one.row(scope, scope.integer(f"t / {one.columns}"))
     column = scope.integer(f"t % {one.columns}")
@@ -84,7 +84,7 @@ def _numbers(one: Gather) -> tuple[Stmt, ...]:
 
 
 def _choose(scope: Scope, choices: list[Choice], emit: Callable[[Scope, Choice], None]) -> None:
-    """The first choice whose condition holds."""
+    """Emit the first choice whose condition holds."""
     rest: tuple[Stmt, ...] = ()
     for choice in reversed(choices):
         inner = scope.inner()
@@ -95,7 +95,7 @@ def _choose(scope: Scope, choices: list[Choice], emit: Callable[[Scope, Choice],
 
 
 def _value(one: Gather, scope: Scope, row: Row, choice: Choice, run: ColumnRun, column: str, count: str | None) -> Var:
-    """The numbers of a run from a column on."""
+    """Load the numbers of a run from a column on."""
     if run.operand is None:
         return scope.let(ConstantValue(one.fill), one.dtype)
     operand = one.operands[run.operand]

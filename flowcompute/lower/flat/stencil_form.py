@@ -1,4 +1,4 @@
-"""Stencils lowered: rows in vectors on CPUs, with only their ends looked at lane by lane; on GPUs number by number."""
+"""Stencils: rows in vectors on CPUs, with lane-wise indices at their ends only; single numbers on GPUs."""
 
 from __future__ import annotations
 
@@ -42,11 +42,12 @@ class NeighboursAt:
 
     Attributes:
         view: the node.
-        argument: what they are loaded from.
-        lies: where.
-        shape: of its items.
-        offsets: how far they are, by axis.
-        mode: what lies beyond the edges, and the number where that is one.
+        argument: parameter from which they are loaded.
+        lies: storage of the value.
+        shape: shape of its items.
+        offsets: distance of the neighbours, by axis.
+        mode: border mode beyond the edges.
+        fill: number of a constant border.
     """
 
     view: int
@@ -59,7 +60,7 @@ class NeighboursAt:
 
 
 class StencilLowering(Anchor):
-    """Lowers one region of operations that read neighbours."""
+    """Lowering of a region of operations that read neighbours."""
 
     def __init__(self, graph: Graph, region: Region, capabilities: DeviceCapabilities) -> None:
         assert region.anchor is not None
@@ -71,9 +72,9 @@ class StencilLowering(Anchor):
         self.cpu = capabilities.code_shape == "cpu"
         self.lanes = capabilities.lanes if self.cpu else 1
         self.columns = shape[-1]
-        self.seen = [self._seen(i) for i in region.nodes if graph.nodes[i].op is INDEX]
+        self.seen = [self._neighbours_at(i) for i in region.nodes if graph.nodes[i].op is INDEX]
 
-    def _seen(self, view: int) -> NeighboursAt:
+    def _neighbours_at(self, view: int) -> NeighboursAt:
         nodes = self.graph.nodes
         pad = nodes[nodes[view].inputs[0]]
         assert pad.op is PAD
@@ -85,7 +86,7 @@ class StencilLowering(Anchor):
         return NeighboursAt(view, argument, lies, spec.shape, offsets, pad.attrs["mode"], fill)
 
     def lower(self, name: str) -> Kernel:
-        """The kernel; its work counts rows on CPUs, numbers on GPUs."""
+        """Return the kernel; its work counts rows on CPUs, numbers on GPUs."""
         if not self.cpu:
             scope = Scope(self.names, lanes=1)
             row, column = self.row(scope, scope.integer(f"t / {self.columns}")), scope.integer(f"t % {self.columns}")
@@ -110,7 +111,7 @@ class StencilLowering(Anchor):
         return [scope.integer(text) for text in self.stack_indices(row.matrix)]
 
     def _parts(self) -> list[tuple[int, int, bool]]:
-        """Columns from, to, and whether all that they read is inside of the row."""
+        """Return ranges of columns, each with whether all its neighbours are inside the row."""
         before = max(0, *(-seen.offsets[-1] for seen in self.seen))
         after = max(0, *(seen.offsets[-1] for seen in self.seen))
         if self.columns - before - after < self.lanes:
@@ -119,7 +120,7 @@ class StencilLowering(Anchor):
         return [part for part in parts if part[0] < part[1]]
 
     def _run(self, scope: Scope, row: Row, indices: list[str], start: int, stop: int, *, inside: bool) -> None:
-        """Columns of a row in vectors."""
+        """Compute columns of a row in vectors."""
         whole = start + (stop - start) // self.lanes * self.lanes
         if whole > start:
             body = scope.inner()
@@ -133,7 +134,7 @@ class StencilLowering(Anchor):
     def _store(
         self, scope: Scope, row: Row, indices: list[str], column: str, count: str | None, *, inside: bool
     ) -> None:
-        """Store what is made of the neighbours of these columns."""
+        """Compute these columns from their neighbours, and store."""
         point = AfterPoint(self, scope.beside(), row, column, count)
         for seen in self.seen:
             point.scope.known[seen.view] = self._neighbours(scope, seen, row, indices, column, count, inside=inside)
@@ -153,7 +154,7 @@ class StencilLowering(Anchor):
         *,
         inside: bool,
     ) -> Var:
-        """The numbers that lie so far from these columns, or what stands for them beyond the edges."""
+        """Load the neighbours of these columns, or the border beyond the edges."""
         conditions: list[str] = []
         lies, places = seen.lies, []
         for axis, index in enumerate(indices):
@@ -184,7 +185,7 @@ class StencilLowering(Anchor):
         return value
 
     def _place(self, seen: NeighboursAt, axis: int, index: str, conditions: list[str]) -> str:
-        """The index on an axis; of a constant border also the condition under which there is one."""
+        """Return the index on an axis; a constant border also appends the condition under which the index is valid."""
         offset, size = seen.offsets[axis], seen.shape[axis]
         at = f"({index} + {offset})" if offset else index
         if offset and seen.mode == "constant":
@@ -193,7 +194,7 @@ class StencilLowering(Anchor):
         return repeated(at, size, seen.mode) if offset else at
 
     def _bordered(self, scope: Scope, seen: NeighboursAt, value: Var, column: str, *, lanes: bool) -> Var:
-        """With the number of a constant border in the lanes beyond the row's ends."""
+        """Replace lanes beyond the row's ends by the number of a constant border."""
         offset = seen.offsets[-1]
         if not lanes or seen.mode != "constant":
             return value
@@ -205,5 +206,5 @@ class StencilLowering(Anchor):
 
 
 def lower_stencil(graph: Graph, region: Region, capabilities: DeviceCapabilities, name: str) -> Kernel:
-    """The kernel of a region around operations that read neighbours."""
+    """Return the kernel of a region around operations that read neighbours."""
     return StencilLowering(graph, region, capabilities).lower(name)
