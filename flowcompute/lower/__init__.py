@@ -1,4 +1,4 @@
-"""From regions to kernel IR: a folder a family of kernels, a file a form."""
+"""Lowering from regions to kernel IR: one folder for each kernel family, one file for each form."""
 
 from flowcompute.lower.forms import COMPUTED_IN_DOUBLE, lower
 from flowcompute.lower.kernel_knobs import (

@@ -1,11 +1,11 @@
-"""What a hand-shaped kernel makes at the heart of a region, and what stands before and after it number by number.
+"""Anchor of a region, with its producers before and its element-wise epilogue after it.
 
-An **anchor** is a node whose result is matrices, over a stack and through all records: a product
-of matrices, or attention. A **row** is a row of these, numbered through all records. The
-element-wise operations that follow it are computed in registers, before anything is stored.
+An **anchor** is a node whose result is matrices, over a stack and through all records: a product of
+matrices, or attention. A **row** is a row of these matrices, numbered through all records. The epilogue is
+computed in registers, before anything is stored.
 
-An operand may be computed where it is loaded (`prologues.py` decides). Lowerings load it like
-others, as if it lay in memory, and `Anchor.factor` gives what belongs there.
+An operand may be computed as it is loaded (producer fusion; `fuse` decides). Lowerings load such an operand
+like others, as if it were in memory. `Anchor.factor` returns its numbers.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _INT64 = np.dtype(np.int64)
 
 @dataclass(frozen=True)
 class Axes:
-    """Axes that are counted as one: sizes and strides, in numbers, of as few as say the same."""
+    """Axes that are counted as one: sizes and strides in numbers, merged where one stride serves several."""
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
 
     @classmethod
     def of(cls, sizes: Sequence[int], strides: Sequence[int]) -> Axes:
-        """Neighbours that one stride serves become one."""
+        """Merge adjacent axes that one stride serves."""
         merged: list[tuple[int, int]] = []
         for size, stride in zip(sizes, strides, strict=True):
             if size == 1:
@@ -49,16 +49,16 @@ class Axes:
 
     @property
     def stride(self) -> int:
-        """Of the last axis."""
+        """Stride of the last axis."""
         return self.strides[-1]
 
     @property
     def single(self) -> bool:
-        """Whether one stride serves all."""
+        """True if one stride serves all axes."""
         return len(self.sizes) == 1
 
     def offset(self, index: str) -> str:
-        """Where the number at this index of all axes lies; `index` is a name or in brackets."""
+        """Return the offset of the number at this index of all axes; `index` is a name or in brackets."""
         if self.single:
             return times(index, self.stride)
         terms = []
@@ -71,7 +71,7 @@ class Axes:
         return " + ".join(terms) or "0"
 
     def place(self, index: int) -> int:
-        """As `offset`, of a number."""
+        """Return the offset of the number at a known index of all axes."""
         place = 0
         for size, stride in zip(reversed(self.sizes), reversed(self.strides), strict=True):
             place += index % size * stride
@@ -79,15 +79,16 @@ class Axes:
         return place
 
     def outer(self) -> Axes:
-        """All but the last axis."""
+        """Return all but the last axis."""
         return Axes(self.sizes[:-1] or (1,), self.strides[:-1] or (0,))
 
 
 @dataclass(frozen=True)
 class Operand:
-    """Its parameter, where it lies, its rows and columns, and how many axes of a stack stand before them.
+    """Operand of an anchor: its parameter, its storage, its rows and columns, and the number of stack axes before them.
 
-    What is computed where it is loaded lies in a memory that is none, and has a parameter that the kernel has not.
+    An operand that is computed as it is loaded has a storage and a parameter that do not exist in the
+    kernel.
     """
 
     argument: Argument
@@ -99,16 +100,16 @@ class Operand:
 
 
 class Anchor:
-    """What the lowerings of any anchor must know.
+    """Facts about an anchor and its region that all lowerings need.
 
     Attributes:
         node: the anchor.
         stack: item axes of the result before its matrices.
         height: rows of one matrix; 1 where a record is a row.
         column_axes: axes that count columns.
-        dtype: what it is computed in.
-        transfer_plan: values of which a run of columns may lie along several axes.
-        first: the parameter that says where in an operand a panel begins, if there are panels.
+        dtype: dtype in which it is computed.
+        split_columns: values whose run of columns may extend along several axes.
+        first: parameter with the begin of a weight tile in its operand, if weights are streamed.
     """
 
     def __init__(
@@ -131,12 +132,12 @@ class Anchor:
         self.dtype = dtype
         self.arguments = Arguments()
         self.names = itertools.count()
-        self.transfer_plan: set[int] = set()
+        self.split_columns: set[int] = set()
         weight_tiles = region.weight_tiles
         self.first = "" if weight_tiles is None else self.arguments.get("integer", _INT64, weight_tiles.value).name
 
     def operand(self, value: int, rows: int, columns: int) -> Operand:
-        """A value whose last axes are `rows` axes of rows and `columns` axes of columns."""
+        """Describe an operand whose last axes are `rows` axes of rows and `columns` axes of columns."""
         spec, computed = self.part(value), self._computed(value)
         if computed is None:
             lies = self.storage(value)
@@ -148,11 +149,11 @@ class Anchor:
         along = Axes.of(spec.shape[split:], lies.strides[split:])
         wide = [size for size in spec.shape[split:] if size > 1]
         if along.sizes[-1] != (wide or [1])[-1] or not divides_only(self.graph, value):
-            self.transfer_plan.add(argument.value)
+            self.split_columns.add(argument.value)
         return Operand(argument, spec, lies, own, along, end)
 
     def _computed(self, value: int) -> tuple[Storage, Argument] | None:
-        """Where an operand that is computed here would lie if it were stored, and what stands for that."""
+        """Return the storage and a stand-in parameter of an operand that is computed here; None for others."""
         if value not in self.region.nodes:
             return None
         root, views = views_of(self.graph, value)
@@ -163,23 +164,23 @@ class Anchor:
         return lies, Argument("", "input", self.graph.nodes[root].spec.dtype, root)
 
     def is_cut(self, value: int) -> bool:
-        """Whether a value is the operand that comes in panels, or of which what it is computed from does."""
+        """Check whether a value is the operand that comes in weight tiles, or is computed from it."""
         weight_tiles = self.region.weight_tiles
         return weight_tiles is not None and value in (weight_tiles.value, self.node.inputs[weight_tiles.axis])
 
     def part(self, value: int) -> Spec:
-        """What a launch sees of a value: a panel, where it comes so."""
+        """Return the spec of a value in one launch: that of a weight tile, where it comes in tiles."""
         spec, weight_tiles = self.graph.nodes[value].spec, self.region.weight_tiles
         return spec if weight_tiles is None or not self.is_cut(value) else weight_tiles.part(spec)
 
     def storage(self, value: int) -> Storage:
-        """Where it lies."""
+        """Return the storage of a value in one launch."""
         if self.is_cut(value):
             return Storage(value, 0, 0, c_strides(self.part(value).shape))
         return storage(self.graph, value, self.region.entered)
 
     def is_computed(self, operand: Operand) -> bool:
-        """Whether an operand is computed where it is loaded."""
+        """Check whether an operand is computed as it is loaded."""
         return operand.argument.value in self.region.nodes
 
     @property
@@ -190,7 +191,7 @@ class Anchor:
     # -- places of a row --------------------------------------------------------------------------
 
     def row(self, scope: Scope, r: str) -> Row:
-        """The places of row `r`, as integers declared in the scope."""
+        """Declare the indices of row `r` as integers in the scope."""
         record = scope.integer(r if self.units == 1 else f"{r} / {self.units}")
         within = "0" if self.units == 1 else scope.integer(f"{r} % {self.units}")
         many = math.prod(self.stack) > 1
@@ -199,9 +200,9 @@ class Anchor:
         return Row(r, record, matrix, own)
 
     def matrix_base(self, operand: Operand, record: str, matrix: str) -> list[str]:
-        """Terms of the offset at which a matrix of an operand begins.
+        """Return the terms of the offset at which a matrix of an operand begins.
 
-        Stacks are broadcast; where an operand has fewer matrices on an axis, neighbours share one.
+        Stacks are broadcast. Where an operand has fewer matrices on an axis, neighbours share one.
         """
         shape = operand.spec.shape[: operand.stack]
         terms = [str(operand.lies.offset)] if operand.lies.offset else []
@@ -220,17 +221,17 @@ class Anchor:
         return f"({matrix} / {below} % {self.stack[-back]})"
 
     def stack_indices(self, matrix: str) -> list[str]:
-        """The index on each axis of the stack."""
+        """Return the index on each axis of the stack."""
         return [self._stack_index(matrix, len(self.stack) - axis) for axis in range(len(self.stack))]
 
     def placed(self, row: Row, column: str) -> tuple[Row, str]:
-        """Where a row and a column of what the kernel makes stand in the result."""
+        """Return the row and column in the result of a row and column that the kernel computes."""
         return row, column
 
     # -- values -----------------------------------------------------------------------------------
 
     def factor(self, scope: Scope, load: Load) -> Var:
-        """Numbers of an operand, in the dtype in which the anchor is computed; lanes run along its columns."""
+        """Load numbers of an operand in the dtype of the anchor; lanes run along its columns."""
         value = load.argument.value
         if value in self.region.nodes:
             var = BeforePoint(self, scope.beside(), value, load).value(value)
@@ -241,7 +242,7 @@ class Anchor:
         return scope.let(Convert(var, var.dtype, self.dtype), self.dtype, var.lanes)
 
     def store(self, scope: Scope, row: Row, column: str, count: str | None, total: Var) -> None:
-        """Store what follows from `total`, the result at columns `column` to `column + lanes` of a row."""
+        """Apply the epilogue to `total`, the result at columns `column` to `column + lanes` of a row, and store."""
         point = AfterPoint(self, scope.beside(), *self.placed(row, column), count)
         made = self.node.spec.dtype
         if made != self.dtype:
@@ -253,7 +254,7 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the result: integers in the scope that declared them."""
+    """Row of the result, as integers in the scope that declared them."""
 
     number: str
     record: str
@@ -262,7 +263,7 @@ class Row:
 
 
 class AfterPoint(Point):
-    """Columns `column` to `column + lanes` of a row of the result, of which `count` exist, in registers."""
+    """Point of the epilogue: columns `column` to `column + lanes` of a row of the result, of which `count` exist."""
 
     def __init__(self, anchor: Anchor, scope: Scope, row: Row, column: str, count: str | None) -> None:
         super().__init__(anchor.graph, anchor.region, anchor.arguments, scope)
@@ -272,7 +273,7 @@ class AfterPoint(Point):
         self.count = count
 
     def load(self, access: Access) -> Var:
-        """Load what is used beside the anchor."""
+        """Load another operand of the epilogue."""
         lies = storage(self.graph, access.value, self.region.entered)
         spec = self.graph.nodes[access.value].spec
         argument = self.arguments.get("input", spec.dtype, lies.base)
@@ -284,14 +285,14 @@ class AfterPoint(Point):
         return loaded(self.scope, Load(argument, index, stride, count if stride or each else None, each))
 
     def position(self, node: Node) -> tuple[str, int, str | None]:
-        """The positions of these columns, counted from the first record of the stream."""
+        """Return the positions of these columns, counted from the first record of the stream."""
         index, stride, _, _ = self.place(c_strides(self.region.domain), node.spec.item_numbers)
         return f"first * {node.spec.item_numbers} + {index}", stride, None
 
     def place(self, strides: Sequence[int], record: int, offset: int = 0) -> tuple[str, int, str | None, str | None]:
-        """Of these columns in what has these strides along the domain: index, stride, count, and index of each lane.
+        """Return index, stride, count and lane index of these columns in a value with these strides along the domain.
 
-        The last is given where no one stride serves all lanes.
+        The lane index is None where one stride serves all lanes.
         """
         one = self.anchor
         rows = one.stack_indices(self.row.matrix)
@@ -309,7 +310,7 @@ class AfterPoint(Point):
 
 
 class BeforePoint(Point):
-    """The numbers of what an operand is seen of that a load asks for, as if they lay in memory in C order."""
+    """Point of a producer: the numbers for which a load of the operand asks, as if it were in memory in C order."""
 
     def __init__(self, anchor: Anchor, scope: Scope, root: int, asked: Load) -> None:
         super().__init__(anchor.graph, anchor.region, anchor.arguments, scope)
@@ -317,22 +318,22 @@ class BeforePoint(Point):
         self.spec = anchor.part(root)
         weight_tiles = anchor.region.weight_tiles if anchor.is_cut(root) else None
         self.cut = None if weight_tiles is None else len(self.spec.shape) + weight_tiles.axis
-        self.straight = root not in anchor.transfer_plan
+        self.straight = root not in anchor.split_columns
         self.asked = asked
         self.count = asked.count
 
     def load(self, access: Access) -> Var:
-        """Load what a value has at the same place."""
+        """Load a producer's operand at the same place."""
         lies, spec, asked = self.anchor.storage(access.value), self.anchor.part(access.value), self.asked
         argument = self.arguments.get("input", spec.dtype, lies.base)
         strides, behind = [0] * len(self.spec.shape), f" + {lies.offset}" if lies.offset else ""
         for axis, size, stride in zip(access.layout, spec.shape, lies.strides, strict=True):
             if axis is not None and size != 1:
                 strides[axis] = stride
-                # Of what comes as a whole a panel sees what lies behind its first column or row.
+                # A value that is not streamed is read from the first column or row of the weight tile on.
                 if axis == self.cut and not self.anchor.is_cut(access.value):
                     behind += f" + {times(self.anchor.first, stride)}"
-        # The first of several axes is never divided by: any length stands for that of the stream.
+        # No index is divided by the first of several axes, so any length stands for that of the stream.
         records = [(2, lies.record)] if self.spec.is_stream else []
         pairs = [*records, *zip(self.spec.shape, strides, strict=True)]
         axes = Axes.of([size for size, _ in pairs], [stride for _, stride in pairs])
@@ -348,14 +349,14 @@ class BeforePoint(Point):
         return loaded(self.scope, Load(argument, index, 1, asked.count, each))
 
     def _stride(self, strides: Sequence[int]) -> int:
-        """From lane to lane; lanes stand along the axis whose own stride goes into what was asked."""
+        """Return the stride from lane to lane; lanes run along the axis whose own stride divides the requested one."""
         own = c_strides(self.spec.shape)
         steps = zip(self.spec.shape, own, strides, strict=True)
         return next((s * (self.asked.stride // o) for n, o, s in steps if n > 1 and o <= abs(self.asked.stride)), 0)
 
 
 def divides_only(graph: Graph, value: int) -> bool:
-    """Whether each axis of a value lies along one axis of what it is seen of: no view makes one of several."""
+    """Check whether each axis of a value extends along one axis of its root: no view merges several axes."""
     _, views = views_of(graph, value)
     for node in (graph.nodes[view] for view in views):
         made, seen = node.spec.shape, graph.nodes[node.inputs[0]].spec.shape
@@ -366,5 +367,5 @@ def divides_only(graph: Graph, value: int) -> bool:
 
 
 def times(text: str, factor: int) -> str:
-    """The product of an index and a stride."""
+    """Return the product of an index and a stride."""
     return text if factor == 1 else f"{text} * {factor}"

@@ -1,4 +1,4 @@
-"""Turning a region's nodes into kernel statements at a point of a loop nest."""
+"""Emission of a region's nodes as kernel statements at a point of a loop nest."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ _PREFIXES: dict[ArgumentKind, str] = {
     "scalar": "s",
     "integer": "at",
 }
-"""How parameters are named, in the order in which they stand: pointers first, then scalars."""
+"""Names of parameters, in their order in the kernel: pointers first, then scalars."""
 
 
 @dataclass
 class Arguments:
-    """The parameters of a kernel, made when first needed, named by kind and position."""
+    """Parameters of a kernel, created when first needed, and named by kind and position."""
 
     items: list[Argument] = field(default_factory=list)
 
     def get(self, kind: ArgumentKind, dtype: np.dtype, value: int, part: int = 0, period: int = 0) -> Argument:
-        """The parameter for this use of a value."""
+        """Return the parameter for this use of a value."""
         for argument in self.items:
             if (argument.kind, argument.value, argument.part, argument.period) == (kind, value, part, period):
                 return argument
@@ -68,13 +68,13 @@ class Arguments:
         return argument
 
     def ordered(self) -> tuple[Argument, ...]:
-        """Pointers first, then scalars."""
+        """Return the parameters, pointers first, then scalars."""
         order = list(_PREFIXES)
         return tuple(sorted(self.items, key=lambda argument: order.index(argument.kind)))
 
 
 class Scope:
-    """A straight run of statements. Values found here are known in every scope inside it."""
+    """Straight-line sequence of statements, whose values are known in every scope inside it."""
 
     def __init__(self, names: itertools.count[int], parent: Scope | None = None, lanes: int | None = None) -> None:
         self.names = names
@@ -85,17 +85,17 @@ class Scope:
         self.known: dict[Key, Var] = {}
 
     def inner(self, lanes: int | None = None) -> Scope:
-        """A scope inside this one."""
+        """Return a scope inside this one."""
         return Scope(self.names, self, lanes)
 
     def beside(self) -> Scope:
-        """A scope that writes among this one's statements, but keeps values of its own."""
+        """Return a scope that appends to this one's statements, but keeps values of its own."""
         scope = Scope(self.names, self)
         scope.statements = self.statements
         return scope
 
     def find(self, key: Key) -> Var | None:
-        """The value of a node or access, if already computed here or outside."""
+        """Return the value of a node or access, if already computed here or outside."""
         scope: Scope | None = self
         while scope is not None:
             if key in scope.known:
@@ -104,7 +104,7 @@ class Scope:
         return None
 
     def fresh(self, dtype: np.dtype, lanes: int, mask_bytes: int = 0) -> Var:
-        """A new name."""
+        """Return a variable of a new name."""
         return Var(f"v{next(self.names)}", dtype, lanes, mask_bytes if dtype == BOOL else 0)
 
     def let(self, expr: Expr, dtype: np.dtype, lanes: int | None = None, mask_bytes: int = 0) -> Var:
@@ -114,7 +114,7 @@ class Scope:
         return var
 
     def integer(self, text: str) -> str:
-        """Declare an integer, unless the text is one name or number already."""
+        """Declare an integer, unless the text is already one name or number."""
         if text.isidentifier() or text.isdigit():
             return text
         name = f"i{next(self.names)}"
@@ -122,7 +122,7 @@ class Scope:
         return name
 
     def narrow(self, text: str) -> str:
-        """As `integer`, in 32 bits: half of the registers."""
+        """Declare an integer of 32 bits, which takes half of the registers."""
         if text.isidentifier() or text.isdigit():
             return text
         name = f"i{next(self.names)}"
@@ -135,14 +135,14 @@ class Scope:
 
 
 class Point:
-    """A place in the loop nest where values of the region can be had.
+    """Point in the loop nest at which values of the region are available.
 
-    Subclasses know where an access lies in memory (`load`) and which scope a node belongs to
-    (`home`); everything else is common.
+    Subclasses define how an access is loaded (`load`) and to which scope a node belongs (`home`).
+    Everything else is common.
     """
 
     count: str | None = None
-    """How many lanes exist, where that may be fewer than all."""
+    """Number of valid lanes, where that may be fewer than all."""
 
     def __init__(self, graph: Graph, region: Region, arguments: Arguments, scope: Scope) -> None:
         self.graph = graph
@@ -156,16 +156,16 @@ class Point:
         raise NotImplementedError
 
     def position(self, node: Node) -> tuple[str, int, str | None]:
-        """Where the numbers of a generated stream stand here: position, step between lanes, and of each lane."""
+        """Return the positions of a generated stream's numbers: the first, the step between lanes, and of each lane."""
         raise NotImplementedError
 
     def home(self, key: Key) -> Point:
-        """The point at which a node or access is computed: this one, or an outer one if it is constant here."""
+        """Return the point at which a node or access is computed: this one, or an outer one if it is constant here."""
         del key
         return self
 
     def value(self, key: Key) -> Var:
-        """The value of a node or access here, with the lanes of this point."""
+        """Return the value of a node or access here, with the lanes of this point."""
         home = self.home(key)
         var = home.scope.find(key)
         if var is None:
@@ -180,7 +180,7 @@ class Point:
         return var
 
     def compute(self, key: Key) -> Var:
-        """Emit what gives the value at this very point."""
+        """Emit the computation of a value at this very point."""
         if isinstance(key, Access):
             element = self.graph.nodes[key.value].element
             if isinstance(element, Constant) and element.value.ndim == 0:
@@ -204,12 +204,12 @@ class Point:
         return self.scope.let(ScalarArgument(self.arguments.get("scalar", element.dtype, value)), dtype)
 
     def _generated(self, node: Node, op: Generator) -> Var:
-        # Also numbers that are literals elsewhere are arguments here: one text serves every seed.
+        # Numbers that are literals elsewhere are arguments here, so that one kernel text serves every seed.
         operands = (self.arguments.get("scalar", self.graph.nodes[i].spec.dtype, i) for i in node.inputs)
         return self.scope.let(Generate(op, *self.position(node), tuple(operands)), node.spec.dtype)
 
     def _user_result(self, node: Node, op: UserOp, operands: tuple[Var, ...]) -> Var:
-        """One result of a user's function, which gives all of them at once."""
+        """Return one result of a user's function, which returns all of them at once."""
         given = self.scope.find(_results_key(node.id))
         if given is not None:
             return given
@@ -263,19 +263,19 @@ class Point:
         node = self.graph.nodes[value]
         argument = self.arguments.get("output", node.spec.dtype, value)
         var = self.value(value)
-        # What conversions between half formats and float32 make of a NaN's bits differs even between lanes.
+        # Conversions between half formats and float32 change a NaN's bits, differently even between lanes.
         made_here = register_dtype(node.spec.dtype) != node.spec.dtype or (node.op is not None and node.op.arithmetic)
         canonical = is_float(node.spec.dtype) and made_here
         self.scope.add(Store(argument, index, var, stride, count, canonical, each, aligned))
 
 
 def _results_key(value: int) -> Access:
-    """Where a result of a function of several is remembered until it is asked for."""
+    """Return the key under which a result of a function with several is kept until it is used."""
     return Access(value, (-4,))
 
 
 def _spread_key(key: Key) -> Access:
-    """Where the splat of an outer value is remembered."""
+    """Return the key of the splat of an outer value."""
     return Access(key.value, (-1, *key.layout)) if isinstance(key, Access) else Access(key, (-2,))
 
 
@@ -285,7 +285,7 @@ def loaded(scope: Scope, load: Load) -> Var:
 
 
 def units_loop(index: str, count: str, cpu: bool, body: tuple[Stmt, ...]) -> list[Stmt]:
-    """A loop over blocks: a run of `chunk` neighbours for a work-item of a CPU, turns for work-groups of a GPU."""
+    """Return a loop over blocks: ranges of `chunk` for work-items (CPU), strided for work-groups (GPU)."""
     if not cpu:
         return [For(index, "gid", count, "gsize", body)]
     limit = SetInteger("limit", f"(gid + 1) * chunk < {count} ? (gid + 1) * chunk : {count}")

@@ -1,4 +1,4 @@
-"""A reduction in a kernel: what it accumulates, and its step."""
+"""Reduction in a kernel: its accumulators and its step."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ Parts = tuple[Var, ...]
 
 @dataclass(frozen=True)
 class Reduction:
-    """One reduction among those that share a loop.
+    """Reduction that may share a loop with others.
 
     Attributes:
         name: prefix of its arrays and variables.
         op: name of the reduction ("var" sums its parts).
         dtypes: dtypes of the accumulator parts.
-        operands: gives the operands in a scope at column `column` of which only `count` exist;
-            two for a dot product.
-        position: of argmin and argmax what, with the column behind it, is an index, as text.
+        operands: returns the operands in a scope at column `column`, of which only `count` exist; two for a
+            dot product.
+        position: expression that, followed by the column, is an index; for argmin and argmax.
     """
 
     name: str
@@ -48,21 +48,21 @@ class Reduction:
 
     @property
     def finds(self) -> bool:
-        """Whether it says where a number is: then accumulators are (value, index)."""
+        """True for argmin and argmax, whose accumulators are (value, index)."""
         return self.op in ("argmin", "argmax")
 
     @property
     def commutes(self) -> bool:
-        """Whether any order gives the same bits (but for which NaN, which is promised nowhere)."""
+        """True if any order gives the same bits, except for which NaN, which is promised nowhere."""
         return self.op in ("min", "max", "any", "all") or (not self.finds and not is_float(self.dtypes[0]))
 
     def given(self, scope: Scope, column: str, count: str | None) -> Parts:
-        """What a step takes: the operands, and beside them the index where that is asked for."""
+        """Return the operands of a step, and the index for argmin and argmax."""
         operands = self.operands(scope, column, count)
         return (*operands, index_operand(scope, f"{self.position}{column}")) if self.finds else operands
 
     def identity(self, part: int) -> object:
-        """The number that changes nothing."""
+        """Return the identity of an accumulator part."""
         if self.finds and part == 1:
             return int(np.iinfo(np.int64).max)
         value = identity(self.op, self.dtypes[part])
@@ -76,7 +76,7 @@ class Reduction:
         )
 
     def step(self, scope: Scope, total: Parts, column: str, count: str | None) -> None:
-        """`total` and then the operands at `column`, in place."""
+        """Accumulate the operands at `column` into `total`, in place."""
         after = self.combined(scope, total, self.given(scope, column, count), fused=True)
         if count is not None:
             mask = scope.let(Below(count), BOOL, total[0].lanes, self.dtypes[0].itemsize)
@@ -88,7 +88,7 @@ class Reduction:
             scope.add(Assign(old, Splat(new)))
 
     def combined(self, scope: Scope, left: Parts, right: Parts, fused: bool = False) -> Parts:
-        """A step as new values; `fused` when `right` is the two operands of a dot product."""
+        """Combine two states as new values; with `fused`, `right` is the two operands of a dot product."""
         if self.op == "vecdot" and fused:
             return (scope.let(MultiplyAdd(right[0], right[1], left[0]), left[0].dtype, left[0].lanes),)
         op = "sum" if self.op in ("vecdot", "var", "mean") else self.op
@@ -99,12 +99,12 @@ class Reduction:
 
 
 def index_operand(scope: Scope, column: str) -> Var:
-    """The column's index in each lane."""
+    """Return the column's index in each lane."""
     return scope.let(Integer(column, 1), INT64)
 
 
 def moved(scope: Scope, value: Var, shift: Var) -> Parts:
-    """The operands of a variance: the value from its block's shift, and its square."""
+    """Return the operands of a variance: the value minus its block's shift, and the square of that."""
     spread = shift if shift.lanes == value.lanes else scope.let(Splat(shift), shift.dtype, value.lanes)
     gap = scope.let(Apply(subtract.op, (value, spread), value.dtype), value.dtype, value.lanes)
     return gap, scope.let(Apply(multiply.op, (gap, gap), value.dtype), value.dtype, value.lanes)
