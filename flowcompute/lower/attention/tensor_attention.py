@@ -84,7 +84,7 @@ HIGHEST = "highest"
 
 
 def lower_tensor_attention(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """Return the kernel of attention; None where tensor cores cannot compute it."""
+    """The kernel of attention; None where it is not for tensor cores."""
     one = AttentionAnchor(graph, region)
     operands = (one.q, one.k, one.v)
     dtype = one.q.argument.dtype

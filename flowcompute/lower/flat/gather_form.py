@@ -28,7 +28,7 @@ GROUP = 256
 
 
 def lower_together(graph: Graph, region: Region, capabilities: DeviceCapabilities, name: str) -> Kernel:
-    """Return the kernel of a region whose anchor is a gather."""
+    """The kernel of a region whose anchor is put together of others."""
     one = Gather(graph, region)
     if capabilities.code_shape == "gpu":
         body = _numbers(one)

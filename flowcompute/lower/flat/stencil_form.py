@@ -206,5 +206,5 @@ class StencilLowering(Anchor):
 
 
 def lower_stencil(graph: Graph, region: Region, capabilities: DeviceCapabilities, name: str) -> Kernel:
-    """Return the kernel of a region around operations that read neighbours."""
+    """The kernel of a region around operations that read neighbours."""
     return StencilLowering(graph, region, capabilities).lower(name)

@@ -28,7 +28,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def lower_dot_matmul(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """Return the kernel of such a product; None where numbers are wider, or computed as they are loaded."""
+    """The kernel of a region with such a product; None where numbers are wider, or computed where they are loaded."""
     one = MatmulAnchor(graph, region)
     sides = (one.a, one.b)
     if one.dtype != _INT32 or any(side.argument.dtype.itemsize > 1 or one.is_computed(side) for side in sides):

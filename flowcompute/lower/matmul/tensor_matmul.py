@@ -118,7 +118,7 @@ def choose_tile(rows: int | None, columns: int, itemsize: int, local_bytes: int)
 
 
 def lower_tensor_matmul(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """Return the kernel of a product; None where tensor cores cannot compute it."""
+    """The kernel of a product; None where it is not for tensor cores."""
     one = MatmulAnchor(graph, region)
     dtype, capabilities = one.a.argument.dtype, style.capabilities
     dtypes = (FLOAT16, BFLOAT16, FLOAT32) if style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
@@ -153,7 +153,7 @@ class _Lowering:
         self.steps = -(-one.inner // tile.depth)
         self.dtype = one.a.argument.dtype
         self.exact = self.dtype != FLOAT32
-        """Whether tensor cores multiply the factors as they are."""
+        """True if tensor cores multiply the factors without splitting them."""
 
     def lower(self, name: str) -> Kernel:
         """Return the kernel; its work counts rows of the result."""

@@ -22,7 +22,7 @@ SHORT = 32
 
 
 def lower_thin_matmul(graph: Graph, region: Region, name: str) -> Kernel | None:
-    """Return the kernel of such a product; None where rows are many, or share one matrix."""
+    """The kernel of a region with such a product; None where rows are many, or share one matrix."""
     one = MatmulAnchor(graph, region)
     if one.shared or one.height > THIN or not one.columns:
         return None

@@ -18,7 +18,7 @@ ROW_LANES = 4
 
 
 def lower_rows(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
-    """Return the kernel of a region that is processed row by row."""
+    """The kernel of a region that is walked row by row."""
     shape = RowShape(graph, region, style, folds, "columns" if region.folds else "rows")
     arguments = Arguments()
     scope = Scope(itertools.count(), lanes=ROW_LANES if shape.cpu else 1)
@@ -43,9 +43,9 @@ def lower_rows(graph: Graph, region: Region, style: KernelStyle, folds: dict[int
     )
 
 
-def rows_body(sweep: RowSweep) -> list[Stmt]:
+def rows_body(walk: RowSweep) -> list[Stmt]:
     """Distribute rows: a work-item (CPU) takes a range of rows; work-groups (GPU) take rows in turn."""
-    if sweep.shape.cpu:
+    if walk.shape.cpu:
         start = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
-        return [*start, sweep.loop("start", "stop", "1")]
-    return [sweep.loop("gid", "n", "gsize")]
+        return [*start, walk.loop("start", "stop", "1")]
+    return [walk.loop("gid", "n", "gsize")]

@@ -51,7 +51,7 @@ _COMBINED = {"argmin": 4, "argmax": 4, "min": 3, "max": 3}
 
 
 def lower_short_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """Return the kernel of a region without contraction; None where its rows are better processed one by one."""
+    """The kernel of a region that is neither flat nor a contraction; None where its rows are better walked singly."""
     if style.capabilities.code_shape != "cpu" or not region.stream or region.folds:
         return None
     shape = RowShape(graph, region, style, {}, "short rows")

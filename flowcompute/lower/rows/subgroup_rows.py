@@ -23,7 +23,7 @@ WRITTEN_OUT = 1500
 
 
 def lower_subgroup_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """Return the kernel of a region of rows; None for rows too long for registers, and where records are folded."""
+    """The kernel of a region of rows; None for rows too long for registers, and where records are folded."""
     shape = RowShape(graph, region, style, {}, "team rows")
     if region.folds or not shape.rows or not 0 < shape.columns <= BLOCK:
         return None

@@ -59,7 +59,7 @@ _COPIED_BYTES = (4, 8)
 
 
 def lower_group_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """Return the kernel of a region of rows; None for rows too long or too short, and where records are folded."""
+    """The kernel of a region of rows; None for rows too long or too short, and where records are folded."""
     shape = RowShape(graph, region, style, {}, "team rows")
     blocks = -(-shape.columns // BLOCK)
     if region.folds or not shape.rows or not shape.depth or blocks < 2 or not shape.shuffles:

@@ -49,7 +49,7 @@ class CpuLookBackLowering(TileScan):
 
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
-        # For wide items a run is scanned alone, for a vector of columns at a time.
+        # Of wide items a run is walked for a vector of columns, and by itself.
         self.family: Family = "scan" if self.columns < style.capabilities.lanes else "wide scan"
         self.knobs = style.settled(self.family, tile_rows=BESIDE)
         self.lanes, self.beside = self.knobs.vector_width or style.capabilities.lanes, self.knobs.tile_rows or BESIDE
