@@ -38,7 +38,8 @@ ZEN_3, ZEN_4 = "flags : fpu sse2 avx avx2\n", "model name : x\nflags : fpu avx2 
         ("pthread-x86_64-unknown-linux-gnu-skylake-avx512", ZEN_4, True),
         ("pthread-x86_64-unknown-linux-gnu-cascadelake", ZEN_4, True),
         ("pthread-x86_64-unknown-linux-gnu-cooperlake", ZEN_4, True),
-        ("pthread-x86_64-unknown-linux-gnu-sapphirerapids", ZEN_4, False),
+        ("pthread-x86_64-unknown-linux-gnu-icelake-client", ZEN_4, True),
+        ("pthread-x86_64-unknown-linux-gnu-icelake-server", ZEN_4, True),
         ("pthread-x86_64-unknown-linux-gnu-haswell", ZEN_3, False),
     ],
 )

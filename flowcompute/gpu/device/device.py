@@ -154,13 +154,13 @@ def passes_wide_vectors_wrong(target: str) -> bool:
 
     PoCL takes the built-ins for AVX-512 where the processor has it, and compiles kernels for what its LLVM takes the
     processor for. Caller and callee then pass such vectors in different registers in two cases. LLVM before 16 takes
-    AMD's Zen 4, which has AVX-512, for Zen 3, which has not. For Intel's Skylake servers and their successors of the
-    same core LLVM splits them, since it prefers vectors of 256 bits there.
+    AMD's Zen 4, which has AVX-512, for Zen 3, which has not. For Intel's processors LLVM splits such vectors, since it
+    prefers vectors of 256 bits there; it takes those that it does not know, as Sapphire Rapids, for Ice Lake.
 
     Args:
         target: for which PoCL compiles, as "pthread-x86_64-unknown-linux-gnu-znver3".
     """
-    if re.search(r"-(skylake-avx512|cascadelake|cooperlake)$", target) is not None:
+    if re.search(r"-(skylake-avx512|cascadelake|cooperlake|icelake-\w+|tigerlake|rocketlake)$", target) is not None:
         return True
     if re.search(r"-znver[123]$", target) is None:
         return False
