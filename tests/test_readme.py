@@ -83,6 +83,12 @@ def test_named_files_exist(page: Path) -> None:
     assert [name for name in missing if name.rstrip("/") not in made] == []
 
 
+def test_architecture_is_short() -> None:
+    lines = (ROOT / "ARCHITECTURE.md").read_text().splitlines()
+    assert len(lines) <= 250
+    assert [line for line in lines if len(line) > 120] == []
+
+
 def test_pictures_are_what_is_drawn_now(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-W", "error", str(ROOT / "docs" / "pictures" / "make.py"), str(tmp_path)],
