@@ -15,7 +15,8 @@ from flowcompute.cli.command import main
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 DOCS = sorted(ROOT.glob("docs/*.md"))
-PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *DOCS))
+PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("benchmarks/**/*.md"), *DOCS))
+LINKED = sorted((*PAGES, *ROOT.glob("docs/decisions/*.md")))
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -51,7 +52,7 @@ def test_there_are_two_commands_and_both_can_be_run() -> None:
     assert f"part {second}\n" in (ROOT / ".ci" / "run").read_text(), "what CI runs is what README says"
 
 
-@pytest.mark.parametrize("name", ["setup", "check", "test", "../.ci/run"])
+@pytest.mark.parametrize("name", ["setup", "check", "test", "docs", "nightly", "oclgrind", "../.ci/run"])
 def test_scripts_are_sound_bash(name: str) -> None:
     script = ROOT / "scripts" / name
     assert os.access(script, os.X_OK)
@@ -66,7 +67,7 @@ def test_named_commands_exist(name: tuple[str, str], capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("page", LINKED, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)\)", page.read_text())
     local = [target for target in targets if "://" not in target]
@@ -98,7 +99,7 @@ def test_pictures_are_what_is_drawn_now(tmp_path: Path) -> None:
     )
     made = sorted(ROOT.glob("docs/pictures/*.svg"))
     assert [path.name for path in made] == sorted(path.name for path in tmp_path.iterdir())
-    shown = "".join(page.read_text() for page in DOCS)
+    shown = "".join(page.read_text() for page in (ROOT / "README.md", *DOCS))
     for picture in made:
         assert picture.read_text() == (tmp_path / picture.name).read_text(), "run docs/pictures/make.py"
-        assert f"(pictures/{picture.name})" in shown
+        assert f"pictures/{picture.name})" in shown
