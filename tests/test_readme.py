@@ -84,6 +84,10 @@ def test_named_files_exist(page: Path) -> None:
     assert [name for name in missing if name.rstrip("/") not in made] == []
 
 
+def test_readme_is_short() -> None:
+    assert len(README.split()) <= 1100
+
+
 def test_architecture_is_short() -> None:
     lines = (ROOT / "ARCHITECTURE.md").read_text().splitlines()
     assert len(lines) <= 250
