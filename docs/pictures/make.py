@@ -13,19 +13,19 @@ from flowcompute.elements.element import Element
 
 
 def rows() -> Element:
-    """A stream of rows of 1024 numbers; nothing is read for a plan."""
+    """Return a stream of rows of 1024 numbers; nothing is read for a plan."""
     return fc.source(np.broadcast_to(np.float32(1), (100_000, 1024)), name="x")
 
 
 def softmax() -> list[Element]:
-    """A softmax with a scale, written by hand."""
+    """Return a softmax with a scale, written by hand."""
     y = rows() * 0.125
     e = fc.exp(y - y.max(axis=1, keepdims=True))
     return [e / e.sum(axis=1, keepdims=True)]
 
 
 def dense() -> list[Element]:
-    """A dense layer of a network, and how large its results are."""
+    """Return a dense layer of a network, and how large its results are."""
     x = rows()
     w = fc.constant(np.ones((1024, 1024), np.float32), name="w")
     b = fc.constant(np.ones(1024, np.float32), name="b")
@@ -34,7 +34,7 @@ def dense() -> list[Element]:
 
 
 def standardised() -> list[Element]:
-    """A statistic of all records that each record needs, and a count of what it says."""
+    """Return a statistic of all records that each record needs, and a count of what it says."""
     x = rows()
     z = (x - x.mean(axis=0)) / x.std(axis=0)
     return [z, (fc.abs(z) > 3).sum(axis=0)]
