@@ -1,4 +1,4 @@
-"""The graph, found by walking back from what is resolved: merged, hashed, drawn."""
+"""The graph of a computation: built from its roots, merged, hashed and drawn."""
 
 from flowcompute.graph.draw import draw_dot, draw_lines, draw_tree
 from flowcompute.graph.graph import Graph, Node, build_graph, is_literal, structural_hash

@@ -1,4 +1,4 @@
-"""The graph for people: text and DOT."""
+"""Drawings of the graph as text and in Graphviz's language."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flowcompute.graph.graph import Graph, Node
 
 
 def title(node: Node) -> str:
-    """A node's name, with its operation where the name does not say it."""
+    """Return a node's name, with its operation unless the name includes it."""
     element = node.element
     if isinstance(element, Constant) and element.value.ndim == 0:
         return str(element.value[()])
@@ -19,17 +19,18 @@ def title(node: Node) -> str:
 
 
 def details(node: Node) -> str:
-    """Attributes worth reading."""
+    """Return the attributes of a node that differ from the usual ones, as text."""
     attrs = {key: value for key, value in node.attrs.items() if value not in (None, False) and key != "correction"}
     return "".join(f" {key}={value}" for key, value in attrs.items())
 
 
 def draw_tree(graph: Graph, note: str = "", notes: Mapping[int, str] | None = None) -> str:
-    """The graph as an indented tree from each root; what is shared is drawn once and then referred to.
+    """Draw the graph as an indented tree from each root. Shared nodes are drawn once and then referred to.
 
     Args:
-        note: said of every computed node.
-        notes: said of single nodes instead.
+        graph: the graph.
+        note: text at every computed node.
+        notes: texts at single nodes, by id, in place of `note`.
     """
 
     def told(position: int) -> tuple[str, str]:
@@ -42,12 +43,12 @@ def draw_tree(graph: Graph, note: str = "", notes: Mapping[int, str] | None = No
 
 
 def draw_lines(roots: Sequence[int], inputs: Sequence[Sequence[int]], told: Callable[[int], tuple[str, str]]) -> str:
-    """Nodes as an indented tree from each root; what is shared is drawn once and then referred to.
+    """Draw nodes as an indented tree from each root. Shared nodes are drawn once and then referred to.
 
     Args:
-        roots: their positions.
-        inputs: of each node, by position; earlier ones.
-        told: gives what a node is, and what is said of it where it is drawn for the first time.
+        roots: positions of the roots.
+        inputs: positions of the operands of each node, all smaller than its own.
+        told: returns the text of a node, and a note for its first appearance.
     """
     lines: list[str] = []
     drawn: set[int] = set()
@@ -70,7 +71,7 @@ def draw_lines(roots: Sequence[int], inputs: Sequence[Sequence[int]], told: Call
 
 
 def draw_dot(graph: Graph, groups: Mapping[str, tuple[int, ...]] | None = None) -> str:
-    """The graph in Graphviz's language; `groups` (kernel name -> nodes) are framed."""
+    """Draw the graph in Graphviz's language, with a frame around each of `groups` (kernel name -> nodes)."""
     lines = ["digraph flowcompute {", "  rankdir=TB;", '  node [shape=box, fontname="sans-serif"];']
     grouped: set[int] = set()
     for number, (name, nodes) in enumerate((groups or {}).items()):

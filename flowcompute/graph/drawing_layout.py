@@ -1,8 +1,8 @@
-"""Where boxes of a directed graph lie: in layers, operands above their users, with lanes for edges that pass boxes by.
+"""Layered layout of a directed graph: operands above their users, with lanes for edges that span several layers.
 
-The method is that of Sugiyama, Tagawa and Toda (1981): layers by longest path, an order in
-each layer by the mean place of neighbours, then places. These are the least squares from where
-the neighbours stand that keep the order (isotonic regression by pooling adjacent violators).
+The method is that of Sugiyama, Tagawa and Toda (1981). It finds layers by longest path, an order in each layer by the
+mean position of neighbours, and then coordinates. These minimize the squared distances from the mean positions of the
+neighbours under the given order (isotonic regression by pooling adjacent violators).
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 LANE = 10
-"""Width kept free for an edge that passes a layer by."""
+"""Width kept free in a layer for an edge that crosses it."""
 
 SWEEPS = 4
-"""How often the order in the layers and the places are improved, downwards and upwards in turn."""
+"""Number of passes that improve order and coordinates, alternately downwards and upwards."""
 
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class DrawnEdge:
-    """From the lower side of a box to the upper side of another, each at a distance from the box's left."""
+    """An edge from the lower side of a box to the upper side of another, at distances from the boxes' left sides."""
 
     source: int
     leaves: float
@@ -32,13 +32,13 @@ class DrawnEdge:
 
 @dataclass(frozen=True)
 class Layers:
-    """What `place` finds.
+    """The layout that `place` computes.
 
     Attributes:
         corners: upper left corner of each box.
-        routes: for each edge the points that it passes. Edges that leave a box at the same
-            place share their way, and a route begins where it leaves the one before it.
-        width, height: of everything.
+        routes: points of each edge. Edges that leave a box at the same position share their first part. A later
+            route starts where it leaves an earlier one.
+        width, height: of the drawing.
     """
 
     corners: list[Point]
@@ -49,7 +49,7 @@ class Layers:
 
 @dataclass
 class _Vertex:
-    """A box, or where a lane passes a layer."""
+    """A box, or the position at which a lane crosses a layer."""
 
     width: float
     layer: int
@@ -64,12 +64,14 @@ def place(
     first: Collection[int] = (),
     last: Collection[int] = (),
 ) -> Layers:
-    """Place boxes of these sizes (width, height), `gaps` apart in a layer and between layers.
+    """Compute the layout of boxes.
 
     Args:
-        edges: without cycles.
-        first: boxes that stand in the topmost layer, whoever uses them.
-        last: boxes that stand in the lowest one.
+        sizes: width and height of each box.
+        edges: edges without cycles.
+        gaps: distances between boxes of a layer and between layers.
+        first: boxes of the topmost layer, whatever their users are.
+        last: boxes of the lowest layer.
     """
     depths = _depths(len(sizes), edges, first, last)
     vertices = [_Vertex(width, depth) for (width, _), depth in zip(sizes, depths, strict=True)]
@@ -97,7 +99,7 @@ def place(
 
 
 def _depths(count: int, edges: Sequence[DrawnEdge], first: Collection[int], last: Collection[int]) -> list[int]:
-    """The layer of each box: below all its operands; what has none stands right above its first user."""
+    """Return the layer of each box: below all operands; a box without operands is directly above its first user."""
     depths, waiting = [0] * count, [0] * count
     users: list[list[int]] = [[] for _ in range(count)]
     for edge in edges:
@@ -123,7 +125,7 @@ def _depths(count: int, edges: Sequence[DrawnEdge], first: Collection[int], last
 def _lanes(
     edges: Sequence[DrawnEdge], depths: list[int], vertices: list[_Vertex]
 ) -> dict[tuple[int, float], list[int]]:
-    """For each place where edges leave a box the vertices of its lane, one a layer; they are added to `vertices`."""
+    """Return the vertices of the lane of each point where edges leave a box. They are added to `vertices`."""
     reach: dict[tuple[int, float], int] = {}
     for edge in edges:
         key = edge.source, edge.leaves
@@ -139,7 +141,7 @@ def _lanes(
 def _links(
     edges: Sequence[DrawnEdge], depths: list[int], lanes: dict[tuple[int, float], list[int]]
 ) -> dict[tuple[int, float, int, float], None]:
-    """Edges from layer to layer: (upper vertex, distance from its left, lower vertex, distance)."""
+    """Return the edges between adjacent layers: (upper vertex, distance from its left, lower vertex, distance)."""
     links: dict[tuple[int, float, int, float], None] = {}
     for edge in edges:
         lane = lanes[edge.source, edge.leaves]
@@ -156,7 +158,10 @@ _Neighbours = list[list[tuple[int, float, float]]]
 
 
 def _neighbours(links: Collection[tuple[int, float, int, float]], count: int) -> tuple[_Neighbours, _Neighbours]:
-    """For each vertex those above and below it: (vertex, distance from its left, distance from one's own left)."""
+    """Return the neighbours of each vertex above and below it.
+
+    A neighbour is (vertex, distance from its left, distance from the own left).
+    """
     above: _Neighbours = [[] for _ in range(count)]
     below: _Neighbours = [[] for _ in range(count)]
     for upper, leaves, lower, enters in links:
@@ -166,7 +171,7 @@ def _neighbours(links: Collection[tuple[int, float, int, float]], count: int) ->
 
 
 def _arrange(layer: list[int], vertices: list[_Vertex], neighbours: _Neighbours, gap: float) -> None:
-    """Order a layer by where its neighbours' edges come from; each stands as near to that as the order lets it."""
+    """Order a layer by the mean position of neighbours, and move each vertex as near to it as the order allows."""
     wanted: dict[int, float] = {}
     comes: dict[int, float] = {}
     for i in layer:
@@ -195,7 +200,7 @@ def _arrange(layer: list[int], vertices: list[_Vertex], neighbours: _Neighbours,
 def _rows(
     sizes: Sequence[tuple[float, float]], depths: list[int], count: int, gap: float
 ) -> tuple[list[float], list[float]]:
-    """Upper and lower side of each layer."""
+    """Return the upper and lower side of each layer."""
     heights = [0.0] * count
     for (_, height), depth in zip(sizes, depths, strict=True):
         heights[depth] = max(heights[depth], height)

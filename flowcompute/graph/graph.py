@@ -1,4 +1,4 @@
-"""The graph, found by walking back from what is resolved; equal parts are merged."""
+"""The graph of a computation, found by traversal from its roots. Equal parts are merged."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from flowcompute.function_ir import functions
 from flowcompute.spec import Spec
 
 _COMPARED_BYTES = 1 << 20
-"""Constants up to this size are merged when their values are equal; larger ones only with themselves."""
+"""Constants up to this size are merged if their values are equal, larger ones if they are identical."""
 
 _LITERALS = (0, 1, -1, 2)
-"""Scalars whose value belongs to the structure, because kernels are better for knowing it."""
+"""Scalars whose value belongs to the structure, since kernels are faster if they know it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One value of the graph.
+    """A value of the graph.
 
     Attributes:
-        id: position in the graph's topological order; the value's id everywhere downstream.
-        name: unique among the graph's nodes; what people read.
-        element: the element it stands for (the first of several equal ones).
+        id: position in the graph's topological order, which identifies the value in later stages.
+        name: unique among the graph's nodes, shown to users.
+        element: the element that computes it (the first of several equal ones).
         inputs: ids of its operands.
     """
 
@@ -57,7 +57,7 @@ class Node:
 
     @property
     def pin(self) -> Pin | None:
-        """Where its user wants it computed, if anywhere."""
+        """The device that its user wants it computed on; None if any will do."""
         return self.element.pin if isinstance(self.element, Compute) else None
 
     @property
@@ -68,13 +68,13 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in topological order (operands first) and the ids of the roots, in the order asked for."""
+    """A graph: nodes in topological order (operands first), and the ids of the roots in the order requested."""
 
     nodes: tuple[Node, ...]
     roots: tuple[int, ...]
 
     def users(self) -> list[list[int]]:
-        """For each node the ids of the nodes that take its value."""
+        """Return the ids of the users of each node."""
         users: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
             for source in node.inputs:
@@ -83,11 +83,11 @@ class Graph:
 
 
 def build_graph(roots: Sequence[Element]) -> Graph:
-    """Walk back from the roots and merge equal elements.
+    """Build the graph of the given roots, with equal elements merged.
 
     Raises:
-        SpecError: when two different elements were given the same name, equal ones are pinned to different devices,
-            or a destination has no input.
+        SpecError: if two different elements have the same name, equal ones are pinned to different devices, or a
+            destination has no input.
     """
     ids: dict[int, int] = {}
     merged: dict[Any, int] = {}
@@ -109,7 +109,7 @@ def build_graph(roots: Sequence[Element]) -> Graph:
 
 
 def _either(one: Element, other: Element) -> Element:
-    """One of two equal elements, with the name of either and the pin of either.
+    """Merge two equal elements into one that has the name and the pin of either.
 
     Raises:
         SpecError: if they are pinned to different devices.
@@ -117,12 +117,12 @@ def _either(one: Element, other: Element) -> Element:
     pins = [element.pin for element in (one, other) if isinstance(element, Compute) and element.pin is not None]
     if len({pin.device for pin in pins}) == 2:
         raise SpecError(
-            "is pinned to two devices, and computed once",
+            "cannot compute one operation on two devices",
             element=other.name or other.label,
             site=pins[1].site,
             expected="one device for the same operation on the same operands",
             got=f"on({pins[1].device!r}), and on({pins[0].device!r}) at {pins[0].site}",
-            hint="leave one of them out",
+            hint="remove one of the pins",
         )
     chosen = other if one.name is None and other.name is not None else one
     if not pins or not isinstance(chosen, Compute) or chosen.pin is not None:
@@ -133,7 +133,7 @@ def _either(one: Element, other: Element) -> Element:
 
 
 def _postorder(roots: Sequence[Element]) -> list[Element]:
-    """Every element once, operands before users, without recursion (graphs may be deep)."""
+    """Return every element once, operands before users. The traversal is iterative, since graphs may be deep."""
     order: list[Element] = []
     seen: set[int] = set()
     stack: list[tuple[Element, bool]] = [(root, False) for root in reversed(roots)]
@@ -149,7 +149,7 @@ def _postorder(roots: Sequence[Element]) -> list[Element]:
 
 
 def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
-    """Elements of equal key have equal values."""
+    """Return a key that is equal for elements of equal values."""
     if isinstance(element, Constant):
         value = element.value
         if value.nbytes <= _COMPARED_BYTES:
@@ -157,7 +157,7 @@ def _merge_key(element: Element, inputs: tuple[int, ...]) -> Any:
     elif isinstance(element, Source):
         return ("source", type(element), element.identity, element.spec)
     elif isinstance(element, Compute) and not isinstance(element, HostFunction | ScanFunction | KernelScan):
-        # Where it is computed is no part of it: a frozen job has the same nodes with other pins, and with none.
+        # The device is no part of the key: a frozen job has the same nodes with other pins, and with none.
         operands = tuple(sorted(inputs)) if element.op.commutes else inputs
         return (element.op.kind, element.op.name, _plain(element.attrs), operands, element.spec)
     return id(element if not isinstance(element, Compute) or element.pin is None else element.pin.of)
@@ -172,7 +172,7 @@ def _unique_names(elements: list[Element]) -> list[str]:
     for element in elements:
         if element.name is not None and given.setdefault(element.name, element) is not element:
             raise SpecError(
-                f"two elements are named {element.name!r}",
+                f"cannot give two elements the name {element.name!r}",
                 element=element.name,
                 site=element.site,
                 hint=f"rename one; the other was made at {given[element.name].site}",
@@ -193,9 +193,9 @@ def _unique_names(elements: list[Element]) -> list[str]:
 
 
 def structural_hash(graph: Graph) -> str:
-    """Equal for graphs of equal structure: ops, attributes, dtypes and item shapes, not lengths or data.
+    """Hash the structure of a graph: operations, attributes, dtypes and item shapes, but no lengths or data.
 
-    Leaves count by their position, so `x * x` and `a * b` differ. Scalars are leaves except 0, 1, -1 and 2.
+    Leaves are identified by their position, so `x * x` and `a * b` differ. Scalars are leaves except 0, 1, -1 and 2.
     """
     digest = hashlib.blake2b(digest_size=16)
     for node in graph.nodes:
@@ -223,12 +223,12 @@ def _structure(node: Node) -> tuple[Any, ...]:
 
 
 def _written(element: Compute) -> tuple[int, ...]:
-    """How a user's functions are to be written, where they say so: no part of what they compute, but of its speed."""
+    """Return the unroll factors of a user's functions. They affect the speed, not the result."""
     op = element.step if isinstance(element, KernelScan) else element.op
     unrolls = tuple(one.unroll for one in functions(op.function)) if isinstance(op, UserOp) else ()
     return unrolls if any(unrolls) else ()
 
 
 def is_literal(value: np.ndarray) -> bool:
-    """Whether a constant's value is part of the structure (and of kernel text)."""
+    """Check whether a constant's value is part of the structure (and of kernel text)."""
     return value.ndim == 0 and bool(np.isin(value, _LITERALS)) and not (value == 0 and np.signbit(value.astype("f8")))

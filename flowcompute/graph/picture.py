@@ -1,6 +1,6 @@
-"""The graph as SVG: operands above their users, and what one kernel computes in a frame with what is said of it.
+"""Drawing of the graph as SVG: operands above their users, with a frame and notes for each kernel.
 
-A thin line is a number in a register. A thick one ends at the side of a frame: its value lies in memory.
+A thin line is a value in a register. A thick line ends at a frame: its value is stored in memory.
 """
 
 from __future__ import annotations
@@ -17,31 +17,33 @@ from flowcompute.graph.drawing_layout import LANE, DrawnEdge, Layers, Point, pla
 from flowcompute.graph.graph import Graph, Node
 
 CHAR, LINE = 7, 16
-"""Room for a character and for a line of text of 12 pixels."""
+"""Width of a character and height of a line, for text of 12 pixels."""
 
 BOX, NUMBER, MARGIN = 40, 24, 20
-"""Heights of the box of a node and of that of a single number, and what is kept free around boxes."""
+"""Heights of the boxes of nodes and of scalars, and the margin around boxes."""
 
 INSIDE, OUTSIDE = (20, 28), (40, 48)
-"""Gaps inside a frame and between frames: beside and below."""
+"""Horizontal and vertical gaps inside a frame and between frames."""
 
 TEXT, LABEL = 36, 48
-"""Most characters in a line of a frame's text and of a box."""
+"""Most characters in a line of a frame's text and of a box's text."""
 
 BOLD, GREY = ' font-weight="bold"', ' fill="#666"'
 
-_ALONE = -1
+_UNFRAMED = -1
 
 
 @dataclass
 class _Frame:
-    """What is placed together: the nodes of a kernel, or one node without a frame.
+    """The nodes of a kernel, or one node without a frame.
 
     Attributes:
-        number: of the kernel, `_ALONE` for none.
+        number: index of the kernel; `_UNFRAMED` for none.
+        nodes: ids of the nodes.
         lines: text at the left.
-        enter: for each value that comes in, from which frame, its port; boxes and ports are counted together.
-        leave: for each value that others take, its port.
+        enter: port of each incoming (frame, value). Boxes and ports share one numbering.
+        leave: port of each value that other frames read.
+        inner: layout of the nodes and ports.
     """
 
     number: int
@@ -52,27 +54,27 @@ class _Frame:
     inner: Layers = field(default_factory=lambda: Layers([], [], 0, 0))
 
     @property
-    def alone(self) -> bool:
-        return self.number == _ALONE
+    def unframed(self) -> bool:
+        return self.number == _UNFRAMED
 
     @property
     def left(self) -> float:
-        return 0 if self.alone else 2 * MARGIN + CHAR * max(map(len, self.lines))
+        return 0 if self.unframed else 2 * MARGIN + CHAR * max(map(len, self.lines))
 
     @property
     def top(self) -> float:
-        return 0 if self.alone else MARGIN
+        return 0 if self.unframed else MARGIN
 
     @property
     def size(self) -> tuple[float, float]:
-        if self.alone:
+        if self.unframed:
             return self.inner.width, self.inner.height
         text = LINE * len(self.lines)
         return self.left + self.inner.width + MARGIN, max(self.inner.height, text) + 2 * MARGIN
 
     def port(self, port: int) -> float:
-        """Where a port is, from the left."""
-        return self.left + (self.inner.width / 2 if self.alone else self.inner.corners[port][0] + LANE / 2)
+        """Return the horizontal position of a port."""
+        return self.left + (self.inner.width / 2 if self.unframed else self.inner.corners[port][0] + LANE / 2)
 
 
 class _Picture:
@@ -97,15 +99,15 @@ class _Picture:
         for node in self.nodes:
             inside = _is_number(node) and users[node.id] and all(user in self.holders for user in users[node.id])
             if node.id not in self.holders and not inside:
-                self.frames.append(_Frame(_ALONE, [node.id], []))
-        self.alone = {frame.nodes[0]: at for at, frame in enumerate(self.frames) if frame.alone}
+                self.frames.append(_Frame(_UNFRAMED, [node.id], []))
+        self.unframed = {frame.nodes[0]: at for at, frame in enumerate(self.frames) if frame.unframed}
 
     def _numbers(self, nodes: Sequence[int]) -> set[int]:
-        """Single numbers known beforehand belong to each kernel that uses them."""
+        """Return the scalar constants that a kernel uses, which are drawn in each kernel's frame."""
         return {i for user in nodes for i in self.nodes[user].inputs if _is_number(self.nodes[i])}
 
     def svg(self) -> str:
-        """The picture."""
+        """Render the picture as SVG."""
         ways = [way for at in range(len(self.frames)) for way in self._enter(at)]
         for frame in self.frames:
             frame.inner = self._inside(frame)
@@ -120,7 +122,7 @@ class _Picture:
         parts = [
             _frame(frame, corner, self._fill(frame.number))
             for frame, corner in zip(self.frames, corners, strict=True)
-            if not frame.alone
+            if not frame.unframed
         ]
         parts += [_line(route, (MARGIN, MARGIN), stored=True) for route in outer.routes]
         for frame, corner in zip(self.frames, corners, strict=True):
@@ -132,10 +134,10 @@ class _Picture:
         )
         return "\n".join([head, *parts, "</svg>"]) + "\n"
 
-    # -- what is connected with what ----------------------------------------------------------------
+    # -- connections ---------------------------------------------------------------------------------
 
     def _enter(self, at: int) -> list[tuple[int, int, int]]:
-        """The values that come into a frame from others: (frame, value, this frame)."""
+        """Return the values that a frame reads from others: (frame, value, this frame)."""
         frame = self.frames[at]
         ways: dict[tuple[int, int, int], None] = {}
         for i in frame.nodes:
@@ -148,16 +150,16 @@ class _Picture:
         return list(ways)
 
     def _origin(self, number: int, value: int) -> int:
-        """The frame that a kernel (or what is none) has a value from: what two passes need is computed in both."""
+        """Return the frame that a frame reads a value from. Two passes that need a value both compute it."""
         holders = self.holders.get(value)
         if holders is None:
-            return self.alone[value]
+            return self.unframed[value]
         return max((holder for holder in holders if holder < number), default=holders[0])
 
     def _inside(self, frame: _Frame) -> Layers:
-        """Places in a frame. What comes in does so at its top, what others take leaves at its bottom."""
+        """Compute the layout of a frame, with inputs at the top and outputs at the bottom."""
         sizes = [self._size(i) for i in frame.nodes]
-        if frame.alone:
+        if frame.unframed:
             return place(sizes, [], INSIDE)
         at = {i: position for position, i in enumerate(frame.nodes)}
         edges = [DrawnEdge(at[a], sizes[at[a]][0] / 2, at[b], x) for a, b, x in self._uses(frame) if a in at]
@@ -171,14 +173,14 @@ class _Picture:
         return place(sizes, edges, INSIDE, first=frame.enter.values(), last=frame.leave.values())
 
     def _uses(self, frame: _Frame) -> list[tuple[int, int, float]]:
-        """Operand, user, and where the operand's line ends on the user's box."""
+        """Return operand, user, and the position on the user's box where the operand's line ends."""
         return [
             (value, i, self._size(i)[0] * (position + 1) / (len(self.nodes[i].inputs) + 1))
             for i in frame.nodes
             for position, value in enumerate(self.nodes[i].inputs)
         ]
 
-    # -- what is drawn ------------------------------------------------------------------------------
+    # -- rendering -----------------------------------------------------------------------------------
 
     def _size(self, i: int) -> tuple[float, float]:
         texts = _texts(self.nodes[i])
@@ -195,8 +197,8 @@ class _Picture:
         return parts
 
     def _stubs(self, frame: _Frame) -> list[tuple[float, float, float]]:
-        """From the side of a frame to its ports."""
-        if frame.alone:
+        """Return the lines between the side of a frame and its ports."""
+        if frame.unframed:
             return []
         height, bottom = frame.size[1], frame.top + frame.inner.height
         enter = [(frame.port(port) - frame.left, 0.0, frame.top) for port in frame.enter.values()]
@@ -207,10 +209,10 @@ class _Picture:
 
     def _box(self, i: int, corner: Point, number: int) -> str:
         node, (x, y), (width, height) = self.nodes[i], corner, self._size(i)
-        fill = "#fff" if number == _ALONE or isinstance(node.element, Constant) else _colour(number, 85)
+        fill = "#fff" if number == _UNFRAMED or isinstance(node.element, Constant) else _colour(number, 85)
         if self.shares is not None:
-            fill = _heat(self.shares.get(node.name, 0.0)) if number == _ALONE else "#fff"
-        dashes = ' stroke-dasharray="5 3"' if number == _ALONE and isinstance(node.element, Compute) else ""
+            fill = _heat(self.shares.get(node.name, 0.0)) if number == _UNFRAMED else "#fff"
+        dashes = ' stroke-dasharray="5 3"' if number == _UNFRAMED and isinstance(node.element, Compute) else ""
         texts = "".join(
             f'<text x="{x + width / 2:.0f}" y="{y + 17 + 15 * row:.0f}" text-anchor="middle"'
             f"{GREY if row else ''}>{escape(text)}</text>"
@@ -253,7 +255,7 @@ def _frame(frame: _Frame, corner: Point, fill: str) -> str:
 
 
 def _line(route: Sequence[Point], offset: Point, *, stored: bool) -> str:
-    """Curves between layers, straight lines through them."""
+    """Render a route as SVG: curves between layers, straight lines through them."""
     points = [(x + offset[0], y + offset[1]) for x, y in route]
     path = f"M{points[0][0]:.0f},{points[0][1]:.0f}"
     for (ax, ay), (bx, by) in itertools.pairwise(points):
@@ -269,11 +271,12 @@ def draw_svg(
     notes: Mapping[str, Sequence[str]] | None = None,
     shares: Mapping[str, float] | None = None,
 ) -> str:
-    """The graph as a self-contained SVG.
+    """Draw the graph as a self-contained SVG.
 
     Args:
-        groups: kernel name -> nodes, in the order in which they run; each has a frame and a colour.
-        notes: kernel name -> what else is written in its frame.
-        shares: kernel or node name -> its share of the whole, 0 to 1, which is its colour then.
+        graph: the graph.
+        groups: kernel name -> nodes, in execution order; each has a frame and a colour.
+        notes: kernel name -> further lines in its frame.
+        shares: kernel or node name -> its share of the whole, 0 to 1, which then determines its colour.
     """
     return _Picture(graph, groups or {}, notes or {}, shares).svg()

@@ -269,7 +269,7 @@ BOMBS: dict[str, tuple[dict[str, Any], str]] = {
     "one thing twice": (job(constant(), constant(name="constant_2"), roots=[0, 1]), "other nodes than are described"),
     "no roots": (job(constant(), roots=[]), "has no roots"),
     "a root beyond": (job(constant(), roots=[1]), "whole numbers from 0 to 0"),
-    "the same name twice": (job(*[node("feed", name="a", given=True, stream=True)] * 2, roots=[0, 1]), "two elements are named 'a'"),
+    "the same name twice": (job(*[node("feed", name="a", given=True, stream=True)] * 2, roots=[0, 1]), "two elements the name 'a'"),
     "another order of reductions": (job(constant(), order=2), "version 2"),
     "another library's format": (job(constant(), format=2), "described by a newer version of flowcompute"),
 }  # fmt: skip

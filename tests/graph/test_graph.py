@@ -126,7 +126,7 @@ def test_of_merged_elements_the_named_one_is_kept() -> None:
 def test_a_name_given_twice_is_refused_with_both_lines() -> None:
     x = source(name="x")
     y = source(ARRAY.copy(), name="x")
-    with pytest.raises(SpecError, match="two elements are named 'x'") as caught:
+    with pytest.raises(SpecError, match="two elements the name 'x'") as caught:
         graph_of(x + y)
     assert str(caught.value).count("test_graph.py:") == 2
 
