@@ -1,4 +1,4 @@
-"""Regions: which nodes share a kernel, and the reasons why others do not."""
+"""Fusion of nodes into regions that share a kernel, with the reasons for each boundary."""
 
 from flowcompute.fuse.builder import build_regions
 from flowcompute.fuse.producers import FusedProducers, find_producers

@@ -1,4 +1,4 @@
-"""Names of anchors, and which of them share a kernel."""
+"""Names of anchors, and the scans that share a kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flowcompute.graph import Node
 
 
 def anchor_name(node: Node) -> str:
-    """What reasons call an anchor."""
+    """Return the name of an anchor in reasons."""
     if node.kind is Kind.SCAN:
         return "a scan"
     if node.kind is Kind.VIEW:
@@ -19,8 +19,8 @@ def anchor_name(node: Node) -> str:
     return "attention" if node.op is ATTENTION else "a matrix product"
 
 
-def scans_together(node: Node, other: Node) -> bool:
-    """Whether two nodes are numbers of one carry: the same step, begun alike, over the same operands."""
+def share_carry(node: Node, other: Node) -> bool:
+    """Check whether two nodes are components of one carry: the same step, initial values and operands."""
     one, two = node.element, other.element
     if not isinstance(one, KernelScan) or not isinstance(two, KernelScan) or node.inputs != other.inputs:
         return False

@@ -1,8 +1,8 @@
-"""Fusion: which nodes share a kernel, and why others do not.
+"""Fusion of nodes into regions, with the reasons for each boundary.
 
-Nodes are taken in topological order; each joins the region of its operands when one domain
-fits all (see `_Builder.join`), otherwise it starts a region and the cut is recorded with its
-reason. Then regions of equal domain that read a common value are merged side by side.
+Nodes are visited in topological order. Each joins the region of its operands if one domain fits all (see
+`_Builder._join`). Otherwise it starts a region, and the boundary is recorded with its reason. Finally, regions of equal
+domain that read a common value are merged (horizontal fusion).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from flowcompute.elements import Kind
 from flowcompute.elements.nn import SELECTIVE_SCAN
-from flowcompute.fuse.anchors import anchor_name, scans_together
+from flowcompute.fuse.anchors import anchor_name, share_carry
 from flowcompute.fuse.groups import Group, Groups
 from flowcompute.fuse.producers import FusedProducers
 from flowcompute.fuse.reasons import Reason
@@ -28,7 +28,7 @@ FOLD_BESIDE_ROWS = 4096
 
 
 class _Refusal(Exception):  # noqa: N818 - a decision, not an error
-    """Why a node cannot join."""
+    """An exception with the reason why a node cannot join a region."""
 
 
 class _Builder(Groups):
@@ -50,7 +50,7 @@ class _Builder(Groups):
     # -- one node ---------------------------------------------------------------------------
 
     def add(self, node: Node) -> None:
-        """Put a node into a region, or among the folds that take records on the host."""
+        """Add a node to a region, or to the folds that read records on the host."""
         if node.kind is Kind.FOLD and (reason := self._why_on_host(node)) is not None:
             self.host_folds.append(node.id)
             self.reasons.append(Reason("cut", node.name, reason))
@@ -70,7 +70,7 @@ class _Builder(Groups):
             if self.groups[group].stream == stream and self.groups[group].level == self.levels[node.id]
         ]
         for count in range(len(operand_groups), 0, -1):
-            # All operands' regions together if possible, else the latest ones.
+            # The regions of all operands if possible, otherwise the latest ones.
             try:
                 self._join(node, operand_groups[-count:])
             except _Refusal as refusal:
@@ -80,24 +80,24 @@ class _Builder(Groups):
         else:
             self._start(node, stream)
         if node.kind is Kind.SCAN:
-            self._scan_together(node)
+            self._add_scans_of_carry(node)
 
-    def _scan_together(self, node: Node) -> None:
-        """The region's anchor is this scan; what else its carry holds is computed with it."""
+    def _add_scans_of_carry(self, node: Node) -> None:
+        """Make a scan the anchor of its region, and add the other components of its carry."""
         group = self.groups[self.group_of[node.id]]
         group.anchor = node.id
         for other in self.graph.nodes[node.id + 1 :]:
-            if scans_together(node, other):
+            if share_carry(node, other):
                 self._place(group, other, group.layouts[node.id])
 
     def _why_on_host(self, node: Node) -> str | None:
-        """Why a fold takes records on the host; None where a kernel reduces its blocks."""
+        """Return why a fold reads records on the host; None if a kernel reduces its blocks."""
         assert node.op is not None
         if node.op.name not in CANONICAL_FOLDS:
             return "its state is kept on the host, which takes the records in order"
         if self.numbers_on_host and math.prod(self._operand_shape(node)) == 1:
             return "records are sent by hand, a few at a time: kernels fold whole blocks of numbers"
-        # One number a record, that a kernel makes from many.
+        # A kernel reduces each record to one number.
         few = len(node.inputs) > 1 and node.op.name != "vecdot"
         owner = self.group_of.get(node.inputs[0])
         wide = owner is not None and math.prod(self.groups[owner].domain) > 1
@@ -106,7 +106,7 @@ class _Builder(Groups):
         return None
 
     def _operand_shape(self, node: Node) -> tuple[int, ...]:
-        """The item shape over which a node runs: its operands', broadcast."""
+        """Return the item shape over which a node iterates: the broadcast shape of its operands."""
         if node.kind in (Kind.ELEMENTWISE, Kind.SCAN):
             return node.spec.shape
         shapes = [self.graph.nodes[i].spec.shape for i in node.inputs]
@@ -121,7 +121,7 @@ class _Builder(Groups):
         self._place(group, node, _own_axes(shape))
 
     def _start_anchor(self, node: Node, stream: bool) -> None:
-        """A product or attention begins a kernel of its own, which what follows it element by element joins."""
+        """Start a region with a product or attention, which subsequent element-wise operations join."""
         group = Group(self._new_id(node), stream, self.levels[node.id], node.spec.shape, anchor=node.id)
         self.groups[group.id] = group
         fused_producers = [producers for producers in self.fused_producers if producers.anchor == node.id]
@@ -134,7 +134,7 @@ class _Builder(Groups):
         self.group_of[node.id] = group.id
 
     def _start_stencil(self, stencil: Stencil) -> None:
-        """Operations that read neighbours begin a kernel of their own with their border, all results at once."""
+        """Start a region with operations that read neighbours, their borders, and all of their results."""
         first = self.graph.nodes[stencil.users[0]]
         if first.id in self.group_of:
             return
@@ -149,7 +149,7 @@ class _Builder(Groups):
             self._place(group, self.graph.nodes[i], _own_axes(group.domain))
 
     def _place_producers(self, group: Group, producers: FusedProducers) -> None:
-        """What makes an operand lies on axes of its own, those of the cone's root."""
+        """Add the producers of an operand, whose axes are those of its root."""
         rank = len(self.graph.nodes[producers.root].spec.shape)
         for i in producers.nodes:
             node = self.graph.nodes[i]
@@ -161,7 +161,7 @@ class _Builder(Groups):
         group.nodes = sorted({*group.nodes, *producers.nodes})
 
     def _whole(self, value: int, rank: int | None = None) -> Access:
-        """A value on its own axes, or on the last of `rank`."""
+        """Return the access to a value on its own axes, or on the last axes of `rank`."""
         shape = self.graph.nodes[value].spec.shape
         behind = 0 if rank is None else rank - len(shape)
         axes = (axis + behind for axis in range(len(shape)))
@@ -176,7 +176,7 @@ class _Builder(Groups):
         return number
 
     def _join(self, node: Node, ids: list[int]) -> None:
-        """Put the node into the union of these regions.
+        """Add the node to the union of these regions.
 
         Raises:
             _Refusal: if no single domain fits, or the union would depend on itself.
@@ -215,7 +215,7 @@ class _Builder(Groups):
         self._place(target, node, axes)
 
     def _align(self, node: Node, group: Group, shape: tuple[int, ...]) -> Layout:
-        """The domain axis of each of the node's axes, as its operands in the region say."""
+        """Return the domain axis of each of the node's axes, as given by its operands in the region."""
         axes: list[int | None] = [None] * len(shape)
         if group.trivial:
             return tuple(axes)
@@ -250,14 +250,18 @@ class _Builder(Groups):
                 raise _Refusal("it reduces other axes than the reductions already in the kernel")
         if node.kind is Kind.FOLD:
             if math.prod(shape) != math.prod(domain):
-                raise _Refusal("it folds row results over other columns than the kernel walks")
+                raise _Refusal("it folds row results over other columns than the kernel's")
             if reduced and math.prod(domain) == 1:
                 raise _Refusal("numbers are folded in blocks of records, and its operands are reduced row by row")
             if reduced and math.prod(domain) > FOLD_BESIDE_ROWS:
                 raise _Refusal("rows this wide are folded in a kernel of their own")
 
     def _check_anchor(self, node: Node, groups: list[Group]) -> None:
-        """Refuse what does not follow the anchor number by number, in its shape, or comes before a scan otherwise."""
+        """Check that a node follows the region's anchor element by element, in its shape.
+
+        Raises:
+            _Refusal: if it does not, or if it is a scan that needs operands of another shape.
+        """
         if node.kind is Kind.SCAN:
             self._check_scanned(node, groups)
             return
@@ -265,32 +269,40 @@ class _Builder(Groups):
         if not anchors:
             return
         if len(anchors) > 1:
-            raise _Refusal("a kernel holds one matrix product, attention or scan, or puts one value together")
-        called = anchor_name(self.graph.nodes[anchors[0].anchor or 0])
+            raise _Refusal("a kernel holds one matrix product, attention, scan or gather")
+        name = anchor_name(self.graph.nodes[anchors[0].anchor or 0])
         if node.kind is not Kind.ELEMENTWISE:
-            raise _Refusal(f"it needs whole rows of {called}, which is stored part by part")
+            raise _Refusal(f"it needs whole rows of {name}, which is stored in parts")
         domain = anchors[0].domain
         others = [i for group in groups if group is not anchors[0] for i in group.nodes]
         if any(group.reduced or group.folds for group in groups):
-            raise _Refusal(f"reductions and {called} walk their operands in different ways")
+            raise _Refusal(f"reductions and {name} read their operands in different orders")
         if any(self.graph.nodes[i].spec.shape != domain for i in (node.id, *others)):
-            raise _Refusal(f"its shape is not that of {called}, {domain}")
+            raise _Refusal(f"its shape is not that of {name}, {domain}")
 
     def _check_scanned(self, node: Node, groups: list[Group]) -> None:
-        """Refuse to compute in a scan's kernel what is not made number by number, in the scan's shape."""
-        beside = node.inputs[2:] if node.op is SELECTIVE_SCAN else ()
+        """Check that a scan's kernel computes only element-wise operations of the scan's shape.
+
+        Raises:
+            _Refusal: if it would compute others.
+        """
+        matrices = node.inputs[2:] if node.op is SELECTIVE_SCAN else ()
         for group in groups:
-            if any(i in group.nodes for i in beside):
+            if any(i in group.nodes for i in matrices):
                 raise _Refusal("its matrices are stored: every channel reads them")
             if group.anchor is not None:
                 raise _Refusal(f"a kernel holds one scan, and {anchor_name(self.graph.nodes[group.anchor])} is stored")
             if group.reduced or group.folds:
-                raise _Refusal("reductions and scans walk their operands in different ways")
+                raise _Refusal("reductions and scans read their operands in different orders")
             if any(self.graph.nodes[i].spec.shape != node.spec.shape for i in group.nodes):
-                raise _Refusal(f"what comes before it is not of its shape, {node.spec.shape}")
+                raise _Refusal(f"the operations before it are not of its shape, {node.spec.shape}")
 
     def _check_order(self, node: Node, groups: list[Group]) -> None:
-        """Refuse when one of the regions must run after something that needs another of them."""
+        """Check that no region must run after a step that needs another of the regions.
+
+        Raises:
+            _Refusal: if one must.
+        """
         ids = {group.id for group in groups}
         outside = [self.group_of[i] for i in node.inputs if self.group_of.get(i, -1) not in ids and i in self.group_of]
         stepping = [i for i in node.inputs if i not in self.group_of]
@@ -299,7 +311,7 @@ class _Builder(Groups):
             raise _Refusal("a value it needs is made from this kernel's results by another step")
 
     def _place(self, group: Group, node: Node, axes: Layout) -> None:
-        """Record the node, its layout and how it reads its operands."""
+        """Record the node, its layout and its accesses to operands."""
         operands: list[int | Access] = []
         for i in node.inputs:
             if self.group_of.get(i) == group.id:
@@ -323,26 +335,26 @@ class _Builder(Groups):
         group.layouts[node.id] = axes
         group.nodes.append(node.id)
 
-    # -- side by side -----------------------------------------------------------------------
+    # -- horizontal fusion ------------------------------------------------------------------
 
-    def merge_side_by_side(self) -> None:
-        """Merge regions of equal domain that read a common value and do not need each other."""
+    def merge_horizontally(self) -> None:
+        """Merge regions of equal domain that read a common value and do not depend on each other."""
         ids = sorted(self.groups, key=lambda i: min(self.groups[i].nodes + self.groups[i].folds))
         for position, first in enumerate(ids):
             for second in ids[position + 1 :]:
                 if first in self.groups and second in self.groups:
-                    self._try_beside(self.groups[first], self.groups[second])
+                    self._try_merge(self.groups[first], self.groups[second])
 
-    def _try_beside(self, a: Group, b: Group) -> None:
+    def _try_merge(self, a: Group, b: Group) -> None:
         shared = set(self.external(a)) & set(self.external(b))
         streamed = {i for i in shared if self.graph.nodes[i].spec.is_stream}
         if (a.stream, a.level, a.domain) != (b.stream, b.level, b.domain) or not streamed:
             return
         names = (self.title(a), self.title(b))
         if a.anchor is not None or b.anchor is not None:
-            called = anchor_name(self.graph.nodes[(b.anchor if a.anchor is None else a.anchor) or 0])
+            name = anchor_name(self.graph.nodes[(b.anchor if a.anchor is None else a.anchor) or 0])
             if not self.reaches([], self.external(a) + self.external(b), {a.id, b.id}):
-                text = f"reads what {names[0]} reads once more: {called} walks it in a way of its own"
+                text = f"reads the operands of {names[0]} again: {name} reads them in another order"
                 self.reasons.append(Reason("cut", names[1], text))
             return
         if a.reduced and b.reduced and a.reduced != b.reduced:
@@ -367,12 +379,12 @@ class _Builder(Groups):
 
 
 def _own_axes(shape: tuple[int, ...]) -> Layout:
-    """The layout of what spans the domain."""
+    """Return the layout of a value that spans the domain."""
     return tuple(range(len(shape)))
 
 
 def _spread(axes: Layout, shape: tuple[int, ...], domain: tuple[int, ...]) -> Layout:
-    """The layout; axes along which nothing in the kernel runs yet take the domain's at their place, if they fit."""
+    """Return the layout in which axes without a domain axis get the domain's axis at their position, if it fits."""
     if len(shape) != len(domain):
         return axes
     return tuple(
@@ -391,21 +403,23 @@ def build_regions(
     *,
     numbers_on_host: bool = False,
 ) -> tuple[list[Region], list[int], list[Reason]]:
-    """Group the nodes `fused` (topological order) into regions.
+    """Group the nodes `fused` (in topological order) into regions.
 
     Args:
-        levels: for each node how many passes come before it.
-        wanted: values that something outside regions takes.
-        fused_producers: what computes operands of anchors where they are loaded; not among `fused`.
+        graph: the graph.
+        levels: the number of passes before each node.
+        fused: ids of the nodes to group.
+        wanted: values that are read outside of regions.
+        fused_producers: producers of operands of anchors, which are not among `fused`.
         stencils: operations that read neighbours, with their borders, which are not among `fused` either.
-        numbers_on_host: fold streams of numbers on the host, where batches of any size may come:
-            kernels take whole canonical blocks of them.
+        numbers_on_host: whether streams of scalars are folded on the host, where batches may have any size. Kernels
+            fold whole canonical blocks of scalars.
 
     Returns:
-        The regions, ids of the folds that take records on the host, and the reason for each cut.
+        The regions, ids of the folds that read records on the host, and the reason for each boundary.
     """
     builder = _Builder(graph, levels, fused_producers, stencils, numbers_on_host=numbers_on_host)
     for i in fused:
         builder.add(graph.nodes[i])
-    builder.merge_side_by_side()
+    builder.merge_horizontally()
     return builder.regions(wanted), builder.host_folds, builder.reasons

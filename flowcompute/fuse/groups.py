@@ -1,4 +1,4 @@
-"""Regions while they are built: which nodes are in which, what they read, and what needs what."""
+"""Regions under construction: their nodes, their operands and their dependencies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from flowcompute.graph import Graph
 
 @dataclass
 class Group:
-    """A region being built."""
+    """A region under construction.
+
+    See `Region` for its attributes.
+    """
 
     id: int
     stream: bool
@@ -28,12 +31,12 @@ class Group:
 
     @property
     def trivial(self) -> bool:
-        """Whether every value is one number an item, so that any domain fits."""
+        """Flag that every value is one number per item, so that any domain fits."""
         return math.prod(self.domain) == 1 and not self.reduced and not self.folds and self.anchor is None
 
 
 class Groups:
-    """The regions being built, and the nodes that no kernel computes but that lie between them."""
+    """The regions under construction, and the nodes between them that no kernel computes."""
 
     def __init__(self, graph: Graph, levels: Sequence[int]) -> None:
         self.graph = graph
@@ -43,18 +46,18 @@ class Groups:
         self.host_folds: list[int] = []
 
     def pointed(self, values: Iterable[int]) -> set[int]:
-        """Of these values those that a kernel takes a pointer to: single numbers known now are passed by value."""
+        """Return the values that a kernel reads through a pointer. Scalar constants are passed by value."""
         nodes = self.graph.nodes
         return {i for i in values if not (isinstance(nodes[i].element, Constant) and not nodes[i].spec.shape)}
 
     def external(self, group: Group) -> list[int]:
-        """Operands of the region's nodes that other regions or steps make."""
+        """Return the operands of the region's nodes that other regions or steps compute."""
         return [
             operand.value for operands in group.reads.values() for operand in operands if isinstance(operand, Access)
         ]
 
     def reaches(self, groups: list[int], values: Iterable[int], targets: set[int]) -> bool:
-        """Whether making these values needs a result of the target regions."""
+        """Check whether these values depend on a result of the target regions."""
         seen_groups: set[int] = set()
         seen_values: set[int] = set()
         todo = list(values)
@@ -73,7 +76,7 @@ class Groups:
             seen_values.add(value)
             owner = self.group_of.get(value)
             if owner is None:
-                # What a fold gives comes from an earlier pass, which computed its values for itself.
+                # The result of a fold comes from an earlier pass, which computed its own operands.
                 if self.graph.nodes[value].kind is not Kind.FOLD:
                     todo.extend(self.graph.nodes[value].inputs)
             elif owner in targets:
@@ -83,7 +86,7 @@ class Groups:
         return False
 
     def unite(self, target: Group, groups: list[Group], domain: tuple[int, ...]) -> None:
-        """Make `target` of all these, on a domain that fits all."""
+        """Merge all these regions into `target`, on a domain that fits all."""
         if target.domain != domain:
             target.layouts = {i: (None,) * len(layout) for i, layout in target.layouts.items()}
             target.reads = {i: _flattened(operands) for i, operands in target.reads.items()}
@@ -105,7 +108,7 @@ class Groups:
             del self.groups[other.id]
 
     def relink(self, group: Group) -> None:
-        """Read values that the united region now computes itself from it."""
+        """Replace accesses to values that the merged region now computes."""
         inside = set(group.nodes)
         group.reads = {
             i: tuple(o.value if isinstance(o, Access) and o.value in inside else o for o in operands)
@@ -113,13 +116,13 @@ class Groups:
         }
 
     def title(self, group: Group) -> str:
-        """The name of the region: of its last node."""
+        """Return the name of the region, which is that of its last node."""
         return self.graph.nodes[max(group.nodes + group.folds)].name
 
     # -- result -----------------------------------------------------------------------------
 
     def regions(self, wanted: set[int]) -> list[Region]:
-        """The regions; `wanted` are values that sinks and other steps take."""
+        """Return the finished regions. `wanted` are values that sinks and other steps read."""
         used = set(wanted)
         for group in self.groups.values():
             used.update(self.external(group))

@@ -1,13 +1,12 @@
-"""Which operands of anchors are computed where they are loaded, and why others are stored first.
+"""Producer fusion: the operands of anchors that are computed where they are loaded, and reasons to store the others.
 
-An anchor (a product of matrices, attention) reads each number of its operands several times. What
-makes an operand number by number can be computed at each of these times, and then needs no memory;
-or once, and is stored. Storing a number of eight bytes and reading it back takes a CPU or GPU about
-as long as `WORTH` plain instructions, which is the whole rule: see `_Finder._why_dear`.
+An anchor (a matrix product, attention) reads each number of its operands several times. The element-wise operations
+that produce an operand can be computed at each load, which needs no memory, or once, with the result stored. Storing
+and reloading a number of eight bytes takes a CPU or GPU about as long as `STORE_COST` plain instructions. This is the
+whole rule; see `_ProducerSearch._why_costly`.
 
-What is computed at a load is called the operand's **cone**: element-wise operations down to values
-that lie in memory anyway. Views may stand between the cone and the anchor, so the windows of a
-convolution are made of what is computed.
+The fused producers of an operand are element-wise operations on values that are in memory anyway. Views may lie
+between the producers and the anchor, so the windows of a convolution are views of computed values.
 """
 
 from __future__ import annotations
@@ -25,32 +24,32 @@ from flowcompute.fuse.reasons import Reason
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import is_copied, register_dtype, seen_as, views_of
 
-WORTH = 64
+STORE_COST = 64
 """Instructions that take as long as storing a number and reading it back."""
 TILE = 128
-"""Rows or columns that share one load of a number; of attention `QUERIES`."""
+"""Rows or columns that share one load of a number. For attention it is `QUERIES`."""
 QUERIES = 64
 CHEAP = 8
-"""Instructions that a resident operand may cost at each load, which are otherwise spent once for all batches."""
+"""Instructions that a resident operand may cost at each load. Stored, it would cost them once for all batches."""
 ROW_BYTES = 128 << 10
-"""Longest row of a left factor that is computed where it is loaded: CPUs keep four of them at hand."""
+"""Longest row of a left factor that is computed where it is loaded. CPUs keep four of them in cache."""
 MOST_READ = 10
-"""Values that the cones of an anchor may read; a kernel takes few pointers."""
+"""Values that the producers of an anchor may read, since a kernel takes few pointers."""
 SPREAD_COST = 4
-"""Instructions for the index of a value that is broadcast."""
+"""Instructions for the index of a broadcast value."""
 
 _COMPUTED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT)
 
 
 @dataclass(frozen=True)
 class FusedProducers:
-    """What computes an operand where it is loaded.
+    """The operations that compute an operand where it is loaded.
 
     Attributes:
-        anchor: what loads it.
-        operand: the operand; it is `root`, or seen of it through views.
+        anchor: the node that loads it.
+        operand: the operand: `root`, or a view of it.
         root: the last of the element-wise operations.
-        nodes: all of them, and the views, operands first.
+        nodes: all operations and views, in topological order.
     """
 
     anchor: int
@@ -60,36 +59,37 @@ class FusedProducers:
 
 
 class _StoredError(Exception):
-    """Why an operand is stored."""
+    """An exception with the reason why an operand is stored."""
 
 
 def find_producers(
-    graph: Graph, places: Mapping[int, int], placements: Sequence[int], together: Collection[int] = ()
+    graph: Graph, places: Mapping[int, int], placements: Sequence[int], gathered: Collection[int] = ()
 ) -> tuple[list[FusedProducers], list[Reason]]:
-    """The cones of all anchors, and why other operands that kernels compute are stored.
+    """Find the fused producers of all anchors, and the reasons why other computed operands are stored.
 
     Args:
-        places: of the nodes of a pass; streams of other places lie in memory. Resident operands
-            do not depend on it: what is decided for one pass holds for all.
-        placements: of all nodes; what others compute is read from memory.
-        together: values that kernels put together, which are anchors too.
+        graph: the graph.
+        places: the clock of each node of a pass; streams of other clocks are in memory. The decision for a resident
+            operand does not depend on it, so it holds for all passes.
+        placements: the device of each node; results of other devices are read from memory.
+        gathered: values that kernels gather, which are anchors too.
     """
-    return _Finder(graph, places, placements, together).find()
+    return _ProducerSearch(graph, places, placements, gathered).find()
 
 
-class _Finder:
+class _ProducerSearch:
     def __init__(
-        self, graph: Graph, places: Mapping[int, int], placements: Sequence[int], together: Collection[int]
+        self, graph: Graph, places: Mapping[int, int], placements: Sequence[int], gathered: Collection[int]
     ) -> None:
         self.graph = graph
         self.placements = placements
-        self.together = together
+        self.gathered = gathered
         self.places = places
         self.users = graph.users()
         self.reasons: list[Reason] = []
 
     def find(self) -> tuple[list[FusedProducers], list[Reason]]:
-        anchors = [node for node in self.graph.nodes if node.kind is Kind.CONTRACT or node.id in self.together]
+        anchors = [node for node in self.graph.nodes if node.kind is Kind.CONTRACT or node.id in self.gathered]
         fused_producers = [producers for anchor in anchors for producers in self._producers_of(anchor)]
         while refused := {
             producers.root: why
@@ -122,7 +122,7 @@ class _Finder:
             yield producers
 
     def _say(self, anchor: Node, operand: int, why: str) -> None:
-        """Record why an operand is stored; once for the nodes of this pass."""
+        """Record why an operand is stored, once for the nodes of this pass."""
         if anchor.id in self.places:
             root, _ = views_of(self.graph, operand)
             reason = Reason("cut", anchor.name, f"{self.graph.nodes[root].name} is stored: {why}")
@@ -132,7 +132,7 @@ class _Finder:
     # -- one operand ----------------------------------------------------------------------------------
 
     def _producers(self, anchor: Node, operand: int) -> tuple[FusedProducers | None, set[int]]:
-        """The cone of an operand and what it reads; none where it lies in memory anyway.
+        """Return the producers of an operand and the values that they read; None if it is in memory anyway.
 
         Raises:
             _StoredError: if it is computed, but elsewhere.
@@ -140,8 +140,8 @@ class _Finder:
         nodes = self.graph.nodes
         root, views = views_of(self.graph, operand)
         top = nodes[root]
-        if root in self.together and anchor.kind is Kind.CONTRACT and self._is_here(anchor, top):
-            raise _StoredError("where its numbers come from would be looked up at each load")
+        if root in self.gathered and anchor.kind is Kind.CONTRACT and self._is_here(anchor, top):
+            raise _StoredError("its index would be computed at each load")
         if top.kind not in _COMPUTED or not self._is_here(anchor, top):
             return None, set()
         if top.spec.is_stream and any(self.places.get(view) != self.places[anchor.id] for view in views):
@@ -154,10 +154,10 @@ class _Finder:
         if top.kind is Kind.REDUCE:
             raise _StoredError(self._rows_for(anchor))
         if 0 in nodes[operand].spec.shape or seen_as(self.graph, root, views) is None:
-            raise _StoredError("it is seen in a way that no strides say")
+            raise _StoredError("no strides describe its views")
         if anchor.kind is Kind.CONTRACT and register_dtype(top.spec.dtype) != top.spec.dtype:
             raise _StoredError("tensor cores load half formats as they are stored")
-        members, leaves = self._walk(anchor, top)
+        members, leaves = self._collect(anchor, top)
         producers = FusedProducers(anchor.id, operand, root, (*sorted(members), *reversed(views)))
         if anchor.kind is Kind.CONTRACT and anchor.op is not ATTENTION and operand == anchor.inputs[0]:
             row = nodes[operand].spec.shape[-1] * top.spec.dtype.itemsize
@@ -165,7 +165,7 @@ class _Finder:
                 raise _StoredError("its rows are too long to be kept where they are multiplied")
         if anchor.spec.is_stream and not top.spec.is_stream:
             self._check_resident(producers, leaves)
-        elif (why := self._why_dear(producers, self._times(producers), name)) is not None:
+        elif (why := self._why_costly(producers, self._times(producers), name)) is not None:
             raise _StoredError(why)
         return producers, leaves
 
@@ -175,15 +175,15 @@ class _Finder:
         return f"it is made of whole rows, and {anchor_name(anchor)} loads {loaded}"
 
     def _is_here(self, anchor: Node, node: Node) -> bool:
-        """Whether a value is computed beside the anchor, or once before it, by the same device."""
+        """Check whether the anchor's device computes a value, in the anchor's clock or once before it."""
         if self.placements[node.id] != self.placements[anchor.id]:
             return False
         if not node.spec.is_stream:
             return True
         return self.places.get(node.id) == self.places.get(anchor.id)
 
-    def _walk(self, anchor: Node, top: Node) -> tuple[set[int], set[int]]:
-        """The element-wise operations that make a value, and what lies in memory that they read."""
+    def _collect(self, anchor: Node, top: Node) -> tuple[set[int], set[int]]:
+        """Collect the element-wise operations that produce a value, and the values in memory that they read."""
         members, leaves, todo = {top.id}, set(), [top]
         while todo:
             node = todo.pop()
@@ -193,7 +193,7 @@ class _Finder:
                 if operand.id in members:
                     continue
                 base, _ = views_of(self.graph, operand.id)
-                # What is computed once for all batches stays so.
+                # Values computed once for all batches stay so.
                 computed = self.graph.nodes[base].kind in _COMPUTED and self._is_here(anchor, self.graph.nodes[base])
                 if not computed or operand.spec.is_stream != top.spec.is_stream:
                     leaves.add(operand.id)
@@ -205,13 +205,13 @@ class _Finder:
                 elif operand.kind is Kind.REDUCE:
                     raise _StoredError(self._rows_for(anchor))
                 else:
-                    raise _StoredError("it is made of a view of what is computed")
+                    raise _StoredError("it depends on a view of a computed value")
         return members, leaves
 
     # -- what it costs --------------------------------------------------------------------------------
 
     def _cost(self, producers: FusedProducers) -> int:
-        """Instructions for a number."""
+        """Count the instructions for one number."""
         nodes, shape = self.graph.nodes, self.graph.nodes[producers.root].spec.shape
         cost = 0
         for i in producers.nodes:
@@ -223,12 +223,12 @@ class _Finder:
         return cost
 
     def _times(self, producers: FusedProducers) -> float:
-        """How often a number is computed for each result: tiles that load it, and windows that it stands in."""
+        """Return how often a number is computed: the tiles that load it times the windows that contain it."""
         nodes = self.graph.nodes
         anchor, operand = nodes[producers.anchor], nodes[producers.operand].spec
         result = anchor.spec.shape
         numbers = nodes[producers.root].spec.item_numbers
-        if anchor.id in self.together:
+        if anchor.id in self.gathered:
             return (anchor.spec if anchor.op is TAKE else operand).item_numbers / numbers
         if anchor.op is ATTENTION:
             return self._loads_of_attention(anchor, producers.operand) / numbers
@@ -243,7 +243,7 @@ class _Finder:
         return seen * -(-(rows // matrices) // TILE)
 
     def _loads_of_attention(self, anchor: Node, operand: int) -> int:
-        """How many numbers of an operand attention loads for an item."""
+        """Count the numbers of an operand that attention loads for an item."""
         nodes, heads = self.graph.nodes, math.prod(anchor.spec.shape[:-2])
         queries, matrix = anchor.spec.shape[-2], nodes[operand].spec.shape[-2:]
         if operand in anchor.inputs[1:3]:
@@ -252,15 +252,22 @@ class _Finder:
             return heads * math.prod(matrix)
         return heads * queries * nodes[anchor.inputs[1]].spec.shape[-2]
 
-    def _why_dear(self, producers: FusedProducers, times: float, name: str) -> str | None:
-        """Why to store: what is computed beyond the first time takes longer than storing and reading back."""
+    def _why_costly(self, producers: FusedProducers, times: float, name: str) -> str | None:
+        """Return why to store an operand; None if computing it at each load is cheaper.
+
+        It is stored if the repeated computations take longer than storing and reloading it.
+        """
         cost = self._cost(producers)
-        if cost * (times - 1) <= WORTH:
+        if cost * (times - 1) <= STORE_COST:
             return None
         return f"{name} would compute it {round(times)} times, {cost} instructions each"
 
     def _check_resident(self, producers: FusedProducers, leaves: set[int]) -> None:
-        """Refuse what is better computed once for all batches: all but what is cheap and read in half of the bytes."""
+        """Check that a resident operand is cheap to compute and reads at most half of its bytes.
+
+        Raises:
+            _StoredError: if it is better computed once for all batches.
+        """
         nodes = self.graph.nodes
         read = sum(nodes[i].spec.item_bytes for i in leaves)
         if self._cost(producers) > CHEAP or 2 * read > nodes[producers.root].spec.item_bytes:
@@ -269,7 +276,7 @@ class _Finder:
     # -- all of them ----------------------------------------------------------------------------------
 
     def _why_shared(self, producers: FusedProducers, fused_producers: list[FusedProducers]) -> str | None:
-        """Why to store what others need too: they would all have to compute it."""
+        """Return why to store an operand with other readers, each of which would have to compute it."""
         covered = {(one.operand, one.anchor) for one in fused_producers}
         for one in fused_producers:
             covered |= {(i, user) for user in one.nodes for i in self.graph.nodes[user].inputs}
@@ -279,5 +286,5 @@ class _Finder:
                     return f"{self.graph.nodes[user].name} needs it too"
         sharing = [one for one in fused_producers if one.root == producers.root]
         if len(sharing) > 1 and self.graph.nodes[producers.root].spec.is_stream:
-            return self._why_dear(producers, sum(map(self._times, sharing)), "its anchors")
+            return self._why_costly(producers, sum(map(self._times, sharing)), "its anchors")
         return None

@@ -1,4 +1,4 @@
-"""Why the planner decided something."""
+"""Reasons for decisions of the planner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reason:
-    """Why the planner decided something; `kind` is "cut", "device", "input", "isolate" or "knob"."""
+    """A reason for a decision of the planner. `kind` is "cut", "device", "input", "isolate" or "knob"."""
 
     kind: str
     element: str

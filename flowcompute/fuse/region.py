@@ -1,8 +1,8 @@
-"""A region: nodes that become one kernel, and how they lie on the domain that it walks over.
+"""Regions: nodes that share a kernel, and the layouts of their values.
 
-The **domain** of a region is the item shape its kernel walks over. Each value in it has a
-**layout**: for each of its own item axes the domain axis it runs along (None where it has
-size 1 and is broadcast). All item reductions of a region reduce the same domain axes.
+The **domain** of a region is the item shape over which its kernel iterates. Each value has a **layout**. It gives the
+domain axis of each of the value's item axes, or None for axes of size 1 that are broadcast. All item reductions of a
+region reduce the same domain axes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Layout = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Access:
-    """How a region reads a value it does not compute: the value and its layout on the domain."""
+    """An access of a region to a value that it does not compute, with the value's layout on the domain."""
 
     value: int
     layout: Layout
@@ -25,22 +25,23 @@ class Access:
 
 @dataclass(frozen=True)
 class Region:
-    """Nodes that become one kernel.
+    """Nodes that share a kernel.
 
     Attributes:
         name: name of its last node.
-        stream: whether it runs on batches; otherwise once, as one item, at `level`.
-        domain: item shape that the kernel walks over.
+        stream: whether it runs on batches; otherwise it runs once, as one item, at `level`.
+        level: the number of passes that must end before it.
+        domain: item shape over which the kernel iterates.
         reduced: domain axes that its item reductions reduce.
-        nodes: ids of the nodes computed, operands first; folds come last.
+        nodes: ids of the nodes computed, in topological order; folds come last.
         layouts: layout of each node's value on the domain.
-        reads: for each node, its operands: a node of the region or an access.
-        outputs: ids of values stored, in order.
+        reads: operands of each node: a node of the region or an access.
+        outputs: ids of the values stored, in order.
         folds: ids of fold nodes whose block results are stored.
-        anchor: id of the anchor (a matrix product, attention), if there is one. What follows it runs along the
-            domain; what makes an operand of it, where that is loaded, along axes of its own, with views among it.
-        entered: values that come from another clock as they are, and so lie in memory of their own.
-        weight_tiles: of an operand of the anchor that comes part by part; the kernel is launched for each of them.
+        anchor: id of the anchor (a matrix product, attention, a scan), if there is one. Operations after it have the
+            axes of the domain. Producers of its operands have axes of their own and may include views.
+        entered: values that come unchanged from another clock, and so have memory of their own.
+        weight_tiles: the tiles of an operand of the anchor that is streamed. The kernel is launched for each tile.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Region:
 
     @property
     def inputs(self) -> tuple[int, ...]:
-        """Ids of the values read, in first-use order."""
+        """Ids of the values read, in order of first use."""
         seen: dict[int, None] = {}
         for operands in self.reads.values():
             for operand in operands:

@@ -1,7 +1,7 @@
-"""Element-wise operations that read neighbours of padded items: the border is index arithmetic, not a value.
+"""Stencils: element-wise operations on neighbours in padded items, whose border is index arithmetic.
 
-What `fc.kernel` makes of `x[i - 1]` is a view of padded items for each neighbour. Where nothing else
-takes these, padding and views are computed where their numbers are loaded (`lower_stencil.py`).
+`fc.kernel` turns `x[i - 1]` into a view of padded items for each neighbour. If nothing else reads the padded items,
+padding and views are computed where their numbers are loaded (`lower/flat/stencil_form.py`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from flowcompute.spec import BOOL
 
 @dataclass(frozen=True)
 class Stencil:
-    """Operations of equal operands that are computed together.
+    """Operations on equal operands that are computed together.
 
     Attributes:
-        users: the operations: the results of one function.
-        inside: padding and views that they alone take, operands first.
+        users: the operations, which are the results of one function.
+        inside: padding and views that only they read, in topological order.
     """
 
     users: tuple[int, ...]
@@ -31,12 +31,13 @@ class Stencil:
 def find_stencils(
     graph: Graph, users: Sequence[Sequence[int]], places: Mapping[int, int], wanted: set[int]
 ) -> list[Stencil]:
-    """The stencils of a pass.
+    """Find the stencils of a pass.
 
     Args:
-        users: of each node.
-        places: of the nodes of the pass.
-        wanted: values that something outside of kernels takes.
+        graph: the graph.
+        users: the users of each node.
+        places: the clock of each node of the pass.
+        wanted: values that are read outside of kernels.
     """
     found: list[Stencil] = []
     taken: set[int] = set()
@@ -59,7 +60,7 @@ def find_stencils(
 
 
 def _is_twin(node: Node, other: Node) -> bool:
-    """Whether another node is a result of the same function of the same operands."""
+    """Check whether another node is a result of the same function of the same operands."""
     same = other.inputs == node.inputs and other.spec.shape == node.spec.shape
     return other.id == node.id or (same and other.kind is Kind.ELEMENTWISE)
 
@@ -72,7 +73,7 @@ def _is_border(
     twins: tuple[int, ...],
     wanted: set[int],
 ) -> bool:
-    """Whether items are padded for nothing but these operations, each of which sees as much of them as there was."""
+    """Check whether only these operations read padded items, each through views of the original shape."""
     if pad.op is not PAD or not pad.spec.is_stream or pad.spec.dtype == BOOL or 0 in pad.spec.shape:
         return False
     shape, place = graph.nodes[pad.inputs[0]].spec.shape, places.get(pad.id)

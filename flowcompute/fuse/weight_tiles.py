@@ -1,4 +1,4 @@
-"""Panels: runs of rows or columns of a resident operand that passes through a device part by part."""
+"""Weight tiles: runs of rows or columns of a resident operand that is streamed through a device."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from flowcompute.spec import Spec
 
 STEP = 16
-"""Rows or columns of a panel are a multiple: fewer would be left to other kernels, with other orders of addition."""
+"""Divisor of the rows or columns of a tile. Other kernels with other orders of addition would compute a remainder."""
 
 
 @dataclass(frozen=True)
 class WeightTiles:
-    """How an operand is cut: all panels are of one size, so one kernel serves them; the last one begins early enough.
+    """Division of an operand into tiles of one size, so that one kernel serves all of them.
 
-    What two panels share is made twice, with the same bits.
+    The last tile overlaps the one before it. Results of the overlap are computed twice, with the same bits.
 
     Attributes:
-        value: id of the operand, or of what it is computed from where it is loaded.
-        axis: along which it is cut, counted from the end: -1 for columns, -2 for rows.
-        size: rows or columns in a panel.
+        value: id of the operand, or of the value that it is computed from where it is loaded.
+        axis: the divided axis, counted from the end: -1 for columns, -2 for rows.
+        size: rows or columns in a tile.
         total: rows or columns of the operand.
-        kept: panels that stay on the device, the first ones.
+        kept: number of leading tiles that stay on the device.
     """
 
     value: int
@@ -35,7 +35,10 @@ class WeightTiles:
 
     @classmethod
     def within(cls, value: int, spec: Spec, axis: int, limit_bytes: int) -> WeightTiles | None:
-        """As few panels as there can be of at most so many bytes, or the smallest; None where one is all of it."""
+        """Return the largest tiles of at most `limit_bytes`, or the smallest possible.
+
+        The result is None if one tile is the whole operand.
+        """
         total = spec.shape[axis]
         if spec.item_bytes <= limit_bytes or total <= STEP:
             return None
@@ -45,26 +48,26 @@ class WeightTiles:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of tiles."""
         return -(-self.total // self.size)
 
     @property
     def what(self) -> str:
-        """What a panel is a run of."""
+        """Kind of the lines of a tile: "columns" or "rows"."""
         return "columns" if self.axis == -1 else "rows"
 
-    def start(self, panel: int) -> int:
-        """The first row or column of a panel."""
-        return min(panel * self.size, self.total - self.size)
+    def start(self, tile: int) -> int:
+        """Return the first row or column of a tile."""
+        return min(tile * self.size, self.total - self.size)
 
     def part(self, spec: Spec) -> Spec:
-        """What a panel is by itself, of an operand of this kind."""
+        """Return the spec of a tile of an operand."""
         shape = list(spec.shape)
         shape[self.axis] = self.size
         return Spec(spec.dtype, tuple(shape), spec.stream)
 
-    def seen(self, array: np.ndarray, panel: int) -> np.ndarray:
-        """The numbers of a panel, in order, as lines `(lines, numbers)` of the operand's own memory."""
+    def seen(self, array: np.ndarray, tile: int) -> np.ndarray:
+        """Return the numbers of a tile, in order, as a view of shape `(lines, numbers)` of the operand's memory."""
         below = math.prod(array.shape[array.ndim + self.axis + 1 :])
-        first = self.start(panel) * below
+        first = self.start(tile) * below
         return array.reshape(-1, self.total * below)[:, first : first + self.size * below]

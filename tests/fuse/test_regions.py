@@ -120,12 +120,12 @@ CASES: dict[str, tuple[Callable[[], Element | list[Element]], int, list[str]]] =
     "sums of products": (
         lambda: (rows() @ weights(7, 5)).sum(axis=1),
         2,
-        ["sum: it needs whole rows of a matrix product, which is stored part by part"],
+        ["sum: it needs whole rows of a matrix product, which is stored in parts"],
     ),
     "two products": (
         lambda: rows() @ weights(7, 5) + rows() @ weights(7, 5),
         2,
-        ["add: a kernel holds one matrix product, attention or scan, or puts one value together"],
+        ["add: a kernel holds one matrix product, attention, scan or gather"],
     ),
     "labels beside rows": (lambda: at_labels(rows(), labels()), 1, []),
     "numbers beside rows, both ways": (lambda: beside_numbers(rows(), numbers()), 1, []),
@@ -318,7 +318,7 @@ def test_what_stands_beside_a_scan_or_product_is_read_again_and_the_plan_says_so
     ):
         plan = fc.plan(made, x.max(axis=0))
         assert len(plan.kernels) == 2
-        assert [reason.element for reason in plan.reasons if f"{called} walks it in a way of its own" in reason.text]
+        assert [reason.element for reason in plan.reasons if f"{called} reads them in another order" in reason.text]
         # What needs the other's result is no matter of reading twice.
         after = fc.plan(made, x - made.max(axis=1, keepdims=True))
         assert not [reason for reason in after.reasons if "once more" in reason.text]
