@@ -68,7 +68,7 @@ def two_devices(options: argparse.Namespace) -> dict[str, Callable[[], object]]:
     strategy = fc.Strategy(batch_bytes=4096, depth=options.depth, joined_batches=1)
     with mock.patch("flowcompute.flow.choose_backend", return_value=two_gpus()):
         ahead = fc.plan(job, memory=1 << 28, strategy=strategy)
-        with mock.patch("flowcompute.schedule.planner.steps_ahead", return_value=0):
+        with mock.patch("flowcompute.schedule.planner.count_early_steps", return_value=0):
             alone = fc.plan(job, memory=1 << 28, strategy=strategy)
     plans = {"one batch at a time between devices": alone, "computed ahead": ahead}
     return {name: lambda plan=plan: start(plan, progress=False).wait() for name, plan in plans.items()}

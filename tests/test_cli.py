@@ -132,7 +132,7 @@ def test_run_takes_budget_and_device(say) -> None:
 def test_commands_take_a_budget_of_the_device(say, command: str) -> None:
     with mock.patch.object(OpenCLBackend, "select", return_value=gpu_shaped()):
         said = say(command, "cli_jobs:total", "--device-memory", "10B")
-        refused(said, "the device's memory is too small", "at least", "device_memory=")
+        refused(said, "into the device's memory", "at least", "device_memory=")
     refused(say(command, "cli_jobs:total", "--device-memory", "much"), "device_memory", "'much'")
 
 

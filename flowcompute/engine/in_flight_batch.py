@@ -15,8 +15,8 @@ from flowcompute.engine.step_executor import Pushes, StepExecutor
 from flowcompute.errors import DeviceFullError
 from flowcompute.ir import Kernel
 from flowcompute.schedule import Clock, ExecutionPlan, KernelTuner, RegionStep
-from flowcompute.schedule.memory import HostIntermediates, nowhere, reused_on_host
-from flowcompute.schedule.placement import PipelineStage, made_ahead, pipeline_stages_of, placements_of
+from flowcompute.schedule.memory import HostIntermediates, assign_host_buffers, placeholder_array
+from flowcompute.schedule.placement import PipelineStage, early_outputs, pipeline_stages_of, placements_of
 
 
 class Parts:
@@ -109,10 +109,10 @@ class InFlightBatch(StepExecutor):
         self._first = replace(root, steps=root.steps[:ahead])
         self._rest = root.steps[ahead:]
         self._pipeline_stages = pipeline_stages_of(self._first.steps)
-        makers = made_ahead(self.one_pass)
+        makers = early_outputs(self.one_pass)
         self._late = {i: parts[placement] for i, placement in makers.items() if i in parts[placement].late}
         self._mine = set(makers)
-        for one in reused_on_host(plan.graph, self.one_pass, self._between.elsewhere):
+        for one in assign_host_buffers(plan.graph, self.one_pass, self._between.elsewhere):
             if not self._mine.isdisjoint(one.values):
                 self._mine.update(one.values)
 
@@ -123,7 +123,7 @@ class InFlightBatch(StepExecutor):
         """
         self.work_for(self._owner)
         # Only sizes are of use: late results are fetched when the destinations' memory is known.
-        outputs = {i: nowhere(batch.items, self.nodes[i].spec) for i in self._late}
+        outputs = {i: placeholder_array(batch.items, self.nodes[i].spec) for i in self._late}
         self._offset = 0
         self._begin(self._first, batch.start, dict(batch.arrays), {})
         self._batch = batch

@@ -16,7 +16,7 @@ from flowcompute.gpu.run import OpenCLExecutor, SharedExecutor
 from flowcompute.gpu.worker import open_launcher
 from flowcompute.ir import Kernel
 from flowcompute.schedule import ExecutionPlan, Executor, RegionStep
-from flowcompute.schedule.placement import why_alone
+from flowcompute.schedule.placement import why_not_shared
 from flowcompute.strategy import Limits
 
 
@@ -62,7 +62,7 @@ class OpenCLBackend(PlacedBackend):
 
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass, on all devices where its batches can be shared."""
-        alone = why_alone(plan.passes[pass_index], by_hand=plan.config.by_hand)
+        alone = why_not_shared(plan.passes[pass_index], by_hand=plan.config.by_hand)
         if len(self.devices) > 1 and alone is None:
             return SharedExecutor(plan, pass_index, resident, self.devices)
         return OpenCLExecutor(plan, pass_index, resident, self.device)

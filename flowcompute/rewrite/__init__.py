@@ -1,10 +1,10 @@
-"""From graph to graph, before anything is fused: views, masks, split items, parts, passes, clocks."""
+"""Rewrites from graph to graph, made before fusion: views, masks, split items, parts, passes, clocks."""
 
 from flowcompute.rewrite.clocks import ClockNodes, Entry, find_clocks
 from flowcompute.rewrite.item_splitting import split_items
 from flowcompute.rewrite.masks import fold_selected
 from flowcompute.rewrite.parts import move_parts_to_sources
-from flowcompute.rewrite.passes import PassNodes, find_readings, levels_of
+from flowcompute.rewrite.passes import PassNodes, find_passes, levels_of
 from flowcompute.rewrite.views import move_views
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "Entry",
     "PassNodes",
     "find_clocks",
-    "find_readings",
+    "find_passes",
     "fold_selected",
     "levels_of",
     "move_parts_to_sources",

@@ -1,4 +1,4 @@
-"""Which streams are computed in which pass, and what is kept from one pass for a later one."""
+"""Division of a graph into passes, and the streams that one pass stores for a later one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from flowcompute.sources import FeedSource
 
 @dataclass(frozen=True)
 class PassNodes:
-    """What one pass reads and computes.
+    """The nodes that one pass reads and computes.
 
     Attributes:
-        targets: the folds and stream destinations that the pass is for.
-        nodes: ids of its streams and folds, operands first.
-        kept: of these, spools that an earlier pass has kept: they are read like sources.
-        keeps: spools that this pass keeps for later ones.
+        targets: the folds and stream destinations that the pass computes.
+        nodes: ids of its streams and folds, in topological order.
+        kept: ids of spools among them that an earlier pass has stored. They are read like sources.
+        keeps: ids of spools that this pass stores for later ones.
     """
 
     targets: tuple[Node, ...]
@@ -29,18 +29,18 @@ class PassNodes:
 
 
 def levels_of(graph: Graph) -> list[int]:
-    """For each node how many passes must have ended before it can be computed: folds that lie before it."""
+    """Return for each node how many passes must end before it can be computed: the depth of folds before it."""
     levels: list[int] = []
     for node in graph.nodes:
         levels.append(max([levels[i] + (graph.nodes[i].kind is Kind.FOLD) for i in node.inputs], default=0))
     return levels
 
 
-def find_readings(graph: Graph, levels: list[int]) -> list[PassNodes]:
-    """The passes, fewest possible: each for all targets of one level.
+def find_passes(graph: Graph, levels: list[int]) -> list[PassNodes]:
+    """Divide a graph into the fewest passes, one for all targets of a level.
 
     Raises:
-        PlanError: where a source would be read twice but can be read only once.
+        PlanError: if a source would be read twice but can be read only once.
     """
     ends = [graph.nodes[i] for i in graph.roots if graph.nodes[i].spec.is_stream]
     ends += [node for node in graph.nodes if node.kind is Kind.FOLD]
@@ -56,7 +56,7 @@ def find_readings(graph: Graph, levels: list[int]) -> list[PassNodes]:
                 first.setdefault(i, index)
         again |= kept
         found.append((nodes, kept))
-    readings = [
+    passes = [
         PassNodes(
             targets[index],
             tuple(nodes),
@@ -65,8 +65,8 @@ def find_readings(graph: Graph, levels: list[int]) -> list[PassNodes]:
         )
         for index, (nodes, kept) in enumerate(found)
     ]
-    _check_sources(graph, readings)
-    return readings
+    _check_sources(graph, passes)
+    return passes
 
 
 def _is_spool(node: Node) -> bool:
@@ -74,7 +74,7 @@ def _is_spool(node: Node) -> bool:
 
 
 def _streams_of(graph: Graph, targets: Iterable[Node], spools: set[int]) -> tuple[list[int], set[int]]:
-    """Ids of the stream nodes, and folds, that lead to these targets; and of the spools among them to be read."""
+    """Return the stream nodes and folds that targets depend on, and the stored spools among them, by id."""
     found: set[int] = set()
     kept: set[int] = set()
     todo = [node.id for node in targets]
@@ -90,22 +90,22 @@ def _streams_of(graph: Graph, targets: Iterable[Node], spools: set[int]) -> tupl
     return sorted(i for i in found if not isinstance(graph.nodes[i].element, Destination)), kept
 
 
-def _check_sources(graph: Graph, readings: list[PassNodes]) -> None:
-    passes: dict[int, list[PassNodes]] = {}
-    for reading in readings:
-        for i in reading.nodes:
+def _check_sources(graph: Graph, passes: list[PassNodes]) -> None:
+    readers: dict[int, list[PassNodes]] = {}
+    for one in passes:
+        for i in one.nodes:
             if isinstance(graph.nodes[i].element, Source):
-                passes.setdefault(i, []).append(reading)
-    for i, mine in passes.items():
+                readers.setdefault(i, []).append(one)
+    for i, mine in readers.items():
         source = graph.nodes[i]
         assert isinstance(source.element, Source)
         if len(mine) > 1 and not source.element.rereadable:
-            first, second = (max(reading.targets, key=lambda node: node.id) for reading in mine[:2])
-            fold = _fold_behind(graph, second)
-            # A flow sees each record once, also one that a spool keeps.
+            first, second = (max(one.targets, key=lambda node: node.id) for one in mine[:2])
+            fold = _latest_fold(graph, second)
+            # A flow sees each record once, even if a spool stores it.
             by_hand = isinstance(source.element, FeedSource)
             raise PlanError(
-                f"would be read twice, but can be read only once: {second.name} needs {fold.name}, a result "
+                f"cannot read a source twice that can be read only once: {second.name} needs {fold.name}, a result "
                 f"over the whole stream, for each record ({len(mine)} passes)",
                 element=source.name,
                 site=source.element.site,
@@ -117,8 +117,8 @@ def _check_sources(graph: Graph, readings: list[PassNodes]) -> None:
             )
 
 
-def _fold_behind(graph: Graph, node: Node) -> Node:
-    """The latest fold that a node depends on."""
+def _latest_fold(graph: Graph, node: Node) -> Node:
+    """Return the latest fold that a node depends on."""
     todo, seen = list(node.inputs), set(node.inputs)
     folds = []
     while todo:

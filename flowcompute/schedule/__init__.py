@@ -1,4 +1,4 @@
-"""From a graph to a plan: steps, bytes, placement. Touches no device and no data."""
+"""Planning: turns a graph into steps with their memory and devices. Reads no data and uses no device."""
 
 from flowcompute.schedule.backend import Backend, Executor, KernelTuner, close_all
 from flowcompute.schedule.demand import records_wanted

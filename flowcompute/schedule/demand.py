@@ -1,4 +1,4 @@
-"""How many records of a stream without a known length can be of use."""
+"""Upper bounds on the records that a job uses of a stream of unknown length."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from flowcompute.schedule.plan import Clock, ExecutionPlan
 
 
 def records_wanted(plan: ExecutionPlan, index: int, clock: Clock) -> int | None:
-    """The most records of a clock of pass `index` that anything comes of; None where there is no bound.
+    """Return the most records of a clock of pass `index` that any result depends on; None if unbounded.
 
-    Only sections take from it then (`x[:10]` of an iterable), and all of them end. Whoever
-    reads it need not wait for a whole batch, which an endless source may take hours to give.
+    There is a bound where only sections with an end read the clock, as in `x[:10]` of an iterable. The source then need
+    not fill a whole batch, which may take hours on an endless source.
     """
     one_pass = plan.passes[index]
     ends = {sink.value for sink in one_pass.sinks} | set(plan.folds) | set(plan.host_folds)

@@ -1,4 +1,4 @@
-"""The error policies of a graph: whose they are, and the dead-letter files that they name."""
+"""Error policies of a graph: the elements that have them, and the dead-letter files that they name."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from flowcompute.sources import IterateSource, SeveralSource, SourceView, Stored
 
 
 def policies(graph: Graph) -> dict[ErrorPolicy, str]:
-    """The policies of elements that may drop records, and the elements' names.
+    """Return the policies of elements that may drop records, each with the name of its element.
 
-    An element of which a rewrite made several nodes has the name of the first.
+    Where a rewrite split an element into several nodes, the name is that of the first node.
     """
     return {policy: node.name for policy, node in _nodes_by_policy(graph).items()}
 
 
 def find_dead_letters(graph: Graph) -> dict[ErrorPolicy, DeadLetters]:
-    """The dead-letter files of a graph, not yet begun."""
+    """Return the dead-letter files of a graph by policy. None of them is open yet."""
     return {
         policy: DeadLetters(policy, node.name, node.element.site)
         for policy, node in _nodes_by_policy(graph).items()
@@ -32,17 +32,17 @@ def find_dead_letters(graph: Graph) -> dict[ErrorPolicy, DeadLetters]:
 
 
 def check_dead_letters(graph: Graph) -> None:
-    """Refuse a dead-letter file that something else of the job reads or writes.
+    """Check that nothing else in the job reads or writes a dead-letter file.
 
     Raises:
-        PlanError: naming both.
+        PlanError: if something does; the error names both elements.
     """
     taken = {path: (node, does) for node in graph.nodes for path, does in files_of(node.element)}
     for node, path in letter_paths(graph):
         other, does = taken.setdefault(path, (node, "writes"))
         if other is not node:
             raise PlanError(
-                "its dead-letter file is also a file of another element",
+                "cannot use a dead-letter file that another element reads or writes",
                 element=node.name,
                 site=node.element.site,
                 expected="a file of its own",
@@ -52,7 +52,7 @@ def check_dead_letters(graph: Graph) -> None:
 
 
 def letter_paths(graph: Graph) -> list[tuple[Node, str]]:
-    """The real paths of dead-letter files, each with the first node whose records go there."""
+    """Return the real paths of the dead-letter files, each with the first node whose records go there."""
     return [(node, os.path.realpath(one.path)) for one, node in _nodes_by_policy(graph).items() if one.path is not None]
 
 
@@ -65,7 +65,7 @@ def _nodes_by_policy(graph: Graph) -> dict[ErrorPolicy, Node]:
 
 
 def files_of(element: Element) -> Iterator[tuple[str, str]]:
-    """The files that an element reads or writes, by their real paths, and which of the two it does."""
+    """Yield the real path of each file of an element, and "reads" or "writes"."""
     if isinstance(element, StoredSink):
         yield os.path.realpath(element.target), "writes"
     elif isinstance(element, StoredSource):

@@ -1,4 +1,4 @@
-"""What the kernels of a pass have cost: written by an executor, read by metrics."""
+"""Cost of the kernels of a pass: written by an executor, read by metrics."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 from flowcompute.ring import Ring
 
 FIRST = 3
-"""Launches of a kernel that are all timed on the device, before only a sample is."""
+"""Launches of a kernel that are all timed on the device. Of later launches only a sample is timed."""
 
 EVERY = 16
-"""Of the later ones one in so many: a timed launch is waited for alone, which costs some 10 microseconds."""
+"""Interval of later timed launches. The host waits for each one, which costs some 10 microseconds."""
 
 
 class Launch(NamedTuple):
-    """A launch that was timed on the device: of which step, when it ended on the host's clock, and how long it took."""
+    """A launch that was timed on the device: its step, its end on the host's clock, and its duration."""
 
     step: str
     ended_s: float
@@ -23,14 +23,14 @@ class Launch(NamedTuple):
 
 
 class StepLaunches:
-    """Numbers of one step.
+    """Counts and times of one step.
 
     Attributes:
         launches: kernels launched.
-        timed: of these, the ones timed on the device.
-        device_s: seconds of the timed ones on the device.
-        first_s: of these, the seconds of the very first.
-        compile_s: seconds of building the program, or of finding it.
+        timed: launches that were timed on the device.
+        device_s: seconds of the timed launches on the device.
+        first_s: seconds of the first timed launch, which `device_s` includes.
+        compile_s: seconds of building the program or loading it from the cache.
     """
 
     def __init__(self) -> None:
@@ -42,9 +42,9 @@ class StepLaunches:
 
     @property
     def estimate_s(self) -> float:
-        """Seconds of all launches on the device, as far as the timed ones tell.
+        """Estimated seconds of all launches on the device, from the timed ones.
 
-        The first launch is taken for one like the others, since on some drivers it also makes machine code.
+        The first launch counts as an average one, since on some drivers it also generates machine code.
         """
         if self.timed < 2:
             return self.device_s * self.launches
@@ -52,10 +52,10 @@ class StepLaunches:
 
 
 class LaunchLog:
-    """Counts launches by step, and says which are to be timed on the device.
+    """Log that counts launches by step and decides which are timed on the device.
 
     Args:
-        keep: how many timed launches are kept one by one, the newest; where any are, all are timed.
+        keep: how many of the newest timed launches are stored individually. If positive, every launch is timed.
     """
 
     def __init__(self, keep: int = 0) -> None:
@@ -66,22 +66,22 @@ class LaunchLog:
         self._times_all = keep > 0
 
     def compiled(self, step: str, seconds: float) -> None:
-        """A step's program has been built."""
+        """Record that a step's program has been built."""
         with self._lock:
             self._of(step).compile_s += seconds
 
     def is_timed(self, step: str) -> bool:
-        """Whether the next launch of a step is to be timed on the device."""
+        """Check whether the next launch of a step is to be timed on the device."""
         launches = self._of(step).launches
         return self._times_all or launches < FIRST or launches % EVERY == 0
 
     def launched(self, step: str, ended_s: float, device_s: float | None) -> None:
-        """A kernel has been launched and has ended.
+        """Record that a kernel has been launched and has ended.
 
         Args:
             step: the name of the step.
-            ended_s: when, on the clock of `time.perf_counter`.
-            device_s: its seconds on the device, None where it was not timed.
+            ended_s: the end, on the clock of `time.perf_counter`.
+            device_s: seconds on the device; None if it was not timed.
         """
         with self._lock:
             numbers = self._of(step)

@@ -1,4 +1,4 @@
-"""From a graph to a plan: passes, steps, kernels, bytes. Reads headers only and touches no device."""
+"""Planner: turns a graph into passes, steps, kernels and memory sizes. Reads headers only and uses no device."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ from flowcompute.files import Scratch, shown
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import CANONICAL_FOLDS, FoldSpec, HostFold, host_fold
-from flowcompute.rewrite import ClockNodes, PassNodes, find_clocks, find_readings, levels_of
+from flowcompute.rewrite import ClockNodes, PassNodes, find_clocks, find_passes, levels_of
 from flowcompute.schedule.backend import Backend
 from flowcompute.schedule.error_policies import check_dead_letters
 from flowcompute.schedule.explain import Plan, not_applied
 from flowcompute.schedule.memory import not_isolated, plan_memory
-from flowcompute.schedule.placement import not_ahead, only_placement, place_nodes, steps_ahead, why_alone
+from flowcompute.schedule.placement import (
+    count_early_steps,
+    not_pipelined,
+    place_nodes,
+    single_placement,
+    why_not_shared,
+)
 from flowcompute.schedule.plan import Clock, Pass, SinkStage, SourceStage
 from flowcompute.schedule.shaping import Shaping
 from flowcompute.schedule.step_maker import RESIDENT, StepMaker
@@ -41,30 +47,30 @@ def make_plan(
     """Plan a graph whose roots are destinations.
 
     Args:
-        graph: in the form in which it is to be run.
-        config, strategy, backend: what is fixed, what may be tuned, and on what.
-        asked: as it was composed, where that is another form.
-        shaping: the decisions that have led from one to the other.
+        graph: the rewritten graph to run.
+        config, strategy, backend: the fixed settings, the tunable knobs and the devices.
+        asked: the graph as composed, if it differs.
+        shaping: the decisions that led from `asked` to `graph`.
 
     Raises:
-        PlanError: naming the element, if the job cannot be run as asked.
+        PlanError: if the job cannot be run as asked; the error names the element.
     """
     levels = levels_of(graph)
     every = [node for node in graph.nodes if node.kind is Kind.FOLD]
     folds = {node.id: _fold_spec(graph, node) for node in every if _is_canonical(node)}
     host_folds = {node.id: _host_fold(graph, node) for node in every if not _is_canonical(node)}
     placements, placed = place_nodes(graph, backend)
-    if len(backend.placements) > 1 and (alone := only_placement(graph, placements)) is not None:
-        backend, placements = backend.placements[alone], (0,) * len(placements)
+    if len(backend.placements) > 1 and (single := single_placement(graph, placements)) is not None:
+        backend, placements = backend.placements[single], (0,) * len(placements)
     _check_cuts(graph)
     check_dead_letters(graph)
     _check_targets(graph)
     _check_outs(graph)
-    readings = find_readings(graph, levels)
+    pass_nodes = find_passes(graph, levels)
     reasons: list[Reason] = []
     maker = StepMaker(graph, folds, backend, config, strategy, reasons, placements)
-    scratches = _scratches(graph, readings)
-    passes = tuple(_pass(maker, levels, readings, scratches, index) for index in range(len(readings)))
+    scratches = _scratches(graph, pass_nodes)
+    passes = tuple(_pass(maker, levels, pass_nodes, scratches, index) for index in range(len(pass_nodes)))
     reasons += [
         Reason("device", placement.capabilities.name, placement.capabilities.reason) for placement in backend.placements
     ]
@@ -77,11 +83,11 @@ def make_plan(
         placement.capabilities.host_memory for placement in backend.placements
     ):
         reasons.append(Reason("device", "device_memory", "accepted, not applied: all is computed in the host's memory"))
-    passes = tuple(replace(one, ahead=steps_ahead(one, config, backend)) for one in passes)
+    passes = tuple(replace(one, ahead=count_early_steps(one, config, backend)) for one in passes)
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons)
     passes = tuple(maker.in_panels(one) for one in passes)
-    reasons += _computed_alone(passes, config, backend)
-    reasons += not_ahead(passes, backend)
+    reasons += _unshared_passes(passes, config, backend)
+    reasons += not_pipelined(passes, backend)
     return Plan(
         graph=graph,
         passes=passes,
@@ -99,7 +105,10 @@ def make_plan(
 
 
 def _not_on_host(placed: Sequence[Reason], graph: Graph, passes: tuple[Pass, ...]) -> Iterator[Reason]:
-    """Where operations are computed, but for those that no device computes: why not is another reason."""
+    """Yield the reasons for the placement of operations on devices.
+
+    An operation that no device computes has another reason, which says why.
+    """
     steps = (step for one in passes for step in (*one.before, *one.steps, *one.after))
     on_host = {step.name for step in steps if isinstance(step, NodeStep)}
     pinned = {node.name for node in graph.nodes if node.pin is not None}
@@ -110,10 +119,10 @@ def _not_on_host(placed: Sequence[Reason], graph: Graph, passes: tuple[Pass, ...
             yield Reason("device", reason.element, "on the host, wherever it is pinned")
 
 
-def _computed_alone(passes: tuple[Pass, ...], config: Config, backend: Backend) -> Iterator[Reason]:
-    """Which passes the first of several devices computes alone."""
+def _unshared_passes(passes: tuple[Pass, ...], config: Config, backend: Backend) -> Iterator[Reason]:
+    """Yield a reason for each pass that only the first of several devices computes."""
     for number, one in enumerate(passes if backend.capabilities.devices > 1 else (), 1):
-        why = why_alone(one, by_hand=config.by_hand)
+        why = why_not_shared(one, by_hand=config.by_hand)
         if why is not None:
             yield Reason("device", f"pass {number}", f"computed on the first device alone: {why}")
 
@@ -148,16 +157,16 @@ def _check_cuts(graph: Graph) -> None:
     for node in graph.nodes:
         if node.op is not None and node.op.name == "cut" and node.attrs["tail"] == "emit":
             raise PlanError(
-                "may end with a shorter run, which only a reduction of the runs themselves can take",
+                "cannot use runs of which the last may be shorter, except in a reduction of the runs",
                 element=node.name,
                 site=node.element.site,
                 expected="fc.cut(...).sum(axis=1), or another reduction along axis 1",
-                hint='use tail="pad" or "drop"',
+                hint='use tail="pad" or tail="drop"',
             )
 
 
 def _check_targets(graph: Graph) -> None:
-    """Refuse two results in one file, of which one would be lost."""
+    """Check that no two results go to the same file, where one would be lost."""
     targets: dict[str, Node] = {}
     for node in graph.nodes:
         sink = node.element.inner if isinstance(node.element, NumbersSink) else node.element
@@ -165,7 +174,7 @@ def _check_targets(graph: Graph) -> None:
             first = targets.setdefault(os.path.realpath(sink.target), node)
             if first is not node:
                 raise PlanError(
-                    f"is written to the same file as {first.name}",
+                    f"cannot write to the same file as {first.name}",
                     element=node.name,
                     site=sink.site,
                     expected="a file of its own for each result",
@@ -174,7 +183,7 @@ def _check_targets(graph: Graph) -> None:
 
 
 def _check_outs(graph: Graph) -> None:
-    """Refuse a result in memory that the job reads from, or that another result has."""
+    """Check that no result in memory overlaps an input of the job or another result."""
     taken = [(node, node.element.array) for node in graph.nodes if isinstance(node.element, MemorySource)]
     taken += [(node, node.element.value) for node in graph.nodes if isinstance(node.element, Constant)]
     for node in graph.nodes:
@@ -183,7 +192,7 @@ def _check_outs(graph: Graph) -> None:
             for other, array in taken:
                 if np.may_share_memory(sink.out, array):
                     raise PlanError(
-                        f"out= lies in memory of {other.name}",
+                        f"cannot write to out=: it overlaps the memory of {other.name}",
                         element=node.name,
                         site=sink.site,
                         expected="memory that the job has no other use for",
@@ -192,22 +201,22 @@ def _check_outs(graph: Graph) -> None:
             taken.append((node, sink.out))
 
 
-def _scratches(graph: Graph, readings: list[PassNodes]) -> dict[int, Scratch]:
-    """A temporary file for each spool that is kept."""
-    spools = [graph.nodes[i] for reading in readings for i in reading.keeps]
+def _scratches(graph: Graph, pass_nodes: list[PassNodes]) -> dict[int, Scratch]:
+    """Create a temporary file for each spool that is stored."""
+    spools = [graph.nodes[i] for nodes in pass_nodes for i in nodes.keeps]
     return {node.id: Scratch(node.attrs["folder"], node.attrs["limit"]) for node in spools}
 
 
 def _pass(
-    maker: StepMaker, levels: list[int], readings: list[PassNodes], scratches: dict[int, Scratch], index: int
+    maker: StepMaker, levels: list[int], pass_nodes: list[PassNodes], scratches: dict[int, Scratch], index: int
 ) -> Pass:
-    graph, reading = maker.graph, readings[index]
-    last = index == len(readings) - 1
-    targets = reading.targets
-    clocks = find_clocks(graph, reading.nodes, reading.kept)
+    graph, nodes = maker.graph, pass_nodes[index]
+    last = index == len(pass_nodes) - 1
+    targets = nodes.targets
+    clocks = find_clocks(graph, nodes.nodes, nodes.kept)
     places = {i: clock.id for clock in clocks for i in clock.nodes}
     residents = {node.id for node in graph.nodes if _is_computed_once(node) and levels[node.id] == index}
-    # Streams that destinations and other clocks take, and residents that anything later takes.
+    # Streams that destinations and other clocks read, and residents that anything later reads.
     wanted = {node.inputs[0] for node in targets if isinstance(node.element, Destination)}
     wanted |= {value for clock in clocks for entry in clock.entries.values() for _, value in entry.inputs}
     wanted |= {i for node in graph.nodes if node.id not in residents for i in node.inputs if i in residents}
@@ -218,7 +227,7 @@ def _pass(
         ended = {node.id for node in graph.nodes if _is_computed_once(node) and levels[node.id] > index}
         used = {i for root in graph.roots for i in graph.nodes[root].inputs}
         after = maker.steps(dict.fromkeys(ended, RESIDENT), used).get(RESIDENT, [])
-    spools = [_spool_sink(graph.nodes[i], scratches[i]) for i in reading.keeps]
+    spools = [_spool_sink(graph.nodes[i], scratches[i]) for i in nodes.keeps]
     return Pass(
         clocks=tuple(_clock(maker, clock, tuple(steps.get(clock.id, ())), scratches) for clock in clocks),
         before=tuple(steps.get(RESIDENT, ())),
@@ -237,14 +246,14 @@ def _is_computed_once(node: Node) -> bool:
 
 
 def _sinks(graph: Graph, levels: list[int], index: int, *, last: bool) -> tuple[SinkStage, ...]:
-    """The destinations of the pass: its streams, and resident values that are known at its end."""
+    """Return the destinations of the pass: its streams, and resident values known at its end."""
     stages = []
     for position, node in enumerate(graph.nodes[root] for root in graph.roots):
         if not isinstance(node.element, Destination):
             continue
         value = node.inputs[0]
         level = levels[node.id]
-        # A fold is known at the end of its own pass; what is made of it is computed before the next one.
+        # A fold is known at the end of its own pass. Values that depend on it are computed before the next pass.
         ready = level if node.spec.is_stream else max(0, level - (graph.nodes[value].kind is Kind.FOLD))
         if ready == index or (last and ready > index):
             stages.append(SinkStage(value, node.name, node.element, graph.nodes[value].spec, position))
@@ -252,13 +261,13 @@ def _sinks(graph: Graph, levels: list[int], index: int, *, last: bool) -> tuple[
 
 
 def _entered_as_is(clock: ClockNodes) -> frozenset[int]:
-    """Values of other clocks that a clock takes as they are."""
+    """Return the values that a clock reads from other clocks unchanged."""
     return frozenset(value for value, entry in clock.entries.items() if entry.node is None)
 
 
 def _clock(maker: StepMaker, found: ClockNodes, steps: tuple[Step, ...], scratches: dict[int, Scratch]) -> Clock:
     graph = maker.graph
-    # What enters as it is belongs to the clock that it comes from.
+    # A value that enters unchanged belongs to the clock that it comes from.
     made = found.entries.keys() - _entered_as_is(found)
     values = frozenset((*found.nodes, *found.sources, *made))
     here = values.union(found.entries)
@@ -269,7 +278,7 @@ def _clock(maker: StepMaker, found: ClockNodes, steps: tuple[Step, ...], scratch
         if isinstance(step, RegionStep) and step.kernel is not None and step.kernel.work == "records"
     ]
     if maker.config.resumable:
-        # As a kernel would take them: another backend may go on after any batch.
+        # Granules are those of kernels, since another backend may resume after any batch.
         folds = [maker.folds[i] for i in values if i in maker.folds]
         blocks += [fold.block for fold in folds if fold.numbers == 1]
     return Clock(
@@ -278,7 +287,7 @@ def _clock(maker: StepMaker, found: ClockNodes, steps: tuple[Step, ...], scratch
         entries=tuple(found.entries.values()),
         steps=steps,
         length=next(iter(lengths), None),
-        # Folds of numbers take whole canonical blocks.
+        # Folds of scalars read whole canonical blocks.
         granule=max(blocks, default=1),
         values=values,
     )

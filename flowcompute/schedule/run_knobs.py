@@ -1,4 +1,4 @@
-"""The knobs of a run where nobody has set them, by what the device is."""
+"""Default values of a run's knobs, by the properties of the device."""
 
 from __future__ import annotations
 
@@ -14,24 +14,31 @@ from flowcompute.strategy import Strategy
 DEFAULT_BATCH_BYTES = {"cpu": 8 << 20, "gpu": 64 << 20, "numpy": 1 << 20}
 
 LONG_BATCHES = 64
-"""Streams of as many default batches cross a bus in batches of twice the size: handing over takes a third of the time
-of one of 64 MiB, and of so many it matters little that the first and the last overlap with nothing."""
+"""Streams of at least this many default batches cross a bus in batches of twice the size.
+
+Handing over such a batch takes a third of the time of one of 64 MiB. In a long stream it matters little that the
+first and the last batch overlap with nothing.
+"""
 
 JOINED_BYTES = 32 << 20
-"""Small batches cross a bus and are computed as one, up to so many bytes. Each by itself takes 0.5 ms to be handed
-over, which is ten times what a MiB takes; 32 take 1.8 ms together."""
+"""Largest size of small batches that cross a bus and are computed as one.
+
+Handing over a single batch takes 0.5 ms, ten times the transfer of a MiB. Handing over 32 as one takes 1.8 ms.
+"""
 
 MOST_JOINED = 64
-"""As many, at most."""
+"""Largest number of batches that are computed as one."""
 
 COPYING_THREADS = max(2, min(16, (os.cpu_count() or 1) // 2))
-"""Threads that copy to pinned memory, or read files into it. Drivers wait for devices on the other processors."""
+"""Threads that copy to pinned memory or read files into it. Drivers use the other processors to wait."""
 
 
 def default_batch_bytes(capabilities: DeviceCapabilities, passes: Sequence[Pass]) -> int:
-    """Bytes of a batch where nobody has said how many.
+    """Return the default bytes of a batch.
 
-    Larger where a stream across a bus is long for each device; several of them end together if batches are small.
+    The size is doubled where a stream across a bus is long for each device. Small batches let several devices end at
+    the
+    same time.
     """
     default = DEFAULT_BATCH_BYTES[capabilities.code_shape]
     if capabilities.host_memory:
@@ -41,7 +48,7 @@ def default_batch_bytes(capabilities: DeviceCapabilities, passes: Sequence[Pass]
 
 
 def joined_batches(strategy: Strategy, capabilities: DeviceCapabilities, *, by_hand: bool) -> int:
-    """Batches that are computed as one, at most, where they are there."""
+    """Return the largest number of available batches that are computed as one."""
     if by_hand or capabilities.host_memory:
         return 1
     small = max(1, min(MOST_JOINED, JOINED_BYTES // strategy.batch_bytes)) if strategy.batch_bytes else 1
@@ -49,12 +56,12 @@ def joined_batches(strategy: Strategy, capabilities: DeviceCapabilities, *, by_h
 
 
 def with_defaults(strategy: Strategy, capabilities: DeviceCapabilities) -> Strategy:
-    """A strategy with all knobs of the run set, but for the size of batches.
+    """Return a strategy with all knobs of the run set, except the batch size.
 
-    A device with memory of its own reads pinned memory by itself, so files are read into it rather than mapped
-    and copied, and three batches are on their way: one uploaded, one computed, one downloaded. Several devices
-    have as many batches each. GPUs that share the host's memory compute in place, but not all of their drivers do
-    so in the pages of a mapped file.
+    A discrete device reads pinned memory directly, so files are read into pinned memory instead of being mapped and
+    copied. Three batches are in flight on it: one uploading, one computing, one downloading. Several devices have that
+    many each. GPUs that share the host's memory compute in place, but not all of their drivers can do so in the pages
+    of a mapped file.
     """
     discrete = not capabilities.host_memory
     how: Literal["mapped", "read"] = "read" if discrete or capabilities.code_shape == "gpu" else "mapped"

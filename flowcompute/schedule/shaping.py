@@ -1,4 +1,4 @@
-"""Decisions of planning that shape a run's state."""
+"""Planning decisions that determine the layout of a run's state."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shaping:
-    """What a frozen job is thawed with, whatever device and budget it gets then: its state has this shape.
+    """Decisions that a frozen job keeps on every device and under every budget, since its state depends on them.
 
     Attributes:
-        float64: whether means over selected records are divided sums, which needs double precision.
-        fused: whether dot products of items in pieces add their products with one rounding.
-        piece_bytes: items larger than this are streamed number by number; None where none are.
+        float64: True if means over selected records divide sums, which needs double precision.
+        fused: True if dot products of split items add each product with a single rounding.
+        piece_bytes: items larger than this are streamed number by number. None if none are.
     """
 
     float64: bool

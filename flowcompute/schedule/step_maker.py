@@ -1,4 +1,4 @@
-"""Steps of a pass: regions with their kernels and single nodes, in the order in which they run."""
+"""Construction of the steps of a pass: regions with their kernels and single nodes, in execution order."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from flowcompute.schedule.steps import NodeStep, RegionStep, Step
 from flowcompute.strategy import Config, Strategy
 
 FUSED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.FOLD, Kind.CONTRACT)
-ALONE = (Kind.HOST, Kind.ALONG, Kind.VIEW)
+STANDALONE = (Kind.HOST, Kind.ALONG, Kind.VIEW)
 """Kinds of nodes that are steps of their own."""
 
 RESIDENT = -1
-"""In place of a clock: computed once."""
+"""Placeholder for a clock: the node is computed once."""
 
 
 class StepMaker:
-    """Makes steps of nodes, those of each seat by themselves; numbers kernels through all passes."""
+    """Builds the steps of nodes, separately for each device. Kernels are numbered through all passes."""
 
     def __init__(
         self,
@@ -57,23 +57,23 @@ class StepMaker:
         self.reasons = reasons
         self._kernels = 0
         self._users = graph.users()
-        self._together: set[int] = set()
+        self._gathered: set[int] = set()
         self._capabilities = backend.capabilities
 
     def steps(
         self, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]] | None = None
     ) -> dict[int, list[Step]]:
-        """Steps by place (a clock, or `RESIDENT`), each after those that make what it reads.
+        """Build the steps by clock (or `RESIDENT`), each after the steps that compute its inputs.
 
         Args:
-            places: of the nodes to compute.
-            wanted: values that something else takes.
-            entered: by clock, the values that come from other clocks as they are.
+            places: the clock of each node to compute.
+            wanted: values that destinations or other clocks read.
+            entered: by clock, the values that other clocks pass on unchanged.
         """
         made: dict[int, list[Step]] = {}
         for placement in sorted({self.placements[i] for i in places}):
             mine = {i: place for i, place in places.items() if self.placements[i] == placement}
-            # What others compute with is stored.
+            # Values that other devices read are stored.
             taken = {i for user in places.keys() - mine.keys() for i in self.graph.nodes[user].inputs}
             for place, steps in self._steps_on(placement, mine, wanted | taken, entered or {}).items():
                 made.setdefault(place, []).extend(steps)
@@ -82,21 +82,21 @@ class StepMaker:
     def _steps_on(
         self, placement: int, places: dict[int, int], wanted: set[int], entered: Mapping[int, frozenset[int]]
     ) -> dict[int, list[Step]]:
-        """The steps of the nodes of one seat."""
+        """Build the steps of the nodes of one device."""
         self._capabilities = self.backend.placements[placement].capabilities
         stencils = find_stencils(self.graph, self._users, places, wanted)
         fused_producers, stored = self._fused_producers(places, stencils)
         computed = {i for producers in fused_producers for i in producers.nodes}
         if any(computed.intersection(stencil.users) for stencil in stencils):
-            # What a product computes as it loads it reads its operands from memory.
+            # A product that computes its operands while loading them reads from memory.
             stencils = [stencil for stencil in stencils if not computed.intersection(stencil.users)]
             fused_producers, stored = self._fused_producers(places, stencils)
         loaded = {i for producers in fused_producers for i in producers.nodes}.union(
             *(stencil.inside for stencil in stencils)
         )
         nodes = [self.graph.nodes[i] for i in sorted(places) if i not in loaded]
-        alone = [node for node in nodes if node.kind in (*ALONE, Kind.SCAN) and not self._is_fused(node)]
-        wanted = wanted.union(*(node.inputs for node in alone)) - loaded
+        standalone = [node for node in nodes if node.kind in (*STANDALONE, Kind.SCAN) and not self._is_fused(node)]
+        wanted = wanted.union(*(node.inputs for node in standalone)) - loaded
         levels = [places.get(node.id, RESIDENT) for node in self.graph.nodes]
         fused = [node.id for node in nodes if self._is_fused(node)]
         regions, host_folds, reasons = build_regions(
@@ -107,22 +107,22 @@ class StepMaker:
         for region in regions:
             here = entered.get(region.level, frozenset())
             made.setdefault(region.level, []).append(self._region_step(replace(region, entered=here), placement))
-        for node in [*(self.graph.nodes[i] for i in host_folds), *alone]:
+        for node in [*(self.graph.nodes[i] for i in host_folds), *standalone]:
             made.setdefault(places[node.id], []).append(NodeStep(node.name, node))
         return made
 
     def _fused_producers(
         self, places: Mapping[int, int], stencils: Sequence[Stencil]
     ) -> tuple[list[FusedProducers], list[Reason]]:
-        """What is computed where it is loaded, of the pass or beside the borders of stencils."""
+        """Find the nodes that are computed where they are loaded, in the pass or at the borders of stencils."""
         borders = {i for stencil in stencils for i in stencil.inside}
         nodes = (self.graph.nodes[i] for i in places if i not in borders)
-        self._together = {node.id for node in nodes if self._is_put_together_by_kernel(node, places)}
-        return find_producers(self.graph, places, self.placements, self._together)
+        self._gathered = {node.id for node in nodes if self._is_gathered_by_kernel(node, places)}
+        return find_producers(self.graph, places, self.placements, self._gathered)
 
     def _is_fused(self, node: Node) -> bool:
-        """Whether a node is computed in a region; a scan where a kernel may carry it."""
-        if node.id in self._together:
+        """Check whether a node is computed in a region. A scan is if a kernel can hold its carry."""
+        if node.id in self._gathered:
             return True
         if node.kind is not Kind.SCAN:
             return node.kind in FUSED
@@ -132,7 +132,7 @@ class StepMaker:
             self.reasons += [made] if made not in self.reasons else []
         return reason is None
 
-    def _is_put_together_by_kernel(self, node: Node, places: Mapping[int, int]) -> bool:
+    def _is_gathered_by_kernel(self, node: Node, places: Mapping[int, int]) -> bool:
         if not is_together(node):
             return False
         reason = why_copied(self.graph, self._users, node, places)
@@ -156,7 +156,7 @@ class StepMaker:
         return replace(kernel, contract=self.config.precision == "fast")
 
     def in_panels(self, one_pass: Pass) -> Pass:
-        """A pass, with kernels that take panels of those operands that come so."""
+        """Return a pass whose kernels read tiles of the operands that are streamed in tiles."""
         if not one_pass.weight_tiles:
             return one_pass
         clocks = (
@@ -176,23 +176,23 @@ class StepMaker:
 
 
 def _launches_nothing(graph: Graph, region: Region) -> bool:
-    """Whether everything a region makes is empty whatever the batch."""
+    """Check whether all results of a region are empty for every batch size."""
     made = [graph.nodes[i].spec.item_numbers for i in (*region.outputs, *region.folds)]
     return not any(made)
 
 
 def inputs_of(step: Step) -> tuple[int, ...]:
-    """Values a step reads."""
+    """Return the values that a step reads."""
     return step.region.inputs if isinstance(step, RegionStep) else step.node.inputs
 
 
 def outputs_of(step: Step) -> tuple[int, ...]:
-    """Values a step makes (folds only at the end of the pass)."""
+    """Return the values that a step computes; folds are complete at the end of the pass only."""
     return (*step.region.outputs, *step.region.folds) if isinstance(step, RegionStep) else (step.node.id,)
 
 
 def _ordered(steps: list[Step]) -> list[Step]:
-    """Steps so that each comes after those that make what it reads; otherwise as the graph runs."""
+    """Sort steps so that each follows the steps that compute its inputs, otherwise in graph order."""
     maker = {value: position for position, step in enumerate(steps) for value in outputs_of(step)}
     first = [min(outputs_of(step)) for step in steps]
     done: set[int] = set()

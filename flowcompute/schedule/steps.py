@@ -1,4 +1,4 @@
-"""What a pass does for each batch, or once: regions of fused nodes and single nodes."""
+"""Steps of a pass: regions of fused nodes and single nodes, run once or for each batch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ class RegionStep:
     """A region of fused nodes.
 
     Attributes:
-        kernel: None on backends that have none.
-        placement: which of the backend's seats computes it.
+        name: of the region.
+        region: what is computed.
+        kernel: what computes it; None on backends without kernels.
+        placement: index of the device in `Backend.placements`.
     """
 
     name: str
@@ -26,7 +28,10 @@ class RegionStep:
 
 @dataclass(frozen=True)
 class NodeStep:
-    """One node that is no region: a host function, a resident value cut along the stream, a fold of row results."""
+    """A single node outside of all regions.
+
+    It is a host function, a slice of a resident value along the stream, or a fold of row results.
+    """
 
     name: str
     node: Node
@@ -36,7 +41,7 @@ Step = RegionStep | NodeStep
 
 
 def scan_in(step: Step) -> int:
-    """The node whose carry a step may have; -1 where it has none."""
+    """Return the id of the node whose carry a step may hold, or -1 if it holds none."""
     if isinstance(step, NodeStep):
         return step.node.id
     return -1 if step.region.anchor is None else step.region.anchor

@@ -1,4 +1,4 @@
-"""What the store knows of a job and of its kernels."""
+"""Stored strategies of jobs and stored knobs of kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flowcompute.strategy import Config, KernelKnobs, Key, Pace, Stored, Strateg
 
 
 def job_key(asked: Graph, config: Config, capabilities: DeviceCapabilities) -> Key:
-    """What the strategy of a job is kept under: its structure, the device, and lengths in powers of two."""
+    """Return the key of a job's strategy: its structure, the device, and stream lengths in powers of two."""
     sources = [node.spec for node in asked.nodes if isinstance(node.element, Source) and node.spec.is_stream]
     lengths = [spec.length for spec in sources]
     sizes = ["unknown" if length is None else f"2^{max(length - 1, 0).bit_length()}" for length in lengths]
@@ -24,7 +24,7 @@ def job_key(asked: Graph, config: Config, capabilities: DeviceCapabilities) -> K
 
 
 def kernel_key(plan: Plan, kernel: Kernel) -> Key:
-    """What the knobs of a kernel are kept under: the text that it has by default, so equal regions share them."""
+    """Return the key of a kernel's knobs: a hash of its default text, so that equal regions share them."""
     text = plan.backend.source_text(replace(kernel, name="kernel"))
     options = f"{kernel.contract}"
     digest = hashlib.blake2b(f"{options}\0{text}".encode(), digest_size=16).hexdigest()
@@ -32,13 +32,13 @@ def kernel_key(plan: Plan, kernel: Kernel) -> Key:
 
 
 def stored_job(asked: Graph, config: Config, capabilities: DeviceCapabilities) -> Stored | None:
-    """The strategy kept for a job."""
+    """Load the strategy that is stored for a job, or None."""
     store = StrategyStore.existing()
     return None if store is None else store.load(job_key(asked, config, capabilities))
 
 
 def stored_kernels(plan: Plan) -> dict[str, KernelKnobs]:
-    """Knobs kept for kernels of a plan that is made by defaults, by the kernel's name."""
+    """Load the knobs stored for kernels of a default plan, by kernel name."""
     store = StrategyStore.existing()
     if store is None or not store.has_kernels():
         return {}
@@ -51,10 +51,10 @@ def stored_kernels(plan: Plan) -> dict[str, KernelKnobs]:
 
 
 def note_pace(plan: Plan, pace: Pace | None) -> float | None:
-    """Compare the pace of a run that began with what is kept with that of the first such run; keep what comes of it.
+    """Compare the pace of a run of a stored strategy with that of the first such run, and store the drift.
 
     Returns:
-        How many times as long a record took, where that is another time beyond noise.
+        The ratio of the times per record if they differ by more than noise, otherwise None.
     """
     job = stored_job(plan.asked, plan.config, plan.backend.capabilities)
     if pace is None or job is None or plan.tuning.origin != "stored" or plan.pinned != Strategy():
@@ -66,13 +66,13 @@ def note_pace(plan: Plan, pace: Pace | None) -> float | None:
 
 
 def chosen_plan(make: Callable[[Strategy], Plan], pinned: Strategy, *, stored: bool, searching: bool = False) -> Plan:
-    """A plan with the knobs that the user pins, and where they are unset those that are kept.
+    """Make a plan with the knobs that the user pins, and stored knobs for the others.
 
     Args:
-        make: plans with a strategy.
+        make: makes a plan with a strategy.
         pinned: the user's knobs.
-        stored: whether to look for what is kept.
-        searching: whether better ones are searched for then, which does not begin with what has drifted.
+        stored: whether to look for a stored strategy.
+        searching: whether a search for better knobs follows. A stored strategy that has drifted is not used then.
     """
     plan = replace(make(pinned), pinned=pinned)
     if not stored:
@@ -82,13 +82,15 @@ def chosen_plan(make: Callable[[Strategy], Plan], pinned: Strategy, *, stored: b
     if job is None and not kernels:
         return plan
     if job is not None and job.drift is not None and searching:
-        note = f"what was kept is searched for again: records took {job.drift:.2f} times as long as when it was new"
+        note = (
+            f"the stored strategy is searched for again: records took {job.drift:.2f} times as long as when it was new"
+        )
         return replace(plan, tuning=Tuning(notes=(note,)))
     chosen = pinned.with_defaults(Strategy(kernels=kernels) if job is None else job.strategy)
     try:
         again = make(chosen)
     except PlanError as error:
-        note = f"what is kept does not fit here: {error.message}"
+        note = f"the stored strategy does not fit here: {error.message}"
         return replace(plan, tuning=Tuning(notes=(note,)))
     notes = (f"knobs of {', '.join(kernels)} are those of equal kernels in other jobs",) if job is None else ()
     tried = () if job is None else job.tuning.tried
@@ -98,7 +100,7 @@ def chosen_plan(make: Callable[[Strategy], Plan], pinned: Strategy, *, stored: b
 
 
 def keep(plan: Plan, strategy: Strategy, stored_as: Stored, default: Plan) -> None:
-    """Keep a job's strategy, and the knobs of the kernels that differ from `default`."""
+    """Store a job's strategy, and the knobs of the kernels that differ from `default`."""
     store = StrategyStore()
     store.save(stored_as)
     before = {kernel.name: kernel for one in default.passes for kernel in one.kernels}

@@ -1,6 +1,7 @@
-"""What a region has to do for a record, at least: bytes through memory and arithmetic, counted on the graph.
+"""Lower bounds of the work of a region per record: bytes through memory and arithmetic operations.
 
-Counts do not depend on how a kernel is written: what it computes or loads more than once counts once.
+The counts come from the graph alone and do not depend on how a kernel is written. Values that a kernel computes or
+loads several times count once.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ _OF_A_NUMBER: Mapping[str, int] = {
     "ema": 3,
     "linear_recurrence": 2,
 }
-"""Operations for each number of the longest operand of a reduction or scan; 1 where it is not named."""
+"""Operations for each number of the longest operand of a reduction or scan; 1 if it is not named."""
 
 _SOFTMAX = 4
-"""Beside its exponential, what a score takes: scale, largest, difference, sum."""
+"""Operations on a score besides its exponential: scale, maximum, difference, sum."""
 
 
 @dataclass(frozen=True)
 class WorkEstimate:
-    """What a region does for a record.
+    """The work of a region for one record.
 
     Attributes:
-        bytes_in, bytes_out: of streams, from memory and to it.
-        operations: of arithmetic.
-        unit: what computes most of them.
+        bytes_in, bytes_out: bytes of streams that are read from memory and written to it.
+        operations: arithmetic operations.
+        unit: the unit that executes most of them.
     """
 
     bytes_in: int
@@ -53,12 +54,12 @@ class WorkEstimate:
 
     @property
     def bytes(self) -> int:
-        """Both ways."""
+        """Bytes read and written."""
         return self.bytes_in + self.bytes_out
 
 
 def work_of(graph: Graph, step: RegionStep) -> WorkEstimate:
-    """The work of a region for a record."""
+    """Estimate the work of a region for one record."""
     by_unit: dict[Unit, float] = {}
     for node in (graph.nodes[i] for i in step.region.nodes):
         unit = _unit(graph, node, step)
@@ -68,7 +69,7 @@ def work_of(graph: Graph, step: RegionStep) -> WorkEstimate:
 
 
 def operations_of(graph: Graph, node: Node) -> float:
-    """Operations of a node for a record (for all of it, where it is resident)."""
+    """Count the operations of a node for one record, or for the whole value if it is resident."""
     inputs = [graph.nodes[i].spec for i in node.inputs]
     numbers = node.spec.item_numbers
     if node.op is None or node.op is CAST or node.kind is Kind.VIEW:
@@ -107,7 +108,10 @@ def _unit(graph: Graph, node: Node, step: RegionStep) -> Unit:
 
 
 def bytes_of_record(graph: Graph, step: Step) -> tuple[int, int]:
-    """Bytes of streams that a step reads and makes for a record; resident operands and folds are not counted."""
+    """Count the bytes of streams that a step reads and writes for one record.
+
+    Resident operands and folds are not counted.
+    """
     inputs = step.region.inputs if isinstance(step, RegionStep) else step.node.inputs
     outputs = step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
     made = sum(graph.nodes[i].spec.item_bytes for i in outputs if graph.nodes[i].spec.is_stream)

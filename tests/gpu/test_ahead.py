@@ -24,7 +24,7 @@ from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
 from flowcompute.reference.backend import NumpyBackend
 from flowcompute.runtime.run.starting import start
-from flowcompute.schedule.placement.pipeline_stages import passed_on
+from flowcompute.schedule.placement.pipeline_stages import early_inputs
 from flowcompute.schedule.placement.shared_passes import alignment
 from flowcompute.schedule.steps import RegionStep
 from tests.gpu.faulty_driver import LOST, driver_error
@@ -136,7 +136,7 @@ def test_what_is_taken_is_what_was_planned() -> None:
 def test_what_a_device_needs_again_stays_there() -> None:
     roots = stays(fc.source(DATA))
     run = run_placed(*roots)
-    assert [len(kept) for _, kept in (passed_on(run.plan.passes[0], placement) for placement in (0, 1))] == [1, 0]
+    assert [len(kept) for _, kept in (early_inputs(run.plan.passes[0], placement) for placement in (0, 1))] == [1, 0]
     assert bits(run) == expected(roots)
 
 

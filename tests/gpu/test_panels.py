@@ -150,8 +150,8 @@ def test_what_the_plan_says_crosses_the_bus_within_the_budget(budget: int, launc
     assert crossed == [panel_bytes] * (streamed * batches + weight_tiles.kept + 1)
     [said] = [str(reason) for reason in run.plan.reasons if "uploaded anew" in str(reason)]
     assert f"{streamed * panel_bytes} bytes are uploaded anew for each of {batches} batches" in said
-    assert f"in {streamed} panels of {weight_tiles.size} columns" in said
-    assert f"(matmul in {weight_tiles.count} panels): " in str(run.plan)
+    assert f"in {streamed} tiles of {weight_tiles.size} columns" in said
+    assert f"(matmul in {weight_tiles.count} tiles): " in str(run.plan)
     assert run.metrics["maximum"].launches == batches * weight_tiles.count
 
 
@@ -166,20 +166,20 @@ def test_larger_budgets_are_used_for_fewer_uploads(whole: bytes) -> None:
 
 
 def test_what_does_not_fit_in_panels_is_refused_with_the_number() -> None:
-    with pytest.raises(PlanError, match="device's memory is too small") as caught:
+    with pytest.raises(PlanError, match="into the device's memory") as caught:
         run_on_gpu(layer(9), device_memory="20KiB")
     least = int(str(caught.value.expected).split()[2])
     assert least < 40 * 999 * 4
     run = run_on_gpu(layer(9), device_memory=least)
     assert values_of(run) == values_of(run_on_gpu(layer(9)))
-    with pytest.raises(PlanError, match="too small"):
+    with pytest.raises(PlanError, match="cannot fit the smallest batch"):
         run_on_gpu(layer(9), device_memory=least - 200)
 
 
 def test_what_is_read_as_a_whole_is_named() -> None:
     weight = fc.constant(numbers(40, 999), name="weight")
     read_twice = (fc.source(numbers(9, 40, 40)) @ weight) * weight
-    with pytest.raises(PlanError, match=r"weight is read as a whole: panels are of factors of products"):
+    with pytest.raises(PlanError, match=r"weight is read as a whole: only factors of products"):
         run_on_gpu(read_twice, device_memory="100KiB")
 
 

@@ -60,7 +60,7 @@ def test_what_does_not_fit_passes_through(whole: fc.Run, budget: str, streamed: 
     assert len(one.streamed) == streamed
     said = [reason.element for reason in run.plan.reasons if "uploaded anew for each of" in str(reason)]
     assert len(said) == streamed
-    assert "pass through x 2" in str(run.plan)
+    assert "buffers of streamed operands x 2" in str(run.plan)
     limit = int(budget.removesuffix("KiB")) << 10
     assert run.plan.memory.device_bytes <= limit
     assert max(memory._arena.peak_bytes for memory in memories) <= limit

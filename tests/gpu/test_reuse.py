@@ -188,7 +188,7 @@ def test_what_is_taken_is_what_was_planned() -> None:
         assert device.peaks == [plan.memory.device_bytes]
         assert not device.given_back
         assert device.between == [sum(size for what, size in plan.memory.items if "between kernels" in what)]
-        turns.append(len([what for what, _ in plan.memory.device_items if "more in turns" in what]))
+        turns.append(len([what for what, _ in plan.memory.device_items if "more in one buffer" in what]))
 
     check()
     assert sum(map(bool, turns)) > len(turns) / 4
@@ -240,7 +240,7 @@ def test_slices_of_a_batch_have_parts_of_their_own() -> None:
     plan = fc.plan(eight @ np.ones((1, 1)), device="numpy")
     between = HostIntermediates(plan.graph, plan.passes[0])
     sizes = []
-    for value in (i for one in reuse.reused_on_host(plan.graph, plan.passes[0], ()) for i in one.values):
+    for value in (i for one in reuse.assign_host_buffers(plan.graph, plan.passes[0], ()) for i in one.values):
         parts = [between.array(value, offset, 1) for offset in range(3)]
         assert all(part.flags.aligned for part in parts)
         assert not any(np.may_share_memory(*pair) for pair in itertools.combinations(parts, 2))

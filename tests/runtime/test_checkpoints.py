@@ -232,7 +232,7 @@ def test_sources_that_cannot_be_read_again_are_refused_when_planned(tmp_path: Pa
 
 def test_two_results_in_one_file_are_refused(x: fc.Element, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
-    with pytest.raises(PlanError, match=r"second: is written to the same file as first"):
+    with pytest.raises(PlanError, match=r"second: cannot write to the same file as first"):
         fc.resolve(
             x * 1 >> fc.save(tmp_path / "y.npy", name="first"),
             x * 2 >> fc.save(tmp_path / "link" / "y.npy", name="second"),

@@ -222,7 +222,7 @@ def test_what_does_not_fit_here_is_told_and_not_used():
     least = fc.plan(root, device="numpy", memory=5000)
     assert least.depth == 2
     assert least.memory.host_bytes <= 5000
-    assert "what is kept does not fit here" in least.explain()
+    assert "the stored strategy does not fit here" in least.explain()
 
 
 def test_functions_of_yours_are_called_once_for_each_batch():

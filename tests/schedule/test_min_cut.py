@@ -36,7 +36,7 @@ def test_the_cut_is_the_smallest(edges: list[tuple[int, int, float]]) -> None:
     inner = range(2, PLACES)
     sides = [{0, *chosen} for count in range(PLACES - 1) for chosen in itertools.combinations(inner, count)]
     least = min(map(cost, sides))
-    found = network.beside_source()
+    found = network.source_side()
     assert FlowNetwork.SOURCE in found
     assert FlowNetwork.SINK not in found
     assert cost(found) == least

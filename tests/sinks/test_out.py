@@ -74,9 +74,9 @@ def test_a_result_of_unknown_length_is_refused() -> None:
 def test_memory_that_the_job_reads_is_refused() -> None:
     data = DATA.copy()
     x, other = fc.source(data), np.empty_like(data)
-    with pytest.raises(fc.PlanError, match="out= lies in memory of source"):
+    with pytest.raises(fc.PlanError, match="overlaps the memory of source"):
         fc.plan(x * 2 >> fc.to_array(out=data))
-    with pytest.raises(fc.PlanError, match="out= lies in memory of to_array"):
+    with pytest.raises(fc.PlanError, match="overlaps the memory of to_array"):
         fc.plan(x * 2 >> fc.to_array(out=other), x * 3 >> fc.to_array(out=other))
 
 

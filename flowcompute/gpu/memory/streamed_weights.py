@@ -9,7 +9,7 @@ import numpy as np
 
 from flowcompute.gpu.memory.device_memory import Memory
 from flowcompute.schedule import Pass, RegionStep
-from flowcompute.schedule.placement import read_as_they_are
+from flowcompute.schedule.placement import direct_inputs
 
 Part = tuple[int, int]
 """A value and which of its panels, 0 where it comes as a whole."""
@@ -41,7 +41,7 @@ class StreamedWeights:
         for step in one_pass.steps:
             if not isinstance(step, RegionStep) or step.kernel is None:
                 continue
-            read = [value for value in read_as_they_are(step.kernel) if value in one_pass.streamed]
+            read = [value for value in direct_inputs(step.kernel) if value in one_pass.streamed]
             for launch in range(1 if step.region.weight_tiles is None else step.region.weight_tiles.count):
                 parts += [self._part(value, launch) for value in read if not self._stays(value, launch)]
         return parts

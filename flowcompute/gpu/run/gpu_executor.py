@@ -28,7 +28,7 @@ from flowcompute.schedule import Clock, ExecutionPlan, KernelTuner, RegionStep, 
 from flowcompute.schedule.memory import (
     TransferPlan,
     batches_of_each,
-    in_turns,
+    device_buffer_assignment,
     staging_shares,
     stored_by,
     uploads_at_a_time,
@@ -96,7 +96,9 @@ class OpenCLExecutor(PlacedExecutor):
             self._memory = self._launcher.memory
             self._slots = Slots(self._memory, self._transfer_plan, self.in_flight, self._told_of)
             self.memory.reuse(
-                in_turns(self.plan.graph, self.one_pass.on_placement(self.placement), self._transfer_plan)
+                device_buffer_assignment(
+                    self.plan.graph, self.one_pass.on_placement(self.placement), self._transfer_plan
+                )
             )
             if self.one_pass.streamed and self.placement == self.plan.backend.main:
                 self._streamed_weights = StreamedWeights(

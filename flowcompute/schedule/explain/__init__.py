@@ -1,4 +1,4 @@
-"""Plans in words and pictures, with the knobs and the rooflines of each kernel."""
+"""Explanations of plans: text, pictures, applied knobs and rooflines."""
 
 from flowcompute.schedule.explain.applied_knobs import (
     batch_sizes,

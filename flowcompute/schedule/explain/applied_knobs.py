@@ -1,4 +1,4 @@
-"""What became of the knobs: those of a plan, complete, and those that it has no use for."""
+"""Knobs of a plan: the complete set in effect, and the ones that are not applied."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def not_applied(
     strategy: Strategy, kernels: Sequence[Kernel], sources: Sequence[Source], capabilities: DeviceCapabilities
 ) -> Iterator[Reason]:
-    """A reason for each knob that is set and that no kernel has, or cannot do, or no source."""
+    """Yield a reason for each knob that is set but that no kernel or source has or supports."""
     mapped = with_defaults(strategy, capabilities).input == "mapped"
     if (strategy.reader_threads or 1) > 1 and not any(is_read_in_parts(source, mapped) for source in sources):
         yield Reason("knob", "reader_threads", "accepted, not applied: no file is read into buffers in its own order")
@@ -46,7 +46,10 @@ def not_applied(
 
 
 def is_read_in_parts(source: Source, mapped: bool) -> bool:
-    """Whether several threads can read a batch of a source together: of one file, in its own order."""
+    """Check whether several threads can read one batch of a source.
+
+    They can if the source is a single file that is read into buffers in its own order.
+    """
     if not isinstance(source, StoredSource) or source.layout.is_columns:
         return False
     return source.must_read(mapped=mapped) is not None
@@ -60,7 +63,7 @@ def _why(knob: str, wanted: int, having: Sequence[Kernel], capabilities: DeviceC
 
 
 def complete_strategy(plan: ExecutionPlan) -> Strategy:
-    """All knobs that a plan has, as they are: a plan made with it is the same plan."""
+    """Return all knobs of a plan with their values. A plan made with them is the same plan."""
     settled = with_defaults(plan.strategy, plan.backend.capabilities)
     return Strategy(
         batch_bytes=settled.batch_bytes or default_batch_bytes(plan.backend.capabilities, plan.passes),
@@ -73,7 +76,7 @@ def complete_strategy(plan: ExecutionPlan) -> Strategy:
 
 
 def batch_sizes(plan: ExecutionPlan, batch_bytes: int) -> list[int]:
-    """Records in a batch of each pass of a plan if it were made with other batches."""
+    """Return the records per batch of each pass of a plan under another `batch_bytes`."""
     joined = complete_strategy(plan).joined_batches
     strategy = replace(plan.strategy, batch_bytes=batch_bytes, joined_batches=joined)
     made = plan_memory(plan.graph, plan.passes, plan.folds, plan.host_folds, plan.config, strategy, plan.backend, [])
@@ -81,7 +84,7 @@ def batch_sizes(plan: ExecutionPlan, batch_bytes: int) -> list[int]:
 
 
 def variant(plan: ExecutionPlan, step: RegionStep, knobs: KernelKnobs) -> Kernel:
-    """The kernel of a step with other knobs; those that are unset stay as they are."""
+    """Return the kernel of a step with other knobs. Knobs that are unset keep their values."""
     assert step.kernel is not None
     style = KernelStyle(
         plan.backend.placements[step.placement].capabilities, knobs.over(step.kernel.knobs), plan.config.precision

@@ -1,4 +1,4 @@
-"""Plans and runs in words and pictures."""
+"""Text and pictures of plans and runs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def kernel_groups(plan: ExecutionPlan) -> dict[str, tuple[int, ...]]:
-    """Nodes by the kernel that computes them."""
+    """Group the nodes of a plan by the kernel that computes them."""
     steps = [step for step in plan.steps if isinstance(step, RegionStep)]
     return {f"{step.kernel.name if step.kernel else 'numpy'}: {step.name}": step.region.nodes for step in steps}
 
 
 def describe_plan(plan: ExecutionPlan) -> str:
-    """The plan as a page of text."""
+    """Describe a plan in a page of text."""
     lines = [f"plan on {plan.backend.capabilities.name} ({plan.backend.capabilities.reason})"]
     for number, one in enumerate(plan.passes):
         length = "unknown" if one.length is None else str(one.length)
@@ -49,7 +49,10 @@ def describe_plan(plan: ExecutionPlan) -> str:
 
 
 def _promise(plan: ExecutionPlan, sink: SinkStage) -> str:
-    """How often a record comes, where a job can be killed and resumed; what no root gives is nobody's but the run's."""
+    """Return how often each record is written if the job is killed and resumed.
+
+    The text is empty for jobs that are not resumable and for temporary files of the run, which belong to no root.
+    """
     said = plan.config.resumable and sink.root != sink.NO_ROOT
     return f", {sink.element.promise}" if said else ""
 
@@ -65,7 +68,7 @@ def _step(plan: ExecutionPlan, step: RegionStep | NodeStep) -> str:
     if isinstance(step, NodeStep):
         return f"{step.node.kind.value if step.node.kind else 'node'} {step.name}"
     names = " ".join(nodes[i].name for i in step.region.nodes)
-    weight_tiles = "" if step.region.weight_tiles is None else f" in {step.region.weight_tiles.count} panels"
+    weight_tiles = "" if step.region.weight_tiles is None else f" in {step.region.weight_tiles.count} tiles"
     kind = "region" if step.kernel is None else f"kernel {step.kernel.name} ({step.kernel.work}{weight_tiles})"
     placements = plan.backend.placements
     where = f" on {placements[step.placement].capabilities.name}" if len(placements) > 1 else ""
@@ -84,7 +87,7 @@ def _bytes(size: int) -> str:
 def describe_run(
     plan: ExecutionPlan, progress: Progress, metrics: Mapping[str, Any], kept: Checkpoints, said: Sequence[str] = ()
 ) -> str:
-    """The graph after (or during) a run: what each element has done."""
+    """Describe a run during or after it: its graph, with the progress of each element."""
     ended = "resolved" if progress.items == progress.total_items else "stopped"
     state = ended if progress.done else "running"
     notes: dict[int, str] = {}
@@ -104,16 +107,16 @@ def describe_run(
 
 
 def plan_dot(plan: ExecutionPlan) -> str:
-    """The plan's graph in Graphviz's language, kernels framed."""
+    """Draw a plan's graph in Graphviz's language, with a frame around each kernel."""
     return draw_dot(plan.graph, kernel_groups(plan))
 
 
 def plan_svg(plan: ExecutionPlan, shares: Mapping[str, float] | None = None) -> str:
-    """The plan's graph as SVG: what a kernel computes in a frame of its own, with the reasons for its cuts.
+    """Draw a plan's graph as SVG, with a frame around each kernel and the reasons for its boundaries.
 
     Args:
         plan: the plan.
-        shares: stage name -> its share of the work, 0 to 1, which is shown then.
+        shares: by stage name, its share of the work from 0 to 1, if it is to be shown.
     """
     said: dict[str, list[str]] = {}
     for reason in plan.reasons:
@@ -124,7 +127,7 @@ def plan_svg(plan: ExecutionPlan, shares: Mapping[str, float] | None = None) -> 
     notes: dict[str, list[str]] = {}
     for name, (when, region) in zip(kernel_groups(plan), runs, strict=True):
         boundaries = [text for i in region.nodes for text in said.get(plan.graph.nodes[i].name, ())]
-        notes[name] = [f"{when}: {_walk(region)}", *boundaries]
+        notes[name] = [f"{when}: {_domain(region)}", *boundaries]
         if shares is not None and region.name in shares:
             notes[name].insert(0, f"{region.name}: {shares[region.name]:.0%} of the work")
             coloured[name] = shares[region.name]
@@ -132,13 +135,13 @@ def plan_svg(plan: ExecutionPlan, shares: Mapping[str, float] | None = None) -> 
 
 
 def _runs(one: Pass, name: str) -> list[tuple[str, Region]]:
-    """When each region of a pass runs, in the order of `Plan.steps`."""
+    """Return when each region of a pass runs, in the order of `Plan.steps`."""
     parts = ((f"before {name}", one.before), (f"{name}, each batch", one.steps), (f"after {name}", one.after))
     return [(when, step.region) for when, steps in parts for step in steps if isinstance(step, RegionStep)]
 
 
-def _walk(region: Region) -> str:
-    """What a kernel walks over."""
+def _domain(region: Region) -> str:
+    """Describe the iteration domain of a region."""
     axes = " and ".join(str(axis) for axis in sorted(region.reduced))
     reduced = f", reduced along axis {axes}" if axes else ""
     return f"{'items' if region.stream else 'values'} {format_shape(region.domain)}{reduced}"

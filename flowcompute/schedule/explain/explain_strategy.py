@@ -1,4 +1,4 @@
-"""What a plan says of its knobs."""
+"""Text that explains the knobs of a plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def explain_strategy(plan: ExecutionPlan) -> str:
-    """The knobs of the run and of each kernel, with what was tried of each and what came of it."""
+    """Describe the knobs of the run and of each kernel, with the trials of each and their results."""
     origin = {"defaults": "defaults", "stored": "stored by an earlier run", "tuned": "found by this run"}
     limits = limits_of(plan)
     lines = [f"strategy on {plan.backend.capabilities.name}: {origin[plan.tuning.origin]}"]
@@ -28,7 +28,7 @@ def explain_strategy(plan: ExecutionPlan) -> str:
     lines += [str(reason) for reason in plan.reasons if reason.kind == "knob"]
     used = {step.placement for step in plan.steps if isinstance(step, RegionStep) and step.kernel is not None}
     for name in dict.fromkeys(plan.backend.placements[i].capabilities.name for i in sorted(used) if limits[i] is None):
-        lines.append(f"what {name} can do was not measured: flowcompute devices --measure")
+        lines.append(f"the limits of {name} were not measured: run flowcompute devices --measure")
     lines += plan.tuning.notes
     return "\n".join(lines)
 
@@ -56,7 +56,7 @@ def _kernel(plan: ExecutionPlan, step: RegionStep, kernel: Kernel, limits: Limit
 
 
 def _work(plan: ExecutionPlan, step: RegionStep, limits: Limits | None) -> list[str]:
-    """What a kernel does for each record at least, how fast that can be, and how fast it was when it was tuned."""
+    """Describe a kernel's work per record, the resulting speed limit, and its speed when it was tuned."""
     if not step.region.stream:
         return []
     work = work_of(plan.graph, step)

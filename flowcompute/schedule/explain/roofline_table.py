@@ -1,4 +1,4 @@
-"""How near each region of a run came to what its device can do."""
+"""Rooflines of a run: the speed of each region relative to the limits of its device."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def limits_of(plan: ExecutionPlan) -> tuple[Limits | None, ...]:
-    """What was measured on each of a plan's devices."""
+    """Load the measured limits of each of a plan's devices."""
     return tuple(load_limits(placement.capabilities.kind) for placement in plan.backend.placements)
 
 
 def rooflines(
     plan: ExecutionPlan, rows: Mapping[str, NodeMetrics], limits: Sequence[Limits | None]
 ) -> tuple[Roofline, ...]:
-    """A roofline for each region that has worked on batches, in the order of the plan.
+    """Compute a roofline for each region that has processed batches, in the order of the plan.
 
     Args:
-        plan: what ran.
-        rows: what its stages did, by name.
+        plan: the plan that ran.
+        rows: the metrics of its stages, by name.
         limits: of each of its devices; see `limits_of`.
     """
     found = {}
@@ -34,7 +34,7 @@ def rooflines(
         row, work = rows.get(step.name), work_of(plan.graph, step)
         if row is None or not row.items or not (work.bytes or work.operations):
             continue
-        # Where nobody measures on the device, what the host saw of it has to do.
+        # Without times of the device, the host's times are used.
         seconds = row.device_s or row.busy_s
         bytes_ = float(row.bytes_in + row.bytes_out)
         done = Roofline(step.name, bytes_, work.operations * row.items, work.unit, seconds)

@@ -1,6 +1,11 @@
-"""Bytes known before anything runs, on the host and on devices."""
+"""Memory planning: bytes on the host and on devices, known before anything runs."""
 
-from flowcompute.schedule.memory.buffer_assignment import BufferAssignment, HostIntermediates, nowhere, reused_on_host
+from flowcompute.schedule.memory.buffer_assignment import (
+    BufferAssignment,
+    HostIntermediates,
+    assign_host_buffers,
+    placeholder_array,
+)
 from flowcompute.schedule.memory.in_flight import batches_of_each, pinned, uploads_at_a_time
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items, padding, span
 from flowcompute.schedule.memory.memory_plan import (
@@ -11,7 +16,7 @@ from flowcompute.schedule.memory.memory_plan import (
     staging_bytes,
     staging_shares,
 )
-from flowcompute.schedule.memory.transfer_plan import TransferPlan, in_turns, never_on_host, stored_by
+from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_buffer_assignment, never_on_host, stored_by
 from flowcompute.schedule.memory.worker_needs import not_isolated
 
 __all__ = [
@@ -21,17 +26,17 @@ __all__ = [
     "BufferAssignment",
     "HostIntermediates",
     "TransferPlan",
+    "assign_host_buffers",
     "base_item_bytes",
     "batches_of_each",
+    "device_buffer_assignment",
     "extra_items",
-    "in_turns",
     "never_on_host",
     "not_isolated",
-    "nowhere",
     "padding",
     "pinned",
+    "placeholder_array",
     "plan_memory",
-    "reused_on_host",
     "span",
     "staging_bytes",
     "staging_shares",

@@ -1,4 +1,4 @@
-"""Buffers that grow with the batch, as the memory plan counts them."""
+"""Buffers whose size grows with the batch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class BatchBuffers:
     """Buffers of one kind.
 
     Attributes:
-        what: for people.
-        item_bytes: of one record.
-        count: how many buffers.
-        clock: whose batches lie in them.
-        extra_items: records that each holds beside a batch.
+        what: the name shown in plans.
+        item_bytes: bytes of one record.
+        count: number of buffers.
+        clock: the clock whose batches they hold.
+        extra_items: records that each buffer holds in addition to a batch.
     """
 
     what: str
@@ -23,6 +23,8 @@ class BatchBuffers:
     clock: int
     extra_items: int
 
-    def line(self, rooms: list[int]) -> tuple[str, int]:
-        """What it takes, with the batch size of each clock."""
-        return f"{self.what} x {self.count}", self.item_bytes * self.count * (rooms[self.clock] + self.extra_items)
+    def line(self, batch_sizes: list[int]) -> tuple[str, int]:
+        """Return the name and the total bytes for the given batch size of each clock."""
+        return f"{self.what} x {self.count}", self.item_bytes * self.count * (
+            batch_sizes[self.clock] + self.extra_items
+        )

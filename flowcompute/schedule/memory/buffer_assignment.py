@@ -1,4 +1,4 @@
-"""Buffers that values between kernels have in turns: a value that no later step reads makes room for another one."""
+"""Assignment of buffers to intermediate values: values whose lifetimes do not overlap share a buffer."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import numpy as np
 
 from flowcompute.elements import Kind
 from flowcompute.graph import Graph
-from flowcompute.schedule.placement import read_as_they_are
+from flowcompute.schedule.placement import direct_inputs
 from flowcompute.schedule.plan import Clock, Pass
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step
 from flowcompute.spec import Spec
 
 _NOTHING = bytes(16)
-"""In place of numbers that nobody reads."""
+"""The memory of placeholder arrays, whose numbers nobody reads."""
 
 Span = tuple[int, int]
-"""The first and the last step, by position in a clock, at which a value must be there."""
+"""The lifetime of a value: the positions in a clock of the first and the last step that need it."""
 
 
 @dataclass(frozen=True, eq=False)
 class BufferAssignment:
-    """A buffer that values of a clock have in turns. It is a key by itself: equal ones are not the same.
+    """A buffer that values of a clock share. Instances compare by identity and serve as keys.
 
     Attributes:
-        clock: whose batches lie in it.
-        item_bytes: of a record, of the largest of the values.
-        values: those that have it, first come first.
+        clock: the clock whose batches the buffer holds.
+        item_bytes: bytes per record of the largest of the values.
+        values: the values, in order of first use.
     """
 
     clock: int
@@ -36,33 +36,33 @@ class BufferAssignment:
     values: tuple[int, ...]
 
     def name(self, graph: Graph) -> str:
-        """For people."""
+        """Return the name shown in plans."""
         first, more = graph.nodes[self.values[0]].name, len(self.values) - 1
-        return f"{first} and {more} more in turns" if more else first
+        return f"{first} and {more} more in one buffer" if more else first
 
 
-def reused_on_device(
+def assign_device_buffers(
     graph: Graph, one_pass: Pass, ahead: Collection[int], late: Collection[int]
 ) -> tuple[BufferAssignment, ...]:
-    """The buffers of a discrete device for what the kernels of a pass read and make.
+    """Assign buffers of a discrete device to the values that kernels read and write.
 
-    A value needs one from the first kernel of a clock that makes or reads it to the last that reads it. No kernel
-    writes where it reads: one may be launched again (`OpenCLExecutor._tune`), and reads when it likes. What the host
-    takes is fetched by the step that makes it, and all that touches these buffers goes through one queue, in order:
-    so whoever fills a buffer anew comes after everybody who reads what was there.
+    A value needs a buffer from the first kernel of a clock that writes or reads it to the last that reads it. No kernel
+    writes to a buffer that it reads, since a kernel may be launched again (`OpenCLExecutor._tune`). Values for the host
+    are downloaded by the step that computes them. All accesses to these buffers go through one queue, in order. A
+    buffer is therefore overwritten only after everybody has read its previous value.
 
-    Other queues fill and empty what moves while other batches are computed. It has turns by itself, as there are
-    buffers of it for each batch in flight: a result may lie where the sources of its batch were, and the next batch
-    that gets these buffers is uploaded when the result has been downloaded.
+    Other queues transfer values while other batches are computed. Transferred values share buffers only with each
+    other, and each batch in flight has its own. A result may reuse the buffer of its batch's sources. The next batch
+    that gets the buffer is uploaded once the result has been downloaded.
 
     Args:
-        graph: what is planned.
-        one_pass: with the regions that the device computes.
-        ahead: what is uploaded before it is needed.
-        late: what is downloaded, or read, while other batches are computed.
+        graph: the planned graph.
+        one_pass: a pass with the regions that the device computes.
+        ahead: values that are uploaded before they are needed.
+        late: values that are downloaded, or read, while other batches are computed.
 
     Returns:
-        Those of streams, but for what enters a clock: windows of it are uploaded anew for each kernel.
+        The buffers of streams, except for values that enter a clock. Windows of these are uploaded for each kernel.
     """
     found: list[BufferAssignment] = []
     for clock in one_pass.clocks:
@@ -78,20 +78,19 @@ def reused_on_device(
                     spans = moving if value in ahead or value in late else staying
                     first, _ = spans.get(value, (0 if value in ahead else position, 0))
                     spans[value] = (first, end if value in late else position)
-        found += [*_in_turns(graph, clock, staying), *_in_turns(graph, clock, moving)]
+        found += [*_assign_greedily(graph, clock, staying), *_assign_greedily(graph, clock, moving)]
     return tuple(found)
 
 
-def reused_on_host(graph: Graph, one_pass: Pass, without: Collection[int]) -> tuple[BufferAssignment, ...]:
-    """The arrays for what regions of a pass make and no destination takes.
+def assign_host_buffers(graph: Graph, one_pass: Pass, without: Collection[int]) -> tuple[BufferAssignment, ...]:
+    """Assign host arrays to the values that regions of a pass compute and no destination takes.
 
-    A value is read by steps, by those that see it through a view or through what a host function returns, which may
-    be its operand, and at the end of its batch: by other clocks, and by folds, which are given their records when all
-    steps have succeeded.
+    The readers of a value are steps, views of it, and host functions, which may return their operand. At the end of a
+    batch other clocks read it, and folds, which get their records once all steps have succeeded.
 
     Args:
-        graph: what is planned.
-        one_pass: of it.
+        graph: the planned graph.
+        one_pass: a pass of it.
         without: values that are never in host memory.
     """
     sinks = {sink.value for sink in one_pass.sinks}
@@ -113,38 +112,41 @@ def reused_on_host(graph: Graph, one_pass: Pass, without: Collection[int]) -> tu
                     spans[value] = (position, position)
         for value in set[int]().union(*(lies_in.get(value, ()) for value in late)):
             spans[value] = (spans[value][0], end)
-        found += _in_turns(graph, clock, spans)
+        found += _assign_greedily(graph, clock, spans)
     return tuple(found)
 
 
 def by_value(buffers: Iterable[BufferAssignment]) -> dict[Hashable, BufferAssignment]:
-    """In which buffer each value lies."""
+    """Map each value to its buffer."""
     return {value: one for one in buffers for value in one.values}
 
 
 def _read_by(graph: Graph, step: Step) -> Iterator[int]:
-    """What a step reads: operands of its nodes, and what a kernel loads in their place, as what views lie in."""
+    """Yield the values that a step reads.
+
+    These are the operands of its nodes and the values that a kernel loads in their place, such as bases of views.
+    """
     if isinstance(step, NodeStep):
         yield from step.node.inputs
         return
     for i in step.region.nodes:
         yield from graph.nodes[i].inputs
     if step.kernel is not None:
-        yield from read_as_they_are(step.kernel)
+        yield from direct_inputs(step.kernel)
 
 
 def _is_kept(step: Step) -> bool:
-    """Whether folds are given what a step reads, once all steps have succeeded."""
+    """Check whether folds read an input of a step after all steps have succeeded."""
     if isinstance(step, NodeStep):
         return step.node.kind is Kind.FOLD
     return step.kernel is None and bool(step.region.folds)
 
 
-def _in_turns(graph: Graph, clock: Clock, spans: Mapping[int, Span]) -> list[BufferAssignment]:
-    """Buffers of few bytes a record: the largest values come first, and each takes the first buffer that is free.
+def _assign_greedily(graph: Graph, clock: Clock, spans: Mapping[int, Span]) -> list[BufferAssignment]:
+    """Assign buffers greedily: the largest values first, each to the first buffer that is free during its lifetime.
 
-    Where all values are of one size these are no more than are there at a time. The rule is "greedy by size" of
-    Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020.
+    If all values have one size, the number of buffers is the largest number of values alive at a time. The rule is
+    "greedy by size" of Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020.
     """
     specs = {value: graph.nodes[value].spec for value in spans}
     taken: list[int] = []
@@ -153,7 +155,7 @@ def _in_turns(graph: Graph, clock: Clock, spans: Mapping[int, Span]) -> list[Buf
         first, last = spans[value]
         steps = (1 << last + 1) - (1 << first)
         for number, busy in enumerate(taken):
-            # Records of it begin where its numbers may lie, whichever slice of a batch they are of.
+            # The offset of each slice of a batch must be aligned to the dtype of the value.
             if not busy & steps and specs[holds[number][0]].item_bytes % specs[value].dtype.itemsize == 0:
                 taken[number] |= steps
                 holds[number].append(value)
@@ -167,18 +169,18 @@ def _in_turns(graph: Graph, clock: Clock, spans: Mapping[int, Span]) -> list[Buf
     ]
 
 
-def nowhere(items: int, spec: Spec) -> np.ndarray:
-    """An array of records of a value that is not in host memory: a shape and a dtype, and one number for all."""
+def placeholder_array(items: int, spec: Spec) -> np.ndarray:
+    """Return a placeholder for records that are not in host memory: all of them share one zero."""
     shape = (items, *spec.shape)
     return np.ndarray(shape, spec.dtype, _NOTHING, strides=(0,) * len(shape))
 
 
 class HostIntermediates:
-    """Host memory for values that only other steps take, made when first asked for and kept for the next batch.
+    """Host memory of values that only other steps read, allocated on first use and reused by later batches.
 
     Args:
-        graph: what is planned.
-        one_pass: with the batch sizes of its clocks.
+        graph: the planned graph.
+        one_pass: a pass with the batch sizes of its clocks.
         elsewhere: values that are never in host memory.
 
     Attributes:
@@ -189,17 +191,17 @@ class HostIntermediates:
         self._nodes = graph.nodes
         self._pass = one_pass
         self.elsewhere = elsewhere
-        self._reused = by_value(reused_on_host(graph, one_pass, elsewhere))
+        self._reused = by_value(assign_host_buffers(graph, one_pass, elsewhere))
         self._memory: dict[Hashable, np.ndarray] = {}
 
     def array(self, value: int, offset: int, items: int) -> np.ndarray:
-        """Room for records of a value; of the slices of a batch each has its part, from record `offset` on.
+        """Return the memory for `items` records of a value, from record `offset` of the batch on.
 
-        What is elsewhere has a shape and a dtype here, and one number for all.
+        Each slice of a batch uses its own part of the memory. A value that is not in host memory gets a placeholder.
         """
         spec, one = self._nodes[value].spec, self._reused.get(value)
         if value in self.elsewhere:
-            return nowhere(items, spec)
+            return placeholder_array(items, spec)
         key, item_bytes = (value, spec.item_bytes) if one is None else (one, one.item_bytes)
         if key not in self._memory:
             self._memory[key] = np.empty(self._pass.clock_of(value).batch_items * item_bytes, np.uint8)
@@ -208,5 +210,5 @@ class HostIntermediates:
         return part.view(spec.dtype).reshape(items, *spec.shape)
 
     def forget(self) -> None:
-        """What was given is still read: have other memory from now on."""
+        """Allocate new memory from now on, since the current memory is still being read."""
         self._memory = {}

@@ -1,4 +1,7 @@
-"""What devices hold that a run has beside its main one: all that their kernels read, as nothing passes through them."""
+"""Memory of the devices of a run other than its main one.
+
+They hold all operands of their kernels, as weights are streamed through the main device only.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ Lines = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class OtherDevices:
-    """One of the other devices that have memory of their own.
+    """A device other than the main one, with memory of its own.
 
     Attributes:
         name: of the device.
-        budget_bytes: what a run may take there.
-        fixed: what is there whatever the batches are.
-        edges: what grows with the batches.
+        budget_bytes: the most bytes that a run may allocate there.
+        fixed: buffers whose size does not depend on batches.
+        edges: buffers that grow with the batch.
     """
 
     name: str
@@ -35,26 +38,26 @@ class OtherDevices:
     fixed: Lines
     edges: tuple[BatchBuffers, ...]
 
-    def lines(self, rooms: list[int]) -> Lines:
-        """What it holds when clocks have batches of so many records."""
-        return (*self.fixed, *(edge.line(rooms) for edge in self.edges))
+    def lines(self, batch_sizes: list[int]) -> Lines:
+        """Return the name and the bytes of each buffer for the given batch size of each clock."""
+        return (*self.fixed, *(edge.line(batch_sizes) for edge in self.edges))
 
-    def fits(self, rooms: list[int]) -> bool:
-        """Whether there is room for it."""
-        return sum(size for _, size in self.lines(rooms)) <= int(self.budget_bytes * HEADROOM)
+    def fits(self, batch_sizes: list[int]) -> bool:
+        """Check whether all buffers fit the budget for the given batch size of each clock."""
+        return sum(size for _, size in self.lines(batch_sizes)) <= int(self.budget_bytes * HEADROOM)
 
     def check(self, least: list[int]) -> None:
-        """Refuse what does not fit with the smallest batches.
+        """Check that the smallest batches fit the budget.
 
         Raises:
-            PlanError: naming what takes most.
+            PlanError: if they do not; the error names the largest buffer.
         """
         if self.fits(least):
             return
         lines = self.lines(least)
         needed, (what, size) = sum(size for _, size in lines), max(lines, key=lambda one: one[1])
         raise PlanError(
-            f"the memory of {self.name} is too small for what is placed there",
+            f"cannot fit the operations placed on {self.name} into its memory",
             element=what,
             expected=f"at least {int(needed / HEADROOM) + 1} bytes",
             got=f"{self.budget_bytes} bytes; {what} alone takes {size}",
@@ -65,7 +68,7 @@ class OtherDevices:
 def devices_beside(
     graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec], config: Config, backend: Backend, depth: int
 ) -> tuple[OtherDevices, ...]:
-    """The other devices that have memory of their own, with so many batches in flight."""
+    """Return the other devices that have memory of their own, for the given number of batches in flight."""
     found = []
     for number, placement in enumerate(backend.placements):
         if placement.capabilities.host_memory or number == backend.main:

@@ -1,4 +1,4 @@
-"""Bytes that the state of a fold over the stream takes at most."""
+"""Upper bounds on the bytes of the state of a fold over the stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def fold_state_bytes(fold: FoldSpec | HostFold, length: int | None) -> int:
     if isinstance(fold, HostFold):
         return HOST_FOLD_BYTES[fold.op](fold, length)
     width = sum(max(8, dtype.itemsize) for dtype in fold.parts())
-    # Beside the tree's nodes: a partial result, and two blocks that a batch cuts through.
+    # Besides the tree's nodes: a partial result, and two blocks that the ends of a batch divide.
     kept = fold.numbers * width * (tree_levels(length, fold.block) + 4)
     return kept + (fold.block * width if fold.numbers == 1 else 0)
 
@@ -78,4 +78,4 @@ HOST_FOLD_BYTES: dict[str, Callable[[HostFold, int | None], int]] = {
     "top_k_indices": _top_k,
     "top_k_values": _top_k,
 }
-"""By name of a fold on the host: the bytes of its state for a stream of a length that may be unknown."""
+"""Functions that count the state bytes of each host fold, by name, for a stream length that may be None."""

@@ -1,26 +1,26 @@
-"""What is on its way to a device across a bus at a time."""
+"""Transfers in flight between the host and a discrete device."""
 
 from __future__ import annotations
 
 from flowcompute.ir import DeviceCapabilities
 
 SLOTS_BYTES = 16 << 20
-"""Pinned memory that the arrays of small batches go through on their way to a device, at most."""
+"""The most pinned memory that transfers of small batches use."""
 
 _UPLOADS = 3
-"""Batches uploaded at a time: handing one to a thread and back takes as long as copying some tens of MiB."""
+"""Batches uploaded at a time. Handing one to a thread and back takes as long as copying some tens of MiB."""
 
 
 def pinned(staging_bytes: int) -> int:
-    """Pinned memory of a device for transfers: the pieces that large arrays go through, and what small batches have."""
+    """Return the bytes of pinned memory of a device: staging blocks of large arrays and slots of small batches."""
     return staging_bytes + min(SLOTS_BYTES, staging_bytes // 2)
 
 
 def batches_of_each(depth: int, capabilities: DeviceCapabilities) -> int:
-    """Batches in flight on one device, where all have so many together; no more where it computes them alone."""
+    """Return the batches in flight on each device, if all devices together have `depth`."""
     return -(-depth // capabilities.devices)
 
 
 def uploads_at_a_time(depth: int) -> int:
-    """Batches that are uploaded at a time to a device."""
+    """Return the number of batches that are uploaded to a device at a time."""
     return min(_UPLOADS, depth)

@@ -1,4 +1,4 @@
-"""Bytes that wait where values enter a clock."""
+"""Bytes of values that wait to enter a clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flowcompute.rewrite import Entry
 
 
 def span(node: Node | None) -> tuple[int, int]:
-    """Records that one record of the new clock is made of, and by how many the next one lies further."""
+    """Return the size and the step of the windows of records that make one record of the new clock."""
     if node is not None and node.op is not None:
         if node.op.name == "window":
             return int(node.attrs["size"]), int(node.attrs["step"])
@@ -19,31 +19,31 @@ def span(node: Node | None) -> tuple[int, int]:
 
 
 def padding(node: Node) -> tuple[int, int]:
-    """Records that a window adds before and after the stream."""
+    """Return the records that a window adds before and after the stream."""
     return int(node.attrs["before"]), int(node.attrs["after"])
 
 
-def most_records(entry: Entry, rooms: Sequence[int]) -> int:
-    """The most records that enter when the clocks they come from take `rooms` records at a time."""
-    node, room = entry.node, max(rooms)
+def most_records(entry: Entry, batch_sizes: Sequence[int]) -> int:
+    """Return the most records that enter if the clocks of origin advance by at most `batch_sizes` records."""
+    node, most = entry.node, max(batch_sizes)
     if node is None or node.op is None:
-        return room
+        return most
     name, attrs = node.op.name, node.attrs
     if name == "section":
-        return room // int(attrs["step"]) + 1
+        return most // int(attrs["step"]) + 1
     if name == "repeat":
-        return room * int(attrs["count"])
+        return most * int(attrs["count"])
     if name == "flatten":
-        return room * int(attrs["numbers"])
+        return most * int(attrs["numbers"])
     if name in ("cut", "each"):
-        return room // int(attrs["every"]) + 1
+        return most // int(attrs["every"]) + 1
     if name == "window":
-        return (room + sum(padding(node))) // int(attrs["step"]) + 1
-    return room
+        return (most + sum(padding(node))) // int(attrs["step"]) + 1
+    return most
 
 
 def base_item_bytes(graph: Graph, entry: Entry) -> int:
-    """Bytes that an inlet holds for each record of the new clock."""
+    """Return the bytes that an input buffer holds for each record of the new clock."""
     spec = graph.nodes[entry.value].spec
     if entry.node is None or entry.node.op is None or entry.node.op.name != "window":
         return spec.item_bytes
@@ -52,6 +52,6 @@ def base_item_bytes(graph: Graph, entry: Entry) -> int:
 
 
 def extra_items(entry: Entry) -> int:
-    """Records of the new clock that an inlet holds beside those of a batch."""
+    """Return the records of the new clock that an input buffer holds in addition to a batch."""
     size, step = span(entry.node)
     return -(-size // step) + 1

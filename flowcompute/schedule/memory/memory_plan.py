@@ -1,4 +1,4 @@
-"""Bytes known before anything runs: batch size and depth are chosen to fit the budget, or the plan is refused."""
+"""Memory plan: the batch size and depth that fit the budget. Jobs that do not fit are rejected before they run."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from flowcompute.schedule.placement import (
     Residency,
     Residents,
     alignment,
-    batches_ahead,
     device_budget,
+    extra_batches,
     why_dependent,
 )
 from flowcompute.schedule.plan import MemoryPlan, Pass
@@ -39,36 +39,42 @@ from flowcompute.spec import format_shape
 from flowcompute.strategy import Config, Strategy
 
 IN_PLACE_BATCHES = 4
-"""How many times the default batch may go by at a time where sources are read in place."""
+"""Factor on the default batch size where sources are read in place."""
 
 REFERENCE_ITEMS = 1 << 20
-"""Records of a root clock at which the rates of the other clocks are taken."""
+"""Records of a root clock at which the rates of the other clocks are computed."""
 
 
 class BatchTooLargeError(PlanError):
-    """Not even the smallest batch fits the budget."""
+    """An error of planning: not even the smallest batch fits the budget."""
 
 
 PIECE_BYTES = 4 << 20
-"""What a thread copies to or from pinned memory at a time. Smaller pieces cost more, larger ones overlap less."""
+"""Bytes that a thread copies to or from pinned memory at a time. Smaller pieces cost more, larger ones overlap less."""
 
 STAGING_BLOCKS = 4
-"""Blocks of pinned memory each way: threads copy some of them, the device reads or writes another."""
+"""Blocks of pinned memory in each direction. Threads copy some while the device reads or writes another."""
 
 MOST_STAGING_BYTES = 2 * STAGING_BLOCKS * PIECE_BYTES * -(-COPYING_THREADS // 2)
-"""Pinned memory of one run, at most: all threads have a piece in two blocks."""
+"""The most pinned memory of a run: all threads have a piece in two blocks."""
 
 _STAGING_SHARE = 8
 
 
 def staging_bytes(budget_bytes: int) -> int:
-    """Pinned memory of a discrete device within a host budget, none where there is little; blocks are whole pieces."""
+    """Return the bytes of pinned memory of a discrete device within a host budget.
+
+    The result is zero under a small budget. Blocks consist of whole pieces.
+    """
     least = 2 * STAGING_BLOCKS * PIECE_BYTES
     return min(MOST_STAGING_BYTES, budget_bytes // _STAGING_SHARE) // least * least
 
 
 def staging_shares(backend: Backend) -> int:
-    """Among how many the pinned memory for transfers is divided: each device across a bus, and who leads several."""
+    """Return the number of shares that the pinned memory for transfers is divided into.
+
+    Each device across a bus has one, and so has the executor that leads several devices.
+    """
     counts = (
         placement.capabilities.devices for placement in backend.placements if not placement.capabilities.host_memory
     )
@@ -85,13 +91,13 @@ def plan_memory(
     backend: Backend,
     reasons: list[Reason],
 ) -> tuple[MemoryPlan, tuple[Pass, ...], int]:
-    """Choose records per batch and batches in flight.
+    """Choose the batch size and the number of batches in flight.
 
     Returns:
         The bytes, the passes with the batch sizes of their clocks, and the depth.
 
     Raises:
-        PlanError: if results kept in memory, resident values or the smallest batch do not fit.
+        PlanError: if results in memory, resident values or the smallest batch do not fit.
     """
     capabilities = backend.capabilities
     fixed = [line for one in passes for line in _results(one, config)] + _residents(
@@ -100,7 +106,7 @@ def plan_memory(
     if (shares := staging_shares(backend)) > 0:
         fixed.append(("pinned memory for transfers", shares * pinned(staging_bytes(config.memory_bytes // shares))))
     for number, each in isolated_placements(config, backend):
-        # On a host device nothing passes through.
+        # A host device streams no weights.
         room = each.memory_bytes if each.host_memory else _device_room(config, each)
         parts = (Residents(graph, one.on_placement(number)).within(room) for one in passes)
         fixed += [(shared(name), size) for name, size in max(parts, key=lambda one: one.size_bytes).lines]
@@ -108,7 +114,7 @@ def plan_memory(
     if fixed_bytes > config.memory_bytes:
         what, size = max(fixed, key=lambda line: line[1])
         raise PlanError(
-            f"the memory budget of {config.memory_bytes} bytes is too small for what stays resident",
+            f"cannot fit the resident values into the memory budget of {config.memory_bytes} bytes",
             element=what,
             expected=f"at least {fixed_bytes} bytes",
             got=f"memory={config.memory_bytes}; {what} alone takes {size} bytes",
@@ -120,7 +126,7 @@ def plan_memory(
     room = config.memory_bytes - fixed_bytes
     wished = depth = with_defaults(strategy, capabilities).depth or 1
     if strategy.depth is None:
-        wished = depth = depth + max(map(batches_ahead, passes))
+        wished = depth = depth + max(map(extra_batches, passes))
     if strategy.depth is None:
         while depth > 1 and any(sizer.least(depth) > room for sizer in sizers):
             depth -= 1
@@ -143,7 +149,7 @@ class _SizedPass:
     planned: Pass
     lines: tuple[tuple[str, int], ...]
     device_lines: tuple[tuple[str, int], ...] = ()
-    transfer_plan: Mapping[int, int] = field(default_factory=dict)
+    uploaded_bytes: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:
@@ -151,7 +157,7 @@ class _SizedPass:
 
 
 class _PassSizer:
-    """Finds the largest batches of a pass that fit."""
+    """Search for the largest batches of a pass that fit."""
 
     def __init__(
         self,
@@ -176,11 +182,11 @@ class _PassSizer:
         self.joined = joined_batches(strategy, backend.capabilities, by_hand=config.by_hand)
 
     def edges(self, depth: int) -> list[BatchBuffers]:
-        """Everything that grows with the batch."""
+        """Return all host buffers that grow with the batch."""
         planned = (self.graph, self.one, self.folds, self.config, self.backend)
         found = host_edges(*planned, mapped=self.mapped, depth=depth)
         if self.config.resumable:
-            # A checkpoint copies what waits.
+            # A checkpoint copies the waiting records.
             waiting = [one for one in found if one.what.endswith("(waiting)")]
             found += [replace(one, what=f"{one.what}, copied", count=1) for one in waiting]
         for placement, _ in isolated_placements(self.config, self.backend):
@@ -189,29 +195,31 @@ class _PassSizer:
             found += [replace(one, what=shared(one.what)) for one in seen]
         return found
 
-    def rooms(self, items: int) -> list[int]:
-        """Batch sizes of all clocks when roots take so many records at a time."""
-        rooms: list[int] = []
+    def batch_sizes(self, items: int) -> list[int]:
+        """Return the batch sizes of all clocks when root clocks advance by `items` records."""
+        batch_sizes: list[int] = []
         for clock in self.one.clocks:
             if clock.is_root:
                 most = items if clock.length is None else min(items, max(1, clock.length))
-                rooms.append(max(clock.granule, -(-most // clock.granule) * clock.granule))
+                batch_sizes.append(max(clock.granule, -(-most // clock.granule) * clock.granule))
                 continue
-            most = max(most_records(entry, [rooms[origin] for origin, _ in entry.inputs]) for entry in clock.entries)
-            rooms.append(-(-max(most, 1) // clock.granule) * clock.granule)
-        return rooms
+            most = max(
+                most_records(entry, [batch_sizes[origin] for origin, _ in entry.inputs]) for entry in clock.entries
+            )
+            batch_sizes.append(-(-max(most, 1) // clock.granule) * clock.granule)
+        return batch_sizes
 
     def lines(self, edges: list[BatchBuffers], items: int) -> tuple[tuple[str, int], ...]:
-        """What the edges take with these batches."""
-        rooms = self.rooms(items)
-        return tuple(edge.line(rooms) for edge in edges)
+        """Return the name and bytes of each buffer for root batches of `items` records."""
+        batch_sizes = self.batch_sizes(items)
+        return tuple(edge.line(batch_sizes) for edge in edges)
 
     def least(self, depth: int) -> int:
-        """Bytes of the smallest batches."""
+        """Return the bytes of the smallest batches."""
         return sum(size for _, size in self.lines(self.edges(depth), 1))
 
     def choose(self, depth: int, room: int, fixed_bytes: int) -> _SizedPass:
-        """The largest batches that the knobs and the memory allow.
+        """Choose the largest batches that the knobs and the memory allow.
 
         Raises:
             PlanError: if the smallest do not fit.
@@ -223,7 +231,7 @@ class _PassSizer:
             worst = max(least, key=lambda line: line[1])
             records = ", ".join(f"{clock.granule}" for clock in self.one.clocks if clock.is_root)
             raise BatchTooLargeError(
-                f"the memory budget of {self.config.memory_bytes} bytes is too small for one batch",
+                f"cannot fit one batch into the memory budget of {self.config.memory_bytes} bytes",
                 element=worst[0].rsplit(" x ", 1)[0],
                 expected=f"memory of at least {fixed_bytes + least_bytes} bytes ({records} records a batch)",
                 got=f"memory={self.config.memory_bytes}",
@@ -237,12 +245,12 @@ class _PassSizer:
         self._check_device(on_device)
         beside = devices_beside(self.graph, self.one, self.folds, self.config, self.backend, depth)
         for device in beside:
-            device.check(self.rooms(1))
+            device.check(self.batch_sizes(1))
         low, high = 1, max(1, self._wanted(edges, self.joined * self.batch_bytes))
         while low < high:
             middle = (low + high + 1) // 2
             fits = sum(size for _, size in self.lines(edges, middle)) <= room
-            fits = fits and all(device.fits(self.rooms(middle)) for device in beside)
+            fits = fits and all(device.fits(self.batch_sizes(middle)) for device in beside)
             if fits and self._fits_device(on_device, middle):
                 low = middle
             else:
@@ -255,45 +263,45 @@ class _PassSizer:
         granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
         shared = self.capabilities.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None
         if shared or self.one.ahead:
-            # Where no more than a granule fits, one device does it all, or one batch is computed at a time.
+            # If only a granule fits, one device computes all batches, or one batch is computed at a time.
             aligned = alignment(self.one, None if shared else self.one.ahead)
             granule = aligned if aligned <= items else granule
         items = max(granule, items // granule * granule)
         cut = max(granule, min(items, self._wanted(edges, self.batch_bytes)) // granule * granule)
-        rooms, boundaries = self.rooms(items), self.rooms(cut)
+        batch_sizes, boundaries = self.batch_sizes(items), self.batch_sizes(cut)
         clocks = tuple(
             replace(one, batch_items=room, cut_items=few if one.is_root and few < room else None)
-            for one, room, few in zip(self.one.clocks, rooms, boundaries, strict=True)
+            for one, room, few in zip(self.one.clocks, batch_sizes, boundaries, strict=True)
         )
-        streams = tuple(edge.line(rooms) for edge in on_device)
+        streams = tuple(edge.line(batch_sizes) for edge in on_device)
         sized = replace(self.one, clocks=clocks)
         if self.capabilities.host_memory:
             return _SizedPass(sized, self.lines(edges, items))
         kept = self._residency(on_device, items)
         sized = replace(sized, streamed=kept.streamed, weight_tiles=kept.weight_tiles, ring=kept.ring)
-        others = ((f"{what} on {one.name}", size) for one in beside for what, size in one.lines(rooms))
-        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams, *others), kept.transfer_plan)
+        others = ((f"{what} on {one.name}", size) for one in beside for what, size in one.lines(batch_sizes))
+        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams, *others), kept.uploaded_bytes)
 
     # -- on a discrete device -------------------------------------------------------------------
 
     def _device_edges(self, depth: int) -> list[BatchBuffers]:
-        """What grows with the batch there."""
+        """Return the device buffers that grow with the batch."""
         if self.capabilities.host_memory:
             return []
         transfer_plan = TransferPlan.of(self.one, by_hand=self.config.by_hand, placement=self.backend.main)
         return device_edges(self.graph, self.mine, self.folds, transfer_plan, batches_of_each(depth, self.capabilities))
 
     def _fits_device(self, on_device: list[BatchBuffers], items: int) -> bool:
-        """Whether batches of so many records fit, with every operand that can passing through."""
+        """Check whether batches of `items` records fit with as many operands streamed as possible."""
         if self.capabilities.host_memory:
             return True
         streams = sum(size for _, size in self.lines(on_device, items))
         return streams + self._residents.least.size_bytes <= _device_room(self.config, self.capabilities)
 
     def _fewest_uploads(self, on_device: list[BatchBuffers], most: int) -> int:
-        """Records a batch, at most so many, for which operands that pass through cross the bus least for each record.
+        """Return the batch size, at most `most` records, that minimizes the bytes uploaded per record.
 
-        Smaller batches leave room for more operands to stay, but those that do not cross more often.
+        Smaller batches leave room for more resident operands, but each streamed operand is uploaded more often.
         """
         best, least = most, math.inf
         while most >= 1 and not self.capabilities.host_memory:
@@ -306,7 +314,7 @@ class _PassSizer:
         return best
 
     def _residency(self, on_device: list[BatchBuffers], items: int) -> Residency:
-        """What stays on the device beside batches of so many records."""
+        """Return the operands that stay on the device if batches have `items` records."""
         streams = sum(size for _, size in self.lines(on_device, items))
         return self._residents.within(_device_room(self.config, self.capabilities) - streams)
 
@@ -315,19 +323,19 @@ class _PassSizer:
         return Residents(self.graph, self.mine)
 
     def _check_device(self, on_device: list[BatchBuffers]) -> None:
-        """Refuse what does not fit the device in any way.
+        """Check that the smallest batch fits the device with as many operands streamed as possible.
 
         Raises:
-            PlanError: naming what takes most.
+            PlanError: if it does not; the error names the largest buffer.
         """
         if self._fits_device(on_device, 1):
             return
         lines = (*self._residents.least.lines, *self.lines(on_device, 1))
         needed, (what, size) = sum(size for _, size in lines), max(lines, key=lambda line: line[1])
         whole = self._residents.largest_whole
-        cannot = f"; {whole} is read as a whole: panels are of factors of products, not of what a kernel makes first"
+        cannot = f"; {whole} is read as a whole: only factors of products are streamed in tiles"
         raise PlanError(
-            "the device's memory is too small for the smallest batch and what one kernel reads beside it",
+            "cannot fit the smallest batch and the operands of one kernel into the device's memory",
             element=what,
             expected=f"at least {int(needed / HEADROOM) + 1} bytes",
             got=f"{device_budget(self.capabilities.memory_bytes, self.config.device_memory_bytes)} bytes; "
@@ -336,12 +344,12 @@ class _PassSizer:
         )
 
     def _wanted(self, edges: list[BatchBuffers], bytes_: int) -> int:
-        """Records of a batch of so many bytes."""
-        rates = [most / REFERENCE_ITEMS for most in self.rooms(REFERENCE_ITEMS)]
+        """Return the records of a batch of `bytes_` bytes."""
+        rates = [most / REFERENCE_ITEMS for most in self.batch_sizes(REFERENCE_ITEMS)]
         widest = max([edge.item_bytes * rates[edge.clock] for edge in edges if edge.item_bytes] + [1.0])
         wanted = int(bytes_ // widest)
-        # What is read in place takes no buffers, so more of it may go by at a time, unless batches are to be small
-        # or cross a bus, where what follows them goes on meanwhile.
+        # Sources that are read in place use no buffers, so batches may be larger. They are not where the user asks
+        # for small batches or where batches cross a bus, since transfers overlap with later steps.
         seen = max(sum(source.spec.item_bytes for source in self.one.sources), 1)
         many = bytes_ >= self.default_bytes and self.capabilities.host_memory
         in_place = min(IN_PLACE_BATCHES * bytes_, self.config.memory_bytes // 2) if many else bytes_
@@ -349,12 +357,12 @@ class _PassSizer:
 
 
 def _device_room(config: Config, capabilities: DeviceCapabilities) -> int:
-    """Bytes of a discrete device that a plan may give away."""
+    """Return the bytes of a discrete device that a plan may allocate."""
     return int(device_budget(capabilities.memory_bytes, config.device_memory_bytes) * HEADROOM)
 
 
 def _streamed_operands(graph: Graph, sized: _SizedPass) -> Iterator[Reason]:
-    """What crosses the bus with every batch, and how much of it."""
+    """Yield a reason for each operand that is uploaded with every batch, with its bytes."""
     one, batches = sized.planned, "each batch"
     if one.length is not None:
         count = -(-one.length // one.batch_items)
@@ -362,42 +370,42 @@ def _streamed_operands(graph: Graph, sized: _SizedPass) -> Iterator[Reason]:
     for value in sorted(one.streamed):
         weight_tiles, how = one.weight_tiles.get(value), ""
         if weight_tiles is not None:
-            beside = f" beside {weight_tiles.kept} that stay" if weight_tiles.kept else ""
-            crossing = weight_tiles.count - weight_tiles.kept
-            how = f", in {crossing} panels of {weight_tiles.size} {weight_tiles.what}{beside}"
+            beside = f" besides {weight_tiles.kept} that stay" if weight_tiles.kept else ""
+            uploaded = weight_tiles.count - weight_tiles.kept
+            how = f", in {uploaded} tiles of {weight_tiles.size} {weight_tiles.what}{beside}"
         why = (
-            f"{sized.transfer_plan[value]} bytes are uploaded anew for {batches}{how}: not all operands fit the device"
+            f"{sized.uploaded_bytes[value]} bytes are uploaded anew for {batches}{how}: not all operands fit the device"
         )
         yield Reason("device", graph.nodes[value].name, why)
 
 
 def _joined(sized: Sequence[_SizedPass]) -> Iterator[Reason]:
-    """Where several batches are computed as one."""
+    """Yield a reason for each clock in which several batches are computed as one."""
     for number, one in enumerate(sized, 1):
         for clock in one.planned.clocks:
             if clock.cut_items is not None:
                 why = f"batches of {clock.cut_items} records are computed as one of up to {clock.batch_items}"
-                yield Reason("knob", "joined_batches", f"pass {number}: {why} where they are there")
+                yield Reason("knob", "joined_batches", f"pass {number}: {why} if available")
 
 
 def _read_into_buffers(
     passes: tuple[Pass, ...], strategy: Strategy, capabilities: DeviceCapabilities
 ) -> Iterator[Reason]:
-    """Which sources are, and why."""
+    """Yield a reason for each source that is read into buffers."""
     mapped = with_defaults(strategy, capabilities).input == "mapped"
     for source in {source.value: source for one in passes for source in one.sources}.values():
         why = source.element.must_read()
         if why is None and source.element.must_read(mapped=mapped) is not None:
-            why = "the strategy" if strategy.input else "a device of its own memory is fastest from pinned memory"
+            why = "the strategy" if strategy.input else "a discrete device is fastest from pinned memory"
         if why is not None:
             yield Reason("input", source.name, f"read into buffers: {why}")
 
 
 def _results(one_pass: Pass, config: Config) -> list[tuple[str, int]]:
-    """Results that stay in memory.
+    """Return the names and bytes of results that stay in memory.
 
     Raises:
-        PlanError: if one alone is larger than the budget.
+        PlanError: if a single one exceeds the budget.
     """
     lines = []
     for sink in one_pass.sinks:
@@ -407,7 +415,7 @@ def _results(one_pass: Pass, config: Config) -> list[tuple[str, int]]:
         lines.append((sink.name, size))
         if size > config.memory_bytes:
             raise PlanError(
-                f"its result takes {size} bytes, more than the memory budget of {config.memory_bytes}",
+                f"cannot fit its result of {size} bytes into the memory budget of {config.memory_bytes} bytes",
                 element=sink.name,
                 site=sink.element.site,
                 got=f"{sink.spec.dtype.name}{format_shape(sink.spec.full_shape)}",

@@ -1,4 +1,4 @@
-"""Which values of a pass cross the bus of a discrete device, when they do, and what memory they take there."""
+"""Values of a pass that are transferred to or from a discrete device, with the time and memory of each transfer."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec
 from flowcompute.schedule.backend import Backend
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
-from flowcompute.schedule.memory.buffer_assignment import BufferAssignment, by_value, reused_on_device
+from flowcompute.schedule.memory.buffer_assignment import BufferAssignment, assign_device_buffers, by_value
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
 from flowcompute.schedule.memory.worker_needs import isolated_placements
-from flowcompute.schedule.placement import kernels_of, made_ahead, passed_on, read_as_they_are
+from flowcompute.schedule.placement import direct_inputs, early_inputs, early_outputs, kernels_of
 from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.steps import NodeStep, RegionStep, Step
 from flowcompute.strategy import Config
@@ -20,17 +20,18 @@ from flowcompute.strategy import Config
 
 @dataclass(frozen=True)
 class TransferPlan:
-    """What of a pass crosses the bus.
+    """The transfers of a pass between the host and one device.
 
     Attributes:
-        overlap: whether neighbouring batches may be uploaded, computed and downloaded at a time. With several
-            root clocks what has been computed decides which of them is read next, and a flow is fed by hand.
+        overlap: whether neighbouring batches may be uploaded, computed and downloaded at the same time. They may not
+            with several root clocks, where results decide which source is read next, nor in a flow fed by hand.
         on_host: values that destinations, host functions and other clocks read.
         ahead: sources that are uploaded before their batch is computed.
         late: results that are downloaded while later batches are computed.
-        handed: what is made ahead and downloaded at the end of its leg, since the host or another seat needs it.
-        received: what other seats make ahead, uploaded when it has been downloaded there.
-        kept: what is made ahead and read by a later leg.
+        handed: outputs of early pipeline stages that are downloaded at the end of their stage, for the host or
+            another device.
+        received: outputs of early stages of other devices, uploaded once they have been downloaded there.
+        kept: outputs of early stages that a later stage of the same device reads.
     """
 
     overlap: bool
@@ -43,12 +44,12 @@ class TransferPlan:
 
     @property
     def moving(self) -> frozenset[int]:
-        """What is there while other batches are computed: each batch in flight has a buffer for it."""
+        """Values that exist while other batches are computed: each batch in flight has a buffer for them."""
         return self.ahead | self.late | self.handed | self.received | self.kept
 
     @classmethod
     def of(cls, one_pass: Pass, *, by_hand: bool, placement: int = 0) -> TransferPlan:
-        """Those of a pass, for one of its seats."""
+        """Plan the transfers of a pass for one of its devices."""
         roots = [clock for clock in one_pass.clocks if clock.is_root]
         overlap = len(roots) == 1 and not by_hand
         taken, needed = {sink.value for sink in one_pass.sinks}, _needed(one_pass, placement)
@@ -56,21 +57,21 @@ class TransferPlan:
         late: set[int] = set()
         for clock in one_pass.on_placement(placement).clocks if overlap else ():
             if clock.is_root:
-                read = (value for kernel in kernels_of(clock.steps) for value in read_as_they_are(kernel))
+                read = (value for kernel in kernels_of(clock.steps) for value in direct_inputs(kernel))
                 ahead |= {stage.value for stage in clock.sources}.intersection(read)
                 late |= {i for step in clock.steps for i in stored_by(step) if isinstance(step, RegionStep)}
-        handed = {i for i, maker in made_ahead(one_pass).items() if maker == placement} & needed
+        handed = {i for i, maker in early_outputs(one_pass).items() if maker == placement} & needed
         moving = frozenset(ahead), frozenset(late & taken - needed), frozenset(handed)
-        return cls(overlap, frozenset(taken | needed), *moving, *passed_on(one_pass, placement))
+        return cls(overlap, frozenset(taken | needed), *moving, *early_inputs(one_pass, placement))
 
 
 def stored_by(step: Step) -> tuple[int, ...]:
-    """The values that a step stores; folds are given at the end of their pass."""
+    """Return the values that a step stores. Folds are complete at the end of their pass only."""
     return step.region.outputs if isinstance(step, RegionStep) else (step.node.id,)
 
 
 def _needed(one_pass: Pass, placement: int) -> set[int]:
-    """Values that host functions, host folds, other clocks and other seats read."""
+    """Return the values that host functions, host folds, other clocks and other devices read."""
     needed = {i for clock in one_pass.clocks for entry in clock.entries for _, i in entry.inputs}
     for step in (*one_pass.before, *one_pass.steps, *one_pass.after):
         if isinstance(step, NodeStep):
@@ -81,7 +82,10 @@ def _needed(one_pass: Pass, placement: int) -> set[int]:
 
 
 def never_on_host(one_pass: Pass, config: Config, backend: Backend) -> frozenset[int]:
-    """What kernels make elsewhere than in host memory (on a device of its own, or in a worker) and nobody fetches."""
+    """Return the values that are never in host memory.
+
+    Kernels on a discrete device or in a worker process compute them, and nobody downloads them.
+    """
     found: set[int] = set()
     isolated = dict(isolated_placements(config, backend))
     for number, placement in enumerate(backend.placements):
@@ -92,37 +96,39 @@ def never_on_host(one_pass: Pass, config: Config, backend: Backend) -> frozenset
     return frozenset(found)
 
 
-def in_turns(graph: Graph, one_pass: Pass, transfer_plan: TransferPlan) -> dict[Hashable, BufferAssignment]:
-    """Which buffers of a device values have in turns, where it computes the regions of a pass."""
+def device_buffer_assignment(
+    graph: Graph, one_pass: Pass, transfer_plan: TransferPlan
+) -> dict[Hashable, BufferAssignment]:
+    """Return the device buffer of each value of a pass that shares one."""
     coming, leaving = (
         transfer_plan.ahead | transfer_plan.received,
         transfer_plan.late | transfer_plan.handed | transfer_plan.kept,
     )
-    return by_value(reused_on_device(graph, one_pass, coming, leaving))
+    return by_value(assign_device_buffers(graph, one_pass, coming, leaving))
 
 
 def device_edges(
     graph: Graph, one_pass: Pass, folds: Mapping[int, FoldSpec], transfer_plan: TransferPlan, depth: int
 ) -> list[BatchBuffers]:
-    """Buffers on the device that grow with the batches of a pass."""
+    """Return the device buffers that grow with the batches of a pass."""
     moving: frozenset[int] = transfer_plan.moving
     edges: list[BatchBuffers] = []
-    for one in dict.fromkeys(in_turns(graph, one_pass, transfer_plan).values()):
+    for one in dict.fromkeys(device_buffer_assignment(graph, one_pass, transfer_plan).values()):
         count = 1 if moving.isdisjoint(one.values) else depth
         edges.append(BatchBuffers(one.name(graph), one.item_bytes, count, one.clock, 0))
     for clock in one_pass.clocks:
         read: set[int] = set()
         for kernel in kernels_of(clock.steps):
-            read.update(read_as_they_are(kernel))
+            read.update(direct_inputs(kernel))
             blocks = {one.value for one in kernel.arguments if one.kind == "partial"}
-            # Those at both ends of a batch may be open, and what the first of them goes on from lies beside them.
+            # Blocks at both ends of a batch may be open. The partial result that the first one continues takes another.
             open_items = 3 * kernel.block
             edges += [
                 BatchBuffers(f"{graph.nodes[i].name} (blocks)", folds[i].bytes_of_blocks(), 1, clock.id, open_items)
                 for i in blocks
             ]
         for entry in (entry for entry in clock.entries if entry.value in read):
-            # Of windows only the records that they overlap in.
+            # Of windows, only the records in which they overlap are stored.
             name, item_bytes = graph.nodes[entry.value].name, base_item_bytes(graph, entry)
             edges.append(BatchBuffers(name, item_bytes, 1, clock.id, extra_items(entry)))
     return edges

@@ -1,4 +1,4 @@
-"""What running kernels in a worker process means for a plan: what is in memory twice, and what stays outside."""
+"""Memory and reasons of kernels that run in a worker process."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from flowcompute.strategy import Config
 
 
 def isolated_placements(config: Config, backend: Backend) -> list[tuple[int, DeviceCapabilities]]:
-    """The seats whose kernels run in a worker process, each in its own. NumPy has no kernels."""
+    """Return the devices whose kernels run in worker processes, one each. NumPy has no kernels."""
     placements = enumerate(placement.capabilities for placement in backend.placements) if config.isolate else ()
     return [(number, capabilities) for number, capabilities in placements if capabilities.code_shape != "numpy"]
 
 
 def shared(what: str) -> str:
-    """What the memory plan calls a value's copy that the worker sees."""
+    """Return the name, in the memory plan, of a value's copy in memory shared with the worker."""
     return f"{what} (shared with the worker)"
 
 
 def not_isolated(graph: Graph, passes: Sequence[Pass]) -> list[Reason]:
-    """A reason for each of the user's functions that is called in this process all the same."""
+    """Return a reason for each of the user's functions that is called in this process despite isolation."""
     text = "its function is called in this process: only kernels are isolated"
     called = [node for node in graph.nodes if isinstance(node.element, HostFunction | ScanFunction)]
-    alone = [step.node for one in passes for step in one.steps if isinstance(step, NodeStep)]
-    called += [node for node in alone if isinstance(node.element, KernelScan)]
+    on_host = [step.node for one in passes for step in one.steps if isinstance(step, NodeStep)]
+    called += [node for node in on_host if isinstance(node.element, KernelScan)]
     return [Reason("isolate", node.name, text) for node in called]

@@ -1,17 +1,17 @@
-"""Which device computes what, and where resident operands lie."""
+"""Device placement of operations, and residency of their operands."""
 
 from flowcompute.schedule.placement.pipeline_stages import (
     PipelineStage,
-    batches_ahead,
-    made_ahead,
-    not_ahead,
-    passed_on,
+    count_early_steps,
+    early_inputs,
+    early_outputs,
+    extra_batches,
+    not_pipelined,
     pipeline_stages_of,
     placements_of,
-    steps_ahead,
 )
-from flowcompute.schedule.placement.placement import only_placement, place_nodes
-from flowcompute.schedule.placement.shared_passes import alignment, why_alone, why_dependent
+from flowcompute.schedule.placement.placement import place_nodes, single_placement
+from flowcompute.schedule.placement.shared_passes import alignment, why_dependent, why_not_shared
 from flowcompute.schedule.placement.weight_residency import (
     HEADROOM,
     LAUNCH_COST_BYTES,
@@ -19,8 +19,8 @@ from flowcompute.schedule.placement.weight_residency import (
     Residency,
     Residents,
     device_budget,
+    direct_inputs,
     kernels_of,
-    read_as_they_are,
 )
 
 __all__ = [
@@ -31,18 +31,18 @@ __all__ = [
     "Residency",
     "Residents",
     "alignment",
-    "batches_ahead",
+    "count_early_steps",
     "device_budget",
+    "direct_inputs",
+    "early_inputs",
+    "early_outputs",
+    "extra_batches",
     "kernels_of",
-    "made_ahead",
-    "not_ahead",
-    "only_placement",
-    "passed_on",
+    "not_pipelined",
     "pipeline_stages_of",
     "place_nodes",
     "placements_of",
-    "read_as_they_are",
-    "steps_ahead",
-    "why_alone",
+    "single_placement",
     "why_dependent",
+    "why_not_shared",
 ]

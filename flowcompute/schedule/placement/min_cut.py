@@ -1,8 +1,8 @@
-"""The cheapest cut of a directed graph between a source and a sink.
+"""Minimum cut of a directed graph between a source and a sink.
 
-Dinic's algorithm (E. A. Dinic, "Algorithm for solution of a problem of maximum flow in networks with power
-estimation", Soviet Math. Doklady 11, 1970): paths of fewest edges are filled, all of one length at a time. What the
-source still reaches when nothing more flows is its side of a smallest cut.
+The algorithm is Dinic's (E. A. Dinic, "Algorithm for solution of a problem of maximum flow in networks with power
+estimation", Soviet Math. Doklady 11, 1970). It saturates all shortest augmenting paths of one length at a time. The
+vertices that the source still reaches in the residual graph are its side of a minimum cut.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from collections import deque
 
 
 class FlowNetwork:
-    """Edges with capacities between numbered places, of which 0 is the source and 1 the sink."""
+    """A flow network: directed edges with capacities between numbered vertices. 0 is the source, 1 the sink."""
 
     SOURCE = 0
     SINK = 1
 
     def __init__(self) -> None:
-        # Edge i and its reverse i ^ 1: where it leads, and what it can still take.
+        # Edge i and its reverse i ^ 1: the head and the residual capacity.
         self._heads: list[int] = []
         self._left: list[float] = []
         self._edges: list[list[int]] = [[], []]
 
     def place(self) -> int:
-        """A new place."""
+        """Add a vertex and return its number."""
         self._edges.append([])
         return len(self._edges) - 1
 
     def join(self, tail: int, head: int, capacity: float = math.inf) -> None:
-        """An edge; one of infinite capacity is never cut."""
+        """Add an edge. An edge of infinite capacity is never cut."""
         for begin, end, left in ((tail, head, capacity), (head, tail, 0.0)):
             self._edges[begin].append(len(self._heads))
             self._heads.append(end)
             self._left.append(left)
 
-    def beside_source(self) -> set[int]:
-        """The places on the source's side of the smallest cut, as few as there can be.
+    def source_side(self) -> set[int]:
+        """Return the smallest set of vertices that is the source's side of a minimum cut.
 
-        Source and sink must not be joined by infinite edges alone.
+        At least one edge of each path from source to sink must have a finite capacity.
         """
         while (level := self._levels())[self.SINK] >= 0:
             tried = [0] * len(self._edges)
@@ -47,7 +47,7 @@ class FlowNetwork:
         return {place for place, depth in enumerate(level) if depth >= 0}
 
     def _levels(self) -> list[int]:
-        """How many edges each place is away from the source; -1 where it cannot be reached."""
+        """Return the distance of each vertex from the source in edges; -1 if it cannot be reached."""
         level = [-1] * len(self._edges)
         level[self.SOURCE] = 0
         todo = deque([self.SOURCE])
@@ -61,11 +61,11 @@ class FlowNetwork:
         return level
 
     def _fill(self, level: list[int], tried: list[int]) -> bool:
-        """Send what fits along one path of fewest edges; False where there is none left.
+        """Send the most possible flow along one shortest path, and return False if none is left.
 
         Args:
-            level: of each place.
-            tried: how many edges of each place lead nowhere any more.
+            level: distance of each vertex from the source.
+            tried: number of edges of each vertex that lead nowhere.
         """
         path: list[int] = []
         place = self.SOURCE
@@ -85,7 +85,7 @@ class FlowNetwork:
             path.append(edge)
             place = self._heads[edge]
         amount = min(self._left[edge] for edge in path)
-        assert math.isfinite(amount), "source and sink cannot be parted"
+        assert math.isfinite(amount), "source and sink cannot be separated"
         for edge in path:
             self._left[edge] -= amount
             self._left[edge ^ 1] += amount

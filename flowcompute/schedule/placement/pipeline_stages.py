@@ -1,7 +1,7 @@
-"""Which steps of a batch are computed ahead where a graph is on several devices, and what passes from one to another.
+"""Pipeline stages of a graph on several devices, and the values that they exchange.
 
-Neighbouring steps that one seat computes are a leg. While the last leg of a batch is computed, other batches may be in
-their legs before it, as far as these touch no state.
+A pipeline stage is a run of consecutive steps on one device. While the last stage computes one batch, earlier stages
+may compute later batches, as long as they touch no state.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from flowcompute.elements import Kind
 from flowcompute.fuse import Reason
 from flowcompute.schedule.backend import Backend
 from flowcompute.schedule.placement.shared_passes import why_in_order
-from flowcompute.schedule.placement.weight_residency import read_as_they_are
+from flowcompute.schedule.placement.weight_residency import direct_inputs
 from flowcompute.schedule.plan import Clock, Pass
 from flowcompute.schedule.steps import RegionStep, Step
 from flowcompute.strategy import Config
@@ -21,10 +21,10 @@ from flowcompute.strategy import Config
 
 @dataclass(frozen=True)
 class PipelineStage:
-    """Steps of a batch, one after the other.
+    """Consecutive steps of a batch on one device.
 
     Attributes:
-        placement: which computes them; None for the host.
+        placement: index of the device; None for the host.
         steps: in order.
     """
 
@@ -33,7 +33,10 @@ class PipelineStage:
 
 
 def pipeline_stages_of(steps: Sequence[Step]) -> tuple[PipelineStage, ...]:
-    """Steps by who computes them. What only notes where records are, or what folds will be given, divides no leg."""
+    """Divide steps into pipeline stages.
+
+    Steps that only record the position of records or the inputs of folds start no stage of their own.
+    """
     found: list[PipelineStage] = []
     for step in steps:
         beside = not isinstance(step, RegionStep) and step.node.kind in (Kind.ALONG, Kind.FOLD)
@@ -45,11 +48,11 @@ def pipeline_stages_of(steps: Sequence[Step]) -> tuple[PipelineStage, ...]:
     return tuple(found)
 
 
-def steps_ahead(one_pass: Pass, config: Config, backend: Backend) -> int:
-    """How many steps of the root clock, from the first on, are computed ahead.
+def count_early_steps(one_pass: Pass, config: Config, backend: Backend) -> int:
+    """Return the number of leading steps of the root clock that run in early pipeline stages.
 
-    These are the legs before the last one, up to the first step that has to go through the records in order. Where
-    what follows needs all of their devices too, nothing is gained, nor where no device is across a bus.
+    These are the stages before the last one, up to the first step that must process the records in order. The number is
+    zero where the other steps need all of these devices too, and where no device is across a bus.
     """
     root = _root(one_pass)
     across = any(not placement.capabilities.host_memory for placement in backend.placements)
@@ -61,8 +64,8 @@ def steps_ahead(one_pass: Pass, config: Config, backend: Backend) -> int:
     return ahead if placements_of(steps[:ahead]) - placements_of(steps[ahead:]) else 0
 
 
-def not_ahead(passes: Sequence[Pass], backend: Backend) -> Iterator[Reason]:
-    """Which passes go through their devices one batch at a time, though there are several, and why."""
+def not_pipelined(passes: Sequence[Pass], backend: Backend) -> Iterator[Reason]:
+    """Yield a reason for each pass with several devices that computes only one batch at a time."""
     across = any(not placement.capabilities.host_memory for placement in backend.placements)
     for number, one in enumerate(passes, 1):
         root = _root(one)
@@ -73,8 +76,11 @@ def not_ahead(passes: Sequence[Pass], backend: Backend) -> Iterator[Reason]:
             yield Reason("device", f"pass {number}", f"one batch at a time on all devices: {why}")
 
 
-def batches_ahead(one_pass: Pass) -> int:
-    """Batches more that are in flight by default: of each leg ahead one is computed, one leaves and one comes."""
+def extra_batches(one_pass: Pass) -> int:
+    """Return the additional batches in flight by default.
+
+    Each early stage computes one batch while another is uploaded and a third is downloaded.
+    """
     root = _root(one_pass)
     return (
         0
@@ -87,20 +93,20 @@ def batches_ahead(one_pass: Pass) -> int:
 
 
 def placements_of(steps: Sequence[Step]) -> set[int]:
-    """Who computes some of these steps."""
+    """Return the devices that compute any of these steps."""
     return {step.placement for step in steps if isinstance(step, RegionStep)}
 
 
-def made_ahead(one_pass: Pass) -> dict[int, int]:
-    """The values that regions make ahead, and the seat of each."""
+def early_outputs(one_pass: Pass) -> dict[int, int]:
+    """Return the outputs of early pipeline stages, each with the device that computes it."""
     root = _root(one_pass)
     steps = root.steps[: one_pass.ahead] if root is not None else ()
     return {i: step.placement for step in steps if isinstance(step, RegionStep) for i in step.region.outputs}
 
 
-def passed_on(one_pass: Pass, placement: int) -> tuple[frozenset[int], frozenset[int]]:
-    """What a seat reads of what was made ahead in another leg: by others, and by itself."""
-    root, makers = _root(one_pass), made_ahead(one_pass)
+def early_inputs(one_pass: Pass, placement: int) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the outputs of other early stages that a device reads: those of other devices, and its own."""
+    root, makers = _root(one_pass), early_outputs(one_pass)
     if root is None or not makers:
         return frozenset(), frozenset()
     parts = [
@@ -114,13 +120,13 @@ def passed_on(one_pass: Pass, placement: int) -> tuple[frozenset[int], frozenset
         here = {i for step in regions for i in step.region.outputs}
         for step in regions:
             if step.placement == placement and step.kernel is not None:
-                read = (makers.keys() & read_as_they_are(step.kernel)) - here
+                read = (makers.keys() & direct_inputs(step.kernel)) - here
                 received |= {i for i in read if makers[i] != placement}
                 kept |= {i for i in read if makers[i] == placement}
     return frozenset(received), frozenset(kept)
 
 
 def _root(one_pass: Pass) -> Clock | None:
-    """The clock of all that is read; None where there are several."""
+    """Return the root clock of a pass, or None if there are several."""
     roots = [clock for clock in one_pass.clocks if clock.is_root]
     return roots[0] if len(roots) == 1 else None

@@ -1,11 +1,13 @@
-"""Where each operation is computed, where a run has several places to compute: its *seats*, best first.
+"""Device placement: the choice of the device that computes each operation. Devices are ordered best first.
 
-Three questions decide, as in ggml's scheduler: can a seat compute this, where does what it reads lie, and is it worth
-bringing there. First, what a user has pinned stays where it is pinned, with what the same line made for it alone.
-Second, what the first seat cannot compute goes to the first that can. Third, what is neither goes to the first seat,
-unless it is cheaper beside something of the first two kinds: for each other seat a smallest cut is found between what
-is fixed there and what is fixed elsewhere. It weighs the bytes of each value that would cross against what computing
-away from the first seat costs.
+Three criteria decide, as in ggml's scheduler: whether a device can compute an operation, where its operands are, and
+whether moving them pays. First, operations that a user has pinned stay where they are pinned. Operands that the same
+line made for a pinned operation only are placed with it. Second, operations that the first device cannot compute go
+to the first device that can.
+
+Third, the other operations go to the first device, unless they are cheaper next to a fixed one. For each other
+device a minimum cut separates the operations fixed there from those fixed elsewhere. It weighs the bytes of each
+transferred value against the cost of not computing on the first device.
 """
 
 from __future__ import annotations
@@ -26,15 +28,15 @@ from flowcompute.schedule.work_estimate import operations_of
 from flowcompute.spec import FLOAT64
 
 OPERATION_BYTES = 0.5
-"""Bytes that a bus carries while a CPU computes one operation: 55 GB/s beside 10^11 operations a second."""
+"""Bytes that a bus transfers while a CPU computes one operation, at 55 GB/s and 10^11 operations a second."""
 
 RESIDENT_SHARE = 1 / 1024
-"""What crosses once for all records counts so much of its bytes: a stream has more than a thousand records."""
+"""Weight of bytes that are transferred once instead of per record. Streams have more than a thousand records."""
 
 
 @dataclass(frozen=True)
 class _Obstacle:
-    """Why a device cannot compute an operation, and what its user can do."""
+    """A reason why a device cannot compute an operation, and a hint for the user."""
 
     why: str
     hint: str
@@ -56,7 +58,7 @@ def _obstacle(graph: Graph, node: Node, capabilities: DeviceCapabilities) -> _Ob
     return None
 
 
-class _Placer:
+class _PlacementSolver:
     def __init__(self, graph: Graph, placements: Sequence[DeviceCapabilities], pins: Mapping[str, int]) -> None:
         self.graph = graph
         self.placements = placements
@@ -66,7 +68,7 @@ class _Placer:
         self.reasons: list[Reason] = []
 
     def place(self) -> tuple[int, ...]:
-        """The seat of each node; that of one that is computed on the host means nothing."""
+        """Return the device of each node. It has no meaning for nodes that are computed on the host."""
         computed = [node for node in self.graph.nodes if node.kind in PLACED]
         for node in computed:
             if node.pin is not None and len(self.placements) > 1:
@@ -80,10 +82,10 @@ class _Placer:
         return tuple(self.placement.get(node.id, 0) for node in self.graph.nodes)
 
     def _pin(self, node: Node) -> None:
-        """Place a pinned node, and what its line made for it alone.
+        """Place a pinned node, and the operands that its line made for it only.
 
         Raises:
-            PlanError: if its device cannot compute it.
+            PlanError: if its device cannot compute one of them.
         """
         pin = node.pin
         assert pin is not None
@@ -94,8 +96,8 @@ class _Placer:
             user = todo.pop()
             for operand in (self.graph.nodes[i] for i in user.inputs):
                 free = operand.kind in PLACED and operand.pin is None and operand.id not in self.placement
-                alone = all(self.placement.get(i) == placement for i in self.users[operand.id])
-                if free and alone and operand.element.site == node.element.site:
+                exclusive = all(self.placement.get(i) == placement for i in self.users[operand.id])
+                if free and exclusive and operand.element.site == node.element.site:
                     self._put(operand, placement, f"pinned with {node.name}, for which its line made it")
                     todo.append(operand)
 
@@ -118,7 +120,7 @@ class _Placer:
             self.reasons.append(Reason("device", node.name, f"on {self.placements[placement].name}: {cause}"))
 
     def _move(self, node: Node) -> None:
-        """Place what the first seat cannot compute on the first that can.
+        """Place a node that the first device cannot compute on the first device that can.
 
         Raises:
             PlanError: if there is none.
@@ -141,7 +143,7 @@ class _Placer:
         self._say(node, placement, f"it {first.why}")
 
     def _attract(self, placement: int, free: Sequence[Node]) -> None:
-        """Place beside what is fixed on a seat what costs less there."""
+        """Place free nodes on a device if they cost less next to the nodes that are fixed there."""
         if placement not in self.placement.values() or not free:
             return
         network = FlowNetwork()
@@ -156,14 +158,14 @@ class _Placer:
         for node in self.graph.nodes:
             if node.id in places:
                 self._price(network, places, node)
-        beside = network.beside_source()
+        beside = network.source_side()
         for node in free:
             if places[node.id] in beside:
                 self.placement[node.id] = placement
-                self._say(node, placement, "fewer bytes cross where it is computed beside what is there")
+                self._say(node, placement, "fewer bytes are transferred than on the first device")
 
     def _price(self, network: FlowNetwork, places: Mapping[int, int], node: Node) -> None:
-        """What it costs where a value is made on one side of the cut and taken on the other, once for all takers."""
+        """Add the cost of transferring a value to other devices, once for all of its readers."""
         takers = {places[i] for i in self.users[node.id] if i in places} - {places[node.id]}
         if not takers:
             return
@@ -177,16 +179,19 @@ class _Placer:
 
 
 def place_nodes(graph: Graph, backend: Backend) -> tuple[tuple[int, ...], tuple[Reason, ...]]:
-    """The seat of each node of a job, and the cause where it is not the first.
+    """Place each node of a job on a device.
+
+    Returns:
+        The device of each node, and the reasons for devices other than the first.
 
     Raises:
-        PlanError: if a pinned operation cannot be computed where it is pinned, or another one nowhere.
+        PlanError: if a pinned operation cannot be computed on its device, or another operation on none.
     """
-    placer = _Placer(graph, [placement.capabilities for placement in backend.placements], backend.pins)
+    placer = _PlacementSolver(graph, [placement.capabilities for placement in backend.placements], backend.pins)
     return placer.place(), tuple(placer.reasons)
 
 
-def only_placement(graph: Graph, placements: Sequence[int]) -> int | None:
-    """The seat that computes everything, if there is one."""
+def single_placement(graph: Graph, placements: Sequence[int]) -> int | None:
+    """Return the device that computes all operations, or None if there are several."""
     used = {placements[node.id] for node in graph.nodes if node.kind in PLACED} or {0}
     return used.pop() if len(used) == 1 else None

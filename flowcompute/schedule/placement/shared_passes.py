@@ -1,4 +1,4 @@
-"""Whether several devices can share the batches of a pass, and where the batches must be cut for it."""
+"""Conditions under which several devices share the batches of a pass, and the alignment of these batches."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from flowcompute.schedule.plan import Pass
 from flowcompute.schedule.steps import RegionStep, Step
 
 
-def why_alone(one_pass: Pass, *, by_hand: bool) -> str | None:
-    """Why one device computes all batches of a pass; None where several can share them.
+def why_not_shared(one_pass: Pass, *, by_hand: bool) -> str | None:
+    """Return why one device computes all batches of a pass; None if several can share them.
 
-    Folds do not stand in the way: what kernels make of their blocks is added up in record order.
+    Folds do not prevent sharing, since the results of their blocks are merged in record order.
     """
     why, blocks, items = why_dependent(one_pass, by_hand=by_hand), alignment(one_pass), one_pass.batch_items
     whole = one_pass.length is not None and items >= one_pass.length
@@ -22,17 +22,17 @@ def why_alone(one_pass: Pass, *, by_hand: bool) -> str | None:
 
 
 def why_dependent(one_pass: Pass, *, by_hand: bool) -> str | None:
-    """Why batches of a pass depend on those before them; None where they know nothing of each other."""
+    """Return why batches of a pass depend on earlier batches; None if they are independent."""
     roots = [clock for clock in one_pass.clocks if clock.is_root]
     if by_hand:
         return "flows are fed by hand"
     if len(roots) != 1:
-        return "what has been computed decides which source is read next" if roots else "nothing is read"
+        return "results decide which source is read next" if roots else "nothing is read"
     return next(filter(None, map(why_in_order, roots[0].steps)), None)
 
 
 def why_in_order(step: Step) -> str | None:
-    """Why a step has to go through the records in order; None where it touches no state."""
+    """Return why a step must process the records in order; None if it has no state."""
     if isinstance(step, RegionStep):
         carries = step.region.anchor is not None and step.kernel is not None and step.kernel.work in ("scan", "walk")
     elif step.node.kind in (Kind.VIEW, Kind.ALONG, Kind.FOLD):
@@ -45,11 +45,13 @@ def why_in_order(step: Step) -> str | None:
 
 
 def alignment(one_pass: Pass, steps: int | None = None) -> int:
-    """Records that batches of the root clock are cut at multiples of, so that no fold has an open block between two.
+    """Return the number of records whose multiples batches of the root clock may end at.
+
+    No block of a fold is then open between two batches.
 
     Args:
-        one_pass: which pass.
-        steps: of how many steps of that clock, from the first on; by default of all.
+        one_pass: the pass.
+        steps: the number of leading steps of that clock to consider; all by default.
     """
     found = 1
     for clock in one_pass.clocks:
