@@ -1,10 +1,9 @@
-"""Clocks: which streams of a pass advance together, and where values go from one clock into another.
+"""Clocks of the streams of a pass: groups that advance together, and the values that pass between them.
 
-The word is that of synchronous dataflow languages (Caspi, Pilaud, Halbwachs and Plaice,
-"LUSTRE: a declarative language for programming synchronous systems", 1987). Maps, scans and
-folds keep the clock of their operands. A selection, a window or a change of batching begins a
-new one. Operands of different clocks meet in the latest of these, which the others enter as
-they are; sources that meet are read in step.
+The term is that of synchronous dataflow languages (Caspi, Pilaud, Halbwachs and Plaice, "LUSTRE: a declarative language
+for programming synchronous systems", 1987). Maps, scans and folds keep the clock of their operands. A selection, a
+window or a change of batching starts a new clock. Operands of different clocks meet in the latest of these clocks,
+which the others enter unchanged. Sources that meet are read in step.
 """
 
 from __future__ import annotations
@@ -21,13 +20,14 @@ RECLOCKING = (Kind.WINDOW, Kind.SELECT, Kind.REBATCH)
 
 @dataclass
 class ClockNodes:
-    """A clock as found in the graph.
+    """The nodes of a clock.
 
     Attributes:
         id: position among the clocks of the pass.
-        nodes: ids of the streams made in it and of the folds over it, operands first.
+        nodes: ids of the streams computed in it and of the folds over it, in topological order.
         sources: ids of its sources.
-        entries: by the id under which they are read.
+        entries: values that enter from other clocks, by the id under which steps read them.
+        passed_on: whether a value of it enters another clock.
     """
 
     id: int
@@ -38,11 +38,11 @@ class ClockNodes:
 
     @property
     def free(self) -> bool:
-        """Whether it reads nothing, so that its values can be made in any clock."""
+        """Flag that the clock reads nothing, so that its values can be computed in any clock."""
         return not self.sources and not self.entries and not self.passed_on
 
 
-class _Finder:
+class _ClockAnalysis:
     def __init__(self, graph: Graph, kept: Collection[int]) -> None:
         self.graph = graph
         self.kept = kept
@@ -51,7 +51,7 @@ class _Finder:
         self.twins: dict[Hashable, int] = {}
 
     def add(self, node: Node) -> None:
-        """Give a stream node, or a fold, its clock."""
+        """Assign a clock to a stream node or fold."""
         streams = [i for i in node.inputs if i in self.clock_of]
         read = isinstance(node.element, Source) or node.id in self.kept
         if read or not streams:
@@ -61,21 +61,24 @@ class _Finder:
             if _joins_ends(node):
                 inputs = tuple((self.clock_of[value], value) for value in streams)
             else:
-                origin = self._together(streams)
+                origin = self._unify(streams)
                 inputs = tuple((origin, value) for value in streams)
             for origin, _ in inputs:
                 self.clocks[origin].passed_on = True
             clock = self._reclocked(node, inputs)
             clock.entries[node.id] = Entry(node.id, node, inputs)
         else:
-            clock = self.clocks[self._together(streams)]
+            clock = self.clocks[self._unify(streams)]
             clock.nodes.append(node.id)
         self.clock_of[node.id] = clock.id
 
     def _reclocked(self, node: Node, inputs: tuple[tuple[int, int], ...]) -> ClockNodes:
-        """A new clock, or that of an earlier node which does the same to another stream of the same clock."""
+        """Return the clock of a node that changes the clock.
+
+        It is a new one, unless an earlier node does the same to another stream of the same clock.
+        """
         assert node.op is not None
-        # No two functions are known to fail at the same records.
+        # Different functions may drop different records.
         if _joins_ends(node) or isinstance(node.element, HostFunction):
             return self._new()
         key = (node.op.name, tuple(sorted(node.attrs.items())), inputs[0][0], tuple(i for _, i in inputs[1:]))
@@ -90,8 +93,8 @@ class _Finder:
         self.clocks[number] = ClockNodes(number)
         return self.clocks[number]
 
-    def _together(self, values: list[int]) -> int:
-        """Bring operands into one clock; gives its id."""
+    def _unify(self, values: list[int]) -> int:
+        """Bring operands into one clock and return its id."""
         while len(found := sorted({self.clock_of[value] for value in values})) > 1:
             clocks = [self.clocks[i] for i in found]
             free = next((clock for clock in clocks if clock.free), None)
@@ -101,7 +104,7 @@ class _Finder:
             elif not derived:
                 self._merge(clocks[1], clocks[0])
             else:
-                # Values go from roots and earlier clocks to later ones, so nothing ever waits for itself.
+                # Values go from root and earlier clocks to later ones, which excludes cyclic waits.
                 for value in values:
                     self._pass(value, derived[-1])
                 return derived[-1].id
@@ -114,7 +117,7 @@ class _Finder:
             target.entries[value] = Entry(value, None, ((origin, value),))
 
     def _merge(self, clock: ClockNodes, into: ClockNodes) -> None:
-        """Make two clocks one."""
+        """Merge a clock into another."""
         into.nodes = sorted(into.nodes + clock.nodes)
         into.sources = sorted(into.sources + clock.sources)
         into.passed_on = into.passed_on or clock.passed_on
@@ -133,16 +136,17 @@ def _joins_ends(node: Node) -> bool:
 
 
 def find_clocks(graph: Graph, nodes: Iterable[int], kept: Collection[int] = ()) -> list[ClockNodes]:
-    """The clocks of these stream nodes, in an order in which values go from earlier to later.
+    """Return the clocks of stream nodes, ordered so that values go from earlier to later ones.
 
     Args:
-        nodes: in topological order.
-        kept: those that an earlier pass has kept, and that are read like sources.
+        graph: the graph.
+        nodes: ids of the nodes, in topological order.
+        kept: ids of the nodes that an earlier pass has stored, which are read like sources.
     """
-    finder = _Finder(graph, kept)
+    analysis = _ClockAnalysis(graph, kept)
     for i in nodes:
-        finder.add(graph.nodes[i])
-    ordered = sorted(finder.clocks.values(), key=lambda clock: (bool(clock.entries), clock.id))
+        analysis.add(graph.nodes[i])
+    ordered = sorted(analysis.clocks.values(), key=lambda clock: (bool(clock.entries), clock.id))
     number = {clock.id: position for position, clock in enumerate(ordered)}
     for clock in ordered:
         clock.id = number[clock.id]
@@ -155,12 +159,12 @@ def find_clocks(graph: Graph, nodes: Iterable[int], kept: Collection[int] = ()) 
 
 @dataclass(frozen=True)
 class Entry:
-    """A value that comes into a clock from others.
+    """A value that enters a clock from others.
 
     Attributes:
         value: id under which the steps of the clock read it.
-        node: what makes it of its inputs (a selection, a window, ...); None where it comes as it is.
-        inputs: (clock, value) of each input; all of one clock unless the node joins streams end to end.
+        node: the node that computes it from its inputs, such as a selection or a window; None if it is unchanged.
+        inputs: (clock, value) of each input. All are of one clock unless the node concatenates streams.
     """
 
     value: int

@@ -1,9 +1,9 @@
-"""A rewrite for items larger than the memory budget: they are streamed number by number.
+"""Rewrite for items larger than the memory budget, which streams them number by number.
 
-Element-wise operations on such items become operations on a stream of their numbers,
-reductions of whole items folds that begin anew with each item (in the same canonical order,
-so with the same bits), and destinations take the items in parts. What needs a large item whole
-(a product of matrices, a softmax of its row) is left alone, and the plan is refused as before.
+Element-wise operations on such items become operations on a stream of their numbers. Reductions of whole items
+become folds that restart with each item, in the same canonical order and so with the same bits. Destinations write
+the items in parts. An operation that needs a whole item at once (a matrix product, a softmax of its row) prevents
+the rewrite, and the plan is rejected.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from flowcompute.spec import Spec, Stream, is_float
 
 
 class _Whole(Exception):  # noqa: N818 - a decision, not an error
-    """A large item is needed whole."""
+    """An exception that stops the rewrite: an operation needs a whole large item."""
 
 
 class _Splitter(GraphRewriter):
@@ -32,12 +32,12 @@ class _Splitter(GraphRewriter):
         self.fused = fused
 
     def is_large(self, value: int) -> bool:
-        """Whether an item is to be split: rows of up to a block have another order of addition."""
+        """Check whether an item is to be split. Rows of up to a block are not: they are added in another order."""
         spec = self.graph.nodes[value].spec
         return spec.is_stream and spec.item_numbers > BLOCK and spec.item_bytes > self.limit_bytes
 
     def rewrite(self, node: Node) -> int:
-        """A node of the old graph in the new one.
+        """Add a node of the old graph to the new one.
 
         Raises:
             _Whole: if it needs a large item whole.
@@ -63,7 +63,7 @@ class _Splitter(GraphRewriter):
         return Spec(spec.dtype, (), Stream(length))
 
     def _operand(self, value: int, item: tuple[int, ...]) -> int:
-        """An operand of a large item, number by number."""
+        """Return an operand of a large item as a stream of numbers."""
         node = self.graph.nodes[value]
         spec = node.spec
         if self.is_large(value) and spec.shape == item:
@@ -77,7 +77,7 @@ class _Splitter(GraphRewriter):
         return self._repeated(node)
 
     def _repeated(self, node: Node) -> int:
-        """A resident value that repeats along the numbers of items."""
+        """Add a stream that repeats a resident value along the numbers of items."""
         period = node.spec.item_numbers
         twin = Compute(ALONG, (node.element,), Spec(node.spec.dtype, (), Stream(None)), {"period": period})
         return self.add(f"{node.name} repeated", twin, (self.new[node.id],))
@@ -108,10 +108,15 @@ class _Splitter(GraphRewriter):
 
 
 def split_items(graph: Graph, limit_bytes: int, *, fused: bool) -> Graph | None:
-    """The graph with items of more than `limit_bytes` streamed number by number; None where that cannot be.
+    """Return the graph with items of more than `limit_bytes` streamed number by number.
 
     Args:
-        fused: whether dot products of whole items add their products with one rounding.
+        graph: the graph.
+        limit_bytes: items up to this size stay whole.
+        fused: whether dot products of whole items add each product with a single rounding.
+
+    Returns:
+        The new graph; None if no item is larger or the graph cannot be rewritten.
     """
     splitter = _Splitter(graph, limit_bytes, fused=fused)
     if not any(splitter.is_large(node.id) for node in graph.nodes):

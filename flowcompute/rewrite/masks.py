@@ -1,10 +1,10 @@
-"""A rewrite: sums over selected records are sums over all of them in which the others count as nothing.
+"""Rewrite of sums over selected records as sums over all records, in which the others are the identity.
 
-`x[m].sum()` becomes the fold of `where(m, x, identity)`: no record is moved, and mask,
-selection and fold are one kernel. It is also what the canonical order asks for: blocks count
-by the index of a record before the selection. Folds whose value depends on how many records
-there are before one (argmax), or that fail without any (max), take the selected records
-themselves; so does the variance, whose blocks need a first record each.
+`x[m].sum()` becomes the fold of `where(m, x, identity)`. No record is moved, and mask, selection and fold are one
+kernel. The canonical order requires it too, since blocks are counted by the index of a record before the selection.
+
+Two kinds of folds still read the selected records themselves. The value of some depends on the number of preceding
+records (argmax), or they fail on no records (max). The variance needs a first record in each block.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Masker(GraphRewriter):
         self.whole: dict[int, int] = {}
 
     def rewrite(self, node: Node) -> int:
-        """Folds of selected records are taken over all records; everything else stays."""
+        """Add a node to the new graph, with folds of selected records taken over all records."""
         if node.kind is not Kind.FOLD or node.op is None or node.op.name not in _FOLDS:
             return self.kept(node)
         if node.op.name == "mean" and not self.float64:
@@ -45,7 +45,7 @@ class _Masker(GraphRewriter):
         return self._mean(node, mask) if node.op.name == "mean" else self._fold(node, mask)
 
     def _mask(self, value: int) -> int | None:
-        """The one mask by which all streams that a value is made of are selected; None where there is no such."""
+        """Return the mask that selects all streams a value depends on; None if there is no single one."""
         masks: set[int] = set()
         todo, seen = [value], {value}
         while todo:
@@ -61,7 +61,7 @@ class _Masker(GraphRewriter):
         return masks.pop() if len(masks) == 1 else None
 
     def _before(self, value: int) -> int:
-        """A value of selected records, for all records."""
+        """Return the value that a value of selected records has over all records."""
         node = self.graph.nodes[value]
         if not node.spec.is_stream:
             return self.new[value]
@@ -78,7 +78,7 @@ class _Masker(GraphRewriter):
         return next(self.nodes[i].spec.stream for i in values if self.nodes[i].spec.is_stream)
 
     def _chosen(self, mask: int, value: int, otherwise: Any) -> int:
-        """`where(mask, value, otherwise)`."""
+        """Add `where(mask, value, otherwise)`."""
         spec = self.nodes[value].spec
         nothing = Constant(np.asarray(otherwise, spec.dtype))
         inputs = (self.new[mask], value, self.add(self.fresh("nothing"), nothing, ()))
@@ -89,7 +89,7 @@ class _Masker(GraphRewriter):
         assert node.op is not None
         values = [self._before(i) for i in node.inputs]
         dtype = self.nodes[values[0]].spec.dtype
-        # Of a product of two, one factor is the identity and the other 1: infinities beside it would give NaN.
+        # One factor of a product is the identity and the other 1, as the identity times infinity is NaN.
         fills = [identity(node.op.name, dtype), dtype.type(1)]
         inputs = tuple(self._chosen(mask, value, fill) for value, fill in zip(values, fills, strict=False))
         twin = copy.copy(node.element)
@@ -97,7 +97,7 @@ class _Masker(GraphRewriter):
         return self.add(node.name, twin, inputs)
 
     def _mean(self, node: Node, mask: int) -> int:
-        """Sum over number of records, both known in float64."""
+        """Add the sum divided by the number of records, both in float64."""
         (value,) = node.inputs
         before = self._before(value)
         dtype = self.nodes[before].spec.dtype
@@ -119,10 +119,11 @@ class _Masker(GraphRewriter):
 
 
 def fold_selected(graph: Graph, *, float64: bool) -> Graph:
-    """The graph with sums over selected records taken over all records.
+    """Return the graph with sums over selected records taken over all records.
 
     Args:
-        float64: whether the device has double precision, in which means are divided.
+        graph: the graph.
+        float64: whether the device supports double precision, which the quotient of a mean needs.
     """
     if not any(node.kind is Kind.SELECT for node in graph.nodes):
         return graph

@@ -1,9 +1,9 @@
-"""A rewrite: sections and cuts move through maps into the sources, and streams end to end get readings of their own.
+"""Rewrite that moves sections and cuts into sources and separates the reads of concatenated streams.
 
-What a section leaves out is then never read, and streams that lag behind each other
-(`x[1:] - x[:-1]`, `x[: n // 2] + x[n // 2 :]`) are read side by side, so that nothing waits.
-Only sources that can be read again, from any position, are rewritten; elsewhere the runtime
-cuts the stream as it comes.
+Sections and cuts move through maps. Records outside of a section are then never read. Streams with an offset between
+them (`x[1:] - x[:-1]`, `x[: n // 2] + x[n // 2 :]`) are read separately, so that no records have to wait. The rewrite
+applies to sources that can be read again from any position. For other sources the runtime cuts the stream as it
+arrives.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _MAPS = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.VIEW)
 
 @dataclass(frozen=True)
 class _Part:
-    """Records of a stream: runs of `every` (0: single ones) from `start`, `step` apart, `length` of them."""
+    """Records of a stream: `length` runs of `every` records, the first at `start`, `step` apart.
+
+    With `every` 0 the runs are single records.
+    """
 
     start: int
     step: int
@@ -49,18 +52,18 @@ class _PartMover(GraphRewriter):
         self.users = graph.users()
 
     def rewrite(self, node: Node) -> int:
-        """A node of the old graph in the new one."""
+        """Add a node of the old graph to the new one."""
         part = _part_of(node)
         if part is not None and self._reaches_sources(node.inputs[0], part):
             return self._part(node.inputs[0], part)
         if _joins_ends(node):
-            return self.add(node.name, node.element, self._arms(node))
+            return self.add(node.name, node.element, self._concatenated(node))
         return self.add(node.name, node.element, tuple(self.new[i] for i in node.inputs))
 
     # -- parts --------------------------------------------------------------------------------
 
     def _reaches_sources(self, value: int, part: _Part) -> bool:
-        """Whether the part can be taken of everything that the value is made of."""
+        """Check whether the part can be taken of all streams that the value depends on."""
         todo, seen = [value], {value}
         while todo:
             node = self.graph.nodes[todo.pop()]
@@ -72,7 +75,7 @@ class _PartMover(GraphRewriter):
                     return False
                 continue
             if inner is not None:
-                # A part of a part: sections of sections are simple, others are left to the runtime.
+                # Sections of sections are supported here. The runtime handles other parts of parts.
                 if inner.every or part.every or inner.step != 1:
                     return False
             elif (
@@ -86,7 +89,7 @@ class _PartMover(GraphRewriter):
         return True
 
     def _part(self, value: int, part: _Part) -> int:
-        """The part of a value, as a node of the new graph."""
+        """Return the part of a value, as a node of the new graph."""
         node = self.graph.nodes[value]
         if not node.spec.is_stream:
             return self.new[value]
@@ -109,18 +112,18 @@ class _PartMover(GraphRewriter):
         twin.freeze_fields(spec=part.spec(node.spec))
         return self.add(name, twin, inputs)
 
-    # -- end to end ---------------------------------------------------------------------------
+    # -- concatenation ------------------------------------------------------------------------
 
-    def _arms(self, node: Node) -> tuple[int, ...]:
-        """All but the first arm get a reading of their own, when it is their turn, if others use their streams too."""
-        arms = [self.new[node.inputs[0]]]
-        arms += [
+    def _concatenated(self, node: Node) -> tuple[int, ...]:
+        """Return the inputs of a concatenation. All but the first are read separately if others use their streams."""
+        inputs = [self.new[node.inputs[0]]]
+        inputs += [
             self._again(value, {}) if self._is_shared(value, node) else self.new[value] for value in node.inputs[1:]
         ]
-        return tuple(arms)
+        return tuple(inputs)
 
     def _is_shared(self, value: int, concat: Node) -> bool:
-        """Whether streams that a value is made of go anywhere else than through it into this arm."""
+        """Check whether a stream that a value depends on is used outside of this input of the concatenation."""
         nodes = self.graph.nodes
         mine = _ancestors(nodes, value)
         if concat.inputs.count(value) > 1:
@@ -129,18 +132,18 @@ class _PartMover(GraphRewriter):
         return users.pop(value) != {concat.id} or any(users.values())
 
     def _again(self, value: int, made: dict[int, int]) -> int:
-        """Another reading of a value of the old graph and of all streams that it is made of.
+        """Add a second reading of a value of the old graph and of all streams that it depends on.
 
         Raises:
-            PlanError: if one of them can be read only once.
+            PlanError: if one of its sources can be read only once.
         """
         node = self.graph.nodes[value]
         if not node.spec.is_stream:
             return self.new[value]
         if isinstance(node.element, Source) and not node.element.rereadable:
             raise PlanError(
-                "would be read twice, but can be read only once: it is joined end to end with a stream beside which "
-                "it is also used",
+                "cannot read a source twice that can be read only once: "
+                "it is part of a concatenation and has other uses",
                 element=node.name,
                 site=node.element.site,
                 expected="a source that can be read again, like a file or an array",
@@ -151,7 +154,7 @@ class _PartMover(GraphRewriter):
             if part is not None and self._reaches_sources(node.inputs[0], part):
                 again = self._fresh_part(node.inputs[0], part)
             else:
-                # Arms of streams joined end to end are read at different times.
+                # Inputs of a concatenation are read at different times.
                 apart = _joins_ends(node)
                 inputs = tuple(self._again(i, {} if apart else made) for i in node.inputs)
                 again = self.add(self.fresh(f"{node.name} again"), node.element, inputs)
@@ -159,7 +162,7 @@ class _PartMover(GraphRewriter):
         return made[value]
 
     def _fresh_part(self, value: int, part: _Part) -> int:
-        """A part with readings that nothing else uses."""
+        """Return a part with readings of its sources that no other node uses."""
         shared, self.parts = self.parts, {}
         try:
             return self._part(value, part)
@@ -172,7 +175,7 @@ def _joins_ends(node: Node) -> bool:
 
 
 def _part_of(node: Node) -> _Part | None:
-    """The part that a section or cut of known length takes."""
+    """Return the part that a section or cut of known length takes; None for other nodes."""
     if not isinstance(node.element, Compute) or node.kind is not Kind.REBATCH or node.spec.length is None:
         return None
     attrs = node.attrs
@@ -184,7 +187,7 @@ def _part_of(node: Node) -> _Part | None:
 
 
 def _ancestors(nodes: Sequence[Node], value: int) -> set[int]:
-    """Stream nodes that a value is made of, itself included."""
+    """Return the ids of the stream nodes that a value depends on, including its own."""
     found, todo = {value}, [value]
     while todo:
         for i in nodes[todo.pop()].inputs:
@@ -195,7 +198,7 @@ def _ancestors(nodes: Sequence[Node], value: int) -> set[int]:
 
 
 def move_parts_to_sources(graph: Graph) -> Graph:
-    """The graph with sections and cuts taken by the sources where that is possible; roots keep their order."""
+    """Return the graph with sections and cuts moved into the sources if possible. Roots keep their order."""
     if not any(node.kind is Kind.REBATCH for node in graph.nodes):
         return graph
     return _PartMover(graph).rewritten()

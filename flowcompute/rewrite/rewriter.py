@@ -1,4 +1,4 @@
-"""What rewrites of a graph share: nodes are made anew, one after the other, and unused ones dropped."""
+"""Base class of rewrites of a graph: nodes are rebuilt one by one, and unused ones are dropped."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from flowcompute.graph import Graph, Node
 
 
 class GraphRewriter(ABC):
-    """Makes a graph of another.
+    """Transformer of a graph into a new one.
 
     Attributes:
-        graph: the old one.
-        nodes: of the new one, operands first.
-        new: by id of an old node, the id of the new one.
+        graph: the old graph.
+        nodes: nodes of the new graph, in topological order.
+        new: ids in the new graph by ids in the old one.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -27,10 +27,10 @@ class GraphRewriter(ABC):
 
     @abstractmethod
     def rewrite(self, node: Node) -> int:
-        """A node of the old graph in the new one; its operands are there already."""
+        """Add a node of the old graph to the new one, after its operands, and return its id there."""
 
     def add(self, name: str, element: Element, inputs: tuple[int, ...]) -> int:
-        """A node of the new graph; one that stands for a pinned one is pinned, too."""
+        """Add a node to the new graph and return its id. A node that replaces a pinned one is pinned, too."""
         if self._pin is not None and isinstance(element, Compute) and element.pin is None:
             element = copy.copy(element)
             element.freeze_fields(pin=self._pin)
@@ -38,7 +38,7 @@ class GraphRewriter(ABC):
         return len(self.nodes) - 1
 
     def fresh(self, name: str) -> str:
-        """A name that no node has."""
+        """Return a name that no node has."""
         number, unique = 2, name
         while unique in self._names:
             unique, number = f"{name}_{number}", number + 1
@@ -46,11 +46,11 @@ class GraphRewriter(ABC):
         return unique
 
     def kept(self, node: Node) -> int:
-        """The node as it was."""
+        """Add the node unchanged."""
         return self.add(node.name, node.element, tuple(self.new[i] for i in node.inputs))
 
     def rewritten(self) -> Graph:
-        """The new graph; roots keep their order."""
+        """Return the new graph. Roots keep their order."""
         for node in self.graph.nodes:
             self._pin = node.pin
             self.new[node.id] = self.rewrite(node)

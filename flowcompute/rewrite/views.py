@@ -1,9 +1,8 @@
-"""A rewrite: views move through element-wise operations, so that only what is seen is computed.
+"""Rewrite that moves views through element-wise operations, so that only the viewed numbers are computed.
 
-`(x * 2)[:, 0]` becomes `x[:, 0] * 2`, whose view is only another stride of the kernel that
-reads `x`; else all of `x * 2` would be computed and stored to be looked at. A view moves where
-nothing needs the whole of what it is seen of, and where it comes to stand at values that lie in
-memory anyway: never at what a kernel would then have to store.
+`(x * 2)[:, 0]` becomes `x[:, 0] * 2`, whose view is only another stride in the kernel that reads `x`. Otherwise all of
+`x * 2` would be computed and stored. A view moves under two conditions: no other node needs the whole operand, and
+the view ends at values that are in memory anyway. It never forces a kernel to store a value.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from flowcompute.rewrite.rewriter import GraphRewriter
 
 _MOVED = (INDEX, PERMUTE, RESHAPE)
 _NEVER_STORED = (Kind.REDUCE, Kind.CONTRACT)
-"""What kernels may compute without storing it."""
+"""Kinds of nodes whose values kernels may compute without storing them."""
 
 _NOT_WHOLE = -1
-"""Stands for a value that the new graph does not have, only what is seen of it."""
+"""Placeholder id of a value of which the new graph has only views."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """One view on the way from a value to what is seen of it: as node `like` sees it, with other attributes."""
+    """One view in a chain: that of node `like`, with other attributes."""
 
     op: Op
     like: int
@@ -50,15 +49,15 @@ class _ViewMover(GraphRewriter):
         self.wanted = self._wanted()
 
     def rewrite(self, node: Node) -> int:
-        """What is seen of a node's value, for each way in which it is seen; the value itself where it is needed."""
+        """Add the views of a node's value that others need, and the value itself if it is needed."""
         for seen in self.wanted.get(node.id, {(): None}):
             self.seen[node.id, seen] = self._seen_of(node, seen)
         return self.seen.get((node.id, ()), _NOT_WHOLE)
 
-    # -- what is seen how -----------------------------------------------------------------------
+    # -- the views of each value ----------------------------------------------------------------
 
     def _wanted(self) -> dict[int, dict[_Steps, None]]:
-        """For values that are only seen through views which can move on: those views."""
+        """Return the chains of views of each value that is used only through movable views."""
         movable = {even: self._movable(even=even) for even in (False, True)}
         wanted: dict[int, dict[_Steps, None]] = {}
         for node in reversed(self.graph.nodes):
@@ -75,12 +74,12 @@ class _ViewMover(GraphRewriter):
         return wanted
 
     def _of_operand(self, node: Node, value: int, steps: _Steps) -> _Steps:
-        """What is seen of an operand where this is seen of a node."""
+        """Return the chain of views of an operand that corresponds to a chain of views of a node."""
         shape = self.graph.nodes[value].spec.shape
         return steps if _is_moved(node) else _adapted(steps, shape, node.spec.shape)
 
     def _is_passed(self, node: Node) -> bool:
-        """Whether views of a value can become views of what it is made of, and nothing is computed twice by that."""
+        """Check whether views of a value can become views of its operands without computing anything twice."""
         if not (node.kind is Kind.ELEMENTWISE or _is_moved(node)) or isinstance(node.op, Generator):
             return False
         users = [self.graph.nodes[user] for user in self.users[node.id]]
@@ -88,7 +87,11 @@ class _ViewMover(GraphRewriter):
         return node.spec.is_stream and (len(users) == 1 or (all(_is_moved(user) for user in users) and few))
 
     def _movable(self, *, even: bool) -> list[bool]:
-        """For each value whether views of it come to stand at memory; `even` ones pass no broadcast operands."""
+        """Return for each value whether views of it can move to values in memory.
+
+        Args:
+            even: whether broadcast operands prevent it.
+        """
         memory: list[bool] = []
         found: list[bool] = []
         for node in self.graph.nodes:
@@ -107,7 +110,9 @@ class _ViewMover(GraphRewriter):
         if _is_moved(node):
             return self._operand(node.inputs[0], (_own_step(node), *seen))
         if not seen:
-            assert all(self.new[value] != _NOT_WHOLE for value in node.inputs), "needs what was only to be seen in part"
+            assert all(self.new[value] != _NOT_WHOLE for value in node.inputs), (
+                "needs a value of which only views were kept"
+            )
             return self.kept(node)
         inputs = tuple(self._operand(value, self._of_operand(node, value, seen)) for value in node.inputs)
         twin = copy.copy(node.element)
@@ -118,13 +123,13 @@ class _ViewMover(GraphRewriter):
         return self.seen[value, seen] if value in self.wanted else self._viewed(self.new[value], seen)
 
     def _name(self, node: Node) -> str:
-        """The name of a node for the first of those that take its place, others for the rest."""
+        """Return the name of a node for the first of its replacements, and fresh names for the others."""
         name = self.fresh(node.name) if node.id in self.named else node.name
         self.named.add(node.id)
         return name
 
     def _viewed(self, value: int, steps: _Steps) -> int:
-        """Views of a value of the new graph; equal ones once."""
+        """Add views of a value of the new graph. Equal views are added once."""
         for step in steps:
             key = (value, step.op.name, step.attrs, step.shape)
             if key not in self.views:
@@ -152,7 +157,7 @@ def _own_step(node: Node) -> _Step:
 
 
 def _adapted(seen: _Steps, shape: tuple[int, ...], item: tuple[int, ...]) -> _Steps:
-    """Views of items of one shape as views of an operand that is broadcast to it."""
+    """Convert views of items of one shape to views of an operand that is broadcast to it."""
     if shape == item:
         return seen
     steps: list[_Step] = []
@@ -176,7 +181,10 @@ def _adapted(seen: _Steps, shape: tuple[int, ...], item: tuple[int, ...]) -> _St
 
 
 def _indexed(index: tuple[Any, ...], shape: tuple[int, ...], item: tuple[int, ...]) -> tuple[Any, ...]:
-    """An index of items as an index of an operand: axes it lacks have no key, those along which it is spread one."""
+    """Convert an index of items to an index of an operand.
+
+    Axes that the operand lacks have no key. Axes along which it is broadcast have the key of their one element.
+    """
     missing, axis = len(item) - len(shape), 0
     made: list[Any] = []
     for key in index:
@@ -192,7 +200,7 @@ def _indexed(index: tuple[Any, ...], shape: tuple[int, ...], item: tuple[int, ..
 
 
 def move_views(graph: Graph) -> Graph:
-    """The graph with views moved through element-wise operations towards memory; roots keep their order."""
+    """Return the graph with views moved through element-wise operations towards memory. Roots keep their order."""
     if not any(_is_moved(node) for node in graph.nodes):
         return graph
     return _ViewMover(graph).rewritten()
