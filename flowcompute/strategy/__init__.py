@@ -1,4 +1,4 @@
-"""Strategy (what may be tuned) and Config (what the user fixes)."""
+"""Strategy (the tunable knobs) and Config (the user's settings)."""
 
 from flowcompute.strategy.config import Config, Devices, Mode, Precision, Size, default_memory_bytes, parse_bytes
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs

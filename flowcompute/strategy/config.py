@@ -1,4 +1,4 @@
-"""Config: what the user fixes for a run."""
+"""Config: the settings of a run that the user fixes."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _UNITS |= {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
 
 
 Devices = str | Sequence[str]
-"""What computes: see `device=` of `fc.plan`."""
+"""One or more devices: see `device=` of `fc.plan`."""
 
 Size = int | float | np.integer | str
-"""A number of bytes, whole, or text like "24MiB"."""
+"""A number of bytes, or text like "24MiB"."""
 
 Precision = Literal["exact", "fast", "tf32x3"]
-"""How numbers are computed; see `fc.plan`."""
+"""The arithmetic of a run; see `fc.plan`."""
 
 Mode = Literal["reset", "cumulative"]
-"""What the folds of a flow answer for; see `fc.open_flow`."""
+"""The records that the folds of a flow cover; see `fc.open_flow`."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """What the user fixes.
+    """Settings that the user fixes.
 
     Attributes:
         memory_bytes: budget on the host.
-        device: those asked for, best first: "auto", "numpy", "cpu", "gpu:1", or part of a name.
+        device: requested devices, best first: "auto", "numpy", "cpu", "gpu:1", or part of a name.
         precision: "exact" (IEEE, the default), "fast" (multiply-add may be contracted), or "tf32x3".
         by_hand: whether records are sent by hand, in batches of any size.
-        resumable: whether checkpoints are taken, so that every batch must end where any backend can go on.
+        resumable: whether checkpoints are taken, so that every batch must end where any backend can resume.
         isolate: whether kernels run in a worker process.
-        launch_timeout_s: how long a launch may take there; None for any time.
+        launch_timeout_s: the longest time of a launch in the worker; None for no limit.
         device_memory_bytes: budget on a discrete device; None for most of its memory.
     """
 
@@ -56,7 +56,7 @@ class Config:
 
 
 def parse_bytes(value: Size, option: str = "memory") -> int:
-    """`"24MiB"`, `"1.5 GB"` or a whole number of bytes, as bytes.
+    """Convert `"24MiB"`, `"1.5 GB"` or a whole number to a number of bytes.
 
     Raises:
         PlanError: if it is neither, or not positive.
@@ -66,28 +66,28 @@ def parse_bytes(value: Size, option: str = "memory") -> int:
         match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-zA-Z]*)\s*", value) if isinstance(value, str) else None
         if match is None or match[2].lower() not in _UNITS:
             raise PlanError(
-                f"{option}= is no size",
+                f"cannot read {option}= as a size",
                 element=option,
                 expected='bytes as a whole number, or text like "24MiB", "24MB", "0.5GiB" or "100"',
                 got=repr(value),
-                hint=_meant(value, match, option),
+                hint=_suggestion(value, match, option),
             )
         size_bytes = int(float(match[1]) * _UNITS[match[2].lower()])
     if size_bytes < 1:
         hint = f"leave {option}= out for the default"
-        raise PlanError(f"{option}= must be positive", element=option, got=repr(value), hint=hint)
+        raise PlanError(f"cannot use {option}= that is not positive", element=option, got=repr(value), hint=hint)
     return size_bytes
 
 
 def _whole(value: object) -> int | None:
-    """A whole number, of Python or NumPy, also as a float."""
+    """Convert a whole number of Python or NumPy, also as a float, to an int; None if it is not one."""
     if isinstance(value, float | np.floating):
         return int(value) if value.is_integer() else None
     return int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None
 
 
-def _meant(value: object, match: re.Match[str] | None, option: str) -> str | None:
-    """What to write instead of something that is no size."""
+def _suggestion(value: object, match: re.Match[str] | None, option: str) -> str | None:
+    """Suggest what to write instead of an invalid size."""
     if match is not None and match[2][:1].lower() in tuple("kmgt"):
         number, letter = match[1], match[2][0].upper()
         return f'{option}="{number}{letter}iB" counts by 1024, {option}="{number}{letter}B" by 1000'
@@ -99,7 +99,7 @@ def _meant(value: object, match: re.Match[str] | None, option: str) -> str | Non
 
 
 def default_memory_bytes() -> int:
-    """Half of the machine's memory, or of the control group's limit if that is smaller."""
+    """Return half of the machine's memory, or of the control group's limit if that is smaller."""
     limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:

@@ -1,4 +1,4 @@
-"""Small JSON files that are kept between runs in the user's cache folder; see `cache_folder`."""
+"""Small JSON files that are stored between runs in the user's cache folder; see `cache_folder`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def read_kept(path: str) -> object:
-    """What a file holds; None where it is missing, is no JSON, or could have been written by others."""
+    """Read a file. The result is None if it is missing, is not JSON, or could have been written by others."""
     data = read_private(path, _LIMIT_BYTES)
     try:
         return None if data is None else json.loads(data)
@@ -22,5 +22,5 @@ def read_kept(path: str) -> object:
 
 
 def write_kept(folder: str, name: str, data: object) -> bool:
-    """Write a file in place of what was there; gives whether it is kept."""
+    """Write a file in place of the previous one, and return whether it was stored."""
     return write_private(folder, name, json.dumps(data, indent=1, sort_keys=True).encode())

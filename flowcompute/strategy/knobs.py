@@ -1,4 +1,4 @@
-"""Knobs: whole numbers with a range, and those of them that a kernel may have."""
+"""Knobs: whole numbers with a range, and the knobs of kernels."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from flowcompute.errors import PlanError
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a knob may be.
+    """Range of values of a knob.
 
     Attributes:
         low, high: the smallest and the largest value.
-        powers: whether only powers of two are meant.
+        powers: whether only powers of two are allowed.
     """
 
     low: int
@@ -33,21 +33,21 @@ class Range:
 
 
 def knob(range_: Range, doc: str) -> Any:
-    """A field that is unset by default and has a range and a meaning."""
+    """Return a dataclass field of a knob that is unset by default, with its range and description."""
     return field(default=None, metadata={"range": range_, "doc": doc})
 
 
 def check_knobs(knobs: Any) -> None:
-    """Hold the whole-number knobs of a record against their ranges.
+    """Check that the whole-number knobs of a record are within their ranges.
 
     Raises:
-        PlanError: if one is out of its range.
+        PlanError: if one is not.
     """
     for one in dataclasses.fields(knobs):
         value, range_ = getattr(knobs, one.name), one.metadata.get("range")
         if range_ is not None and value is not None and value not in range_:
             raise PlanError(
-                f"{one.name} is out of its range",
+                f"cannot set {one.name} outside of its range",
                 element="strategy",
                 expected=f"{range_} ({one.metadata['doc']})",
                 got=repr(value),
@@ -56,53 +56,51 @@ def check_knobs(knobs: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelKnobs:
-    """Knobs of one kernel; an unset one (None) is left to the planner.
+    """Knobs of one kernel. The planner chooses the unset ones (None).
 
-    Which kernels have which knobs is the table of `lower.kernel_knobs`.
+    The table of `lower.kernel_knobs` lists the knobs of each kind of kernel.
 
     Raises:
         PlanError: when made with a knob out of its range.
     """
 
     vector_width: int | None = knob(Range(2, 16, powers=True), "numbers in a vector")
-    unroll: int | None = knob(Range(1, 16, powers=True), "turns of the innermost loop that are written out")
+    unroll: int | None = knob(Range(1, 16, powers=True), "unrolled iterations of the innermost loop")
     function_unroll: int | None = knob(
-        Range(1, 16, powers=True), "turns of loops over `range` in users' functions that are written out"
+        Range(1, 16, powers=True), "unrolled iterations of loops over `range` in users' functions"
     )
     work_group: int | None = knob(Range(32, 1024, powers=True), "work-items that share local memory, on GPUs")
-    items_per_work_item: int | None = knob(Range(1, 1 << 24), "numbers that one work-item takes")
+    items_per_work_item: int | None = knob(Range(1, 1 << 24), "numbers that one work-item computes")
     fold_parts: int | None = knob(Range(1, 256, powers=True), "parts of a batch's folds, for each compute unit")
-    tile_rows: int | None = knob(
-        Range(2, 128, powers=True), "rows of a product, queries, or runs of a scan that are made together"
-    )
-    tile_columns: int | None = knob(Range(8, 128, powers=True), "columns of a product that are made together")
-    block_rows: int | None = knob(Range(16, 128, powers=True), "queries for which a tile of keys is brought once")
+    tile_rows: int | None = knob(Range(2, 128, powers=True), "rows of a product, queries, or runs of a scan in a tile")
+    tile_columns: int | None = knob(Range(8, 128, powers=True), "columns of a product in a tile")
+    block_rows: int | None = knob(Range(16, 128, powers=True), "queries that share one load of a tile of keys")
 
-    team_blocks: int | None = knob(Range(1, 2), "blocks of a long row that 32 work-items hold, on GPUs")
+    team_blocks: int | None = knob(Range(1, 2), "blocks of a long row that a sub-group of 32 work-items holds, on GPUs")
 
     def __post_init__(self) -> None:
         check_knobs(self)
 
     @classmethod
     def from_plain(cls, knobs: object, where: str = "strategy") -> Self:
-        """The knobs that `plain` gave.
+        """Construct the knobs from the result of `plain`.
 
         Raises:
-            PlanError: if it is something else.
+            PlanError: if `knobs` is something else.
         """
         names = {one.name for one in dataclasses.fields(cls)}
         if not isinstance(knobs, Mapping) or not names.issuperset(knobs):
             unknown = f"unknown knobs {sorted(map(str, set(knobs) - names))}" if isinstance(knobs, Mapping) else None
-            raise PlanError("these are no knobs", element=where, got=unknown or repr(knobs)[:80])
+            raise PlanError("cannot read these as knobs", element=where, got=unknown or repr(knobs)[:80])
         return cls(**knobs)
 
     def plain(self) -> dict[str, Any]:
-        """The set knobs by name."""
+        """Return the set knobs by name."""
         knobs = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
         return {name: value for name, value in knobs.items() if value is not None}
 
     def over(self, other: KernelKnobs) -> KernelKnobs:
-        """These kernel knobs, and those of `other` where these are unset."""
+        """Return these kernel knobs, with those of `other` where these are unset."""
         names = KERNEL_KNOBS
         return KernelKnobs(**{name: _first(getattr(self, name), getattr(other, name)) for name in names})
 

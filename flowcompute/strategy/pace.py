@@ -1,4 +1,4 @@
-"""How long a record takes, and whether that is another time than it was."""
+"""Pace of a run: the time per record, and its drift between runs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 from flowcompute.strategy.search import spread_of
 
 LEAST_PARTS = 8
-"""Measurements that make a pace."""
+"""Number of measurements that a pace needs."""
 
 LEAST_DRIFT = 0.2
-"""What counts as drift, however sure it is: machines are warmer or busier by some percent all the time."""
+"""Smallest relative change that counts as drift, since temperature and load vary machines by some percent."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How long a record takes.
+    """The time per record.
 
     Attributes:
-        record_s: seconds, as the median of several measurements.
-        noise: how far that may be off, as a share: two standard errors, from their spread.
+        record_s: seconds per record, as the median of several measurements.
+        noise: relative uncertainty: two standard errors, from the spread of the measurements.
     """
 
     record_s: float
@@ -32,14 +32,14 @@ class Pace:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> Pace | None:
-        """Of measurements of the seconds of a record; None of too few."""
+        """Compute the pace from measurements of the seconds per record; None if they are too few."""
         if len(seconds) < LEAST_PARTS:
             return None
         middle, error = spread_of(np.log(np.maximum(seconds, 1e-15)))
         return cls(math.exp(middle), 2 * error)
 
     def drift(self, now: Pace) -> float | None:
-        """How many times as long a record takes now, where that is beyond noise; None where it is not."""
+        """Return the ratio of the time per record now to this one, or None if it is within the noise."""
         change = math.log(now.record_s / self.record_s)
         if abs(change) <= max(math.log1p(LEAST_DRIFT), math.hypot(self.noise, now.noise)):
             return None
@@ -47,17 +47,17 @@ class Pace:
 
 
 class DriftWatch:
-    """Notices when records begin to take another time than they did at first."""
+    """Detector of a change in the time per record during a run."""
 
     def __init__(self) -> None:
         self._first: list[float] = []
         self._last: deque[float] = deque(maxlen=LEAST_PARTS)
 
     def drift(self, record_s: float) -> float | None:
-        """How many times as long a record takes now as at first, where that is beyond noise.
+        """Return the ratio of the current time per record to the initial one, or None if it is within the noise.
 
         Args:
-            record_s: seconds of a record, measured just now.
+            record_s: seconds per record, measured just now.
         """
         (self._first if len(self._first) < LEAST_PARTS else self._last).append(record_s)
         before, now = Pace.of(self._first), Pace.of(tuple(self._last))

@@ -1,8 +1,8 @@
-"""How near a region comes to what its device can do: the roofline model, as plain records.
+"""Roofline model of regions, as plain records: their speed relative to the limits of the device.
 
-S. Williams, A. Waterman and D. Patterson, "Roofline: an insightful visual performance model for
-multicore architectures" (2009): work takes at least as long as its bytes take through memory, and at
-least as long as its operations take in the arithmetic units.
+S. Williams, A. Waterman and D. Patterson, "Roofline: an insightful visual performance model for multicore
+architectures" (2009). Work takes at least as long as its bytes take through memory, and at least as long as its
+operations take in the arithmetic units.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from flowcompute.strategy.kept_files import read_kept, write_kept
 from flowcompute.version import __version__
 
 Unit = Literal["float32", "float64", "integer", "tensor"]
-"""What computes: the vector units, by what they compute with, or tensor cores."""
+"""The unit that computes: vector units, by the dtype of their operands, or tensor cores."""
 
 _FOLDER = "devices"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a device can do at most, as measured on it.
+    """Measured limits of a device.
 
     Attributes:
-        bytes_per_s: read and written together, by a kernel that copies memory.
-        operations_per_s: by unit, a multiplication with an addition as two; what a device lacks is missing.
-        when: seconds since 1970 at which that was measured.
+        bytes_per_s: bytes read and written per second, by a kernel that copies memory.
+        operations_per_s: by unit. A multiplication with an addition counts as two. Units that a device lacks are
+            missing.
+        when: time of the measurement, in seconds since 1970.
     """
 
     bytes_per_s: float
@@ -40,15 +41,15 @@ class Limits:
     when: int
 
     def plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the limits as plain data."""
         return {**dataclasses.asdict(self), "operations_per_s": dict(self.operations_per_s)}
 
     @classmethod
     def from_plain(cls, data: object) -> Limits:
-        """The limits that `plain` gave.
+        """Construct the limits from the result of `plain`.
 
         Raises:
-            PlanError: if it is something else.
+            PlanError: if `data` is something else.
         """
         try:
             if not isinstance(data, Mapping):
@@ -60,7 +61,9 @@ class Limits:
             ):
                 raise ValueError("no rates")
         except (KeyError, TypeError, ValueError) as error:
-            raise PlanError("these are no limits of a device", element="devices", got=repr(data)[:80]) from error
+            raise PlanError(
+                "cannot read these as limits of a device", element="devices", got=repr(data)[:80]
+            ) from error
         return limits
 
     def __str__(self) -> str:
@@ -69,7 +72,7 @@ class Limits:
 
 
 def load_limits(kind: str) -> Limits | None:
-    """What was measured on a device of this kind (`Traits.kind`); None where nothing was."""
+    """Load the limits measured on a device of this kind (`DeviceCapabilities.kind`); None if there are none."""
     data = read_kept(os.path.join(cache_folder(), _FOLDER, _file_name(kind)))
     try:
         return Limits.from_plain(data["limits"]) if isinstance(data, Mapping) and data.get("kind") == kind else None
@@ -78,7 +81,7 @@ def load_limits(kind: str) -> Limits | None:
 
 
 def save_limits(kind: str, limits: Limits) -> bool:
-    """Keep what was measured; gives whether it is kept."""
+    """Store the limits of a kind of device, and return whether they were stored."""
     folder, _ = private_folder(_FOLDER)
     return folder is not None and write_kept(folder, _file_name(kind), {"kind": kind, "limits": limits.plain()})
 
@@ -90,16 +93,16 @@ def _file_name(kind: str) -> str:
 
 @dataclass(frozen=True)
 class Roofline:
-    """What a region has done, and what its device could have done in that time.
+    """The work of a region, its time, and the least time that its device needs for it.
 
     Attributes:
         region: its name.
-        bytes: of streams, read from memory and written to it.
-        operations: of arithmetic; a multiplication or addition is one, other functions are what they cost.
-        unit: what computes most of them.
-        seconds: that its kernel took on the device; on the host where no device says so.
-        bytes_s, operations_s: seconds that the bytes, and the operations, take at least; None where the
-            device's limits were not measured.
+        bytes: bytes of streams, read from memory and written to it.
+        operations: arithmetic operations. A multiplication or addition counts as one, other functions as their cost.
+        unit: the unit that computes most of them.
+        seconds: time of its kernel on the device, or on the host if the device does not report it.
+        bytes_s, operations_s: the least seconds that the bytes, and the operations, take; None if the device's limits
+            were not measured.
     """
 
     region: str
@@ -111,7 +114,7 @@ class Roofline:
     operations_s: float | None = None
 
     def under(self, limits: Limits | None) -> Roofline:
-        """The same by the limits of a device."""
+        """Return the same work under the limits of a device."""
         if limits is None:
             return replace(self, bytes_s=None, operations_s=None)
         rate = limits.operations_per_s.get(self.unit)
@@ -120,26 +123,26 @@ class Roofline:
 
     @property
     def least_s(self) -> float | None:
-        """Seconds that it takes at least."""
+        """Least seconds that the work takes."""
         known = [one for one in (self.bytes_s, self.operations_s) if one is not None]
         return max(known, default=None)
 
     @property
     def bound(self) -> str | None:
-        """What it cannot be faster than: "memory" or "arithmetic"."""
+        """Limiting resource: "memory" or "arithmetic"."""
         if self.bytes_s is None:
             return None
         return "memory" if self.operations_s is None or self.bytes_s >= self.operations_s else "arithmetic"
 
     @property
     def share(self) -> float | None:
-        """The least seconds by those that it took: 1 is as fast as the device can be."""
+        """Least seconds divided by the actual ones: 1 is as fast as the device can be."""
         least_s = self.least_s
         return None if least_s is None or not self.seconds else least_s / self.seconds
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte."""
+        """Operations per byte."""
         return self.operations / self.bytes if self.bytes else 0.0
 
     def __str__(self) -> str:
@@ -150,7 +153,7 @@ class Roofline:
 
 
 def scaled(number: float, unit: str) -> str:
-    """A number with a decimal prefix: `scaled(2.5e9, "B/s")` is "2.5 GB/s"."""
+    """Format a number with a decimal prefix: `scaled(2.5e9, "B/s")` is "2.5 GB/s"."""
     for prefix in ("", "k", "M", "G", "T"):
         if abs(number) < 1000 or prefix == "T":
             return f"{number:.3g} {prefix}{unit}"

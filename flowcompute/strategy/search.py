@@ -1,8 +1,8 @@
-"""Searches over knobs: which candidate to measure next, and whether one is better than the default.
+"""Searches over knobs: the next candidate to measure, and whether one is better than the default.
 
-A measurement is a pair: the seconds of a candidate by those of the default on the same data, one
-after the other. What is compared with each other is the logarithm of that ratio, 0 for the
-default itself, since machines become slower and faster by factors. Searches know no clock.
+A measurement is a pair: the seconds of a candidate divided by those of the default on the same data, measured one
+after the other. Comparisons use the logarithm of this ratio, which is 0 for the default, since machines become slower
+and faster by factors. Searches use no clock.
 """
 
 from __future__ import annotations
@@ -15,37 +15,40 @@ from dataclasses import dataclass
 import numpy as np
 
 Candidate = tuple[tuple[str, int | str], ...]
-"""Values of knobs that differ from the default, in the order of their names."""
+"""Values of the knobs that differ from the default, sorted by name."""
 
 Space = Mapping[str, Sequence[int | str]]
-"""Knobs with their values; the default is not among them unless it is one."""
+"""Knobs with their values. The default value need not be among them."""
 
 LEAST_GAIN = 0.02
-"""What a candidate must save, however sure that is: less is not worth another kernel."""
+"""Smallest share of time that a candidate must save. Less is not worth another kernel."""
 
 JUDGED_PAIRS = 12
-"""Pairs by which a candidate is kept or not. Those by which it was picked are not among them: who won a
-lottery would seem to be lucky. Among equals one in 150 searches keeps a candidate; with eight pairs one in 25 would."""
+"""Pairs by which a candidate is accepted or rejected.
+
+The pairs by which it was selected are not among them, since the best of many has an optimistic bias. If all candidates
+are equal, one in 150 searches accepts a candidate; with eight pairs one in 25 would.
+"""
 
 ALLOWED_AGAINST = 1
-"""Pairs of them in which it may take longer: a machine may stumble once."""
+"""Number of these pairs in which the candidate may be slower, since a machine may stall once."""
 
 _NORMAL = 1.4826
-"""The standard deviation of normal numbers by their median absolute deviation."""
+"""Ratio of the standard deviation of a normal distribution to its median absolute deviation."""
 
 _OF_MEDIAN = 1.2533
-"""The standard error of their median by that of their mean."""
+"""Ratio of the standard error of the median of a normal distribution to that of the mean."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the pairs of a candidate say.
+    """Statistics of the pairs of a candidate.
 
     Attributes:
-        gain: the share of the default's time that it saves, as the median of its pairs.
-        noise: two standard errors of that, from the spread of the pairs; at least as much as a lone pair can say.
-        pairs: how many there are.
-        against: in how many of them the candidate took longer.
+        gain: share of the default's time that it saves, as the median of its pairs.
+        noise: two standard errors of the gain, from the spread of the pairs; infinite for fewer than three.
+        pairs: number of pairs.
+        against: number of pairs in which the candidate was slower.
     """
 
     gain: float
@@ -55,7 +58,7 @@ class Judgement:
 
     @classmethod
     def of(cls, ratios: Sequence[float]) -> Judgement:
-        """Of logarithms of seconds by the default's seconds."""
+        """Compute the statistics from logarithms of ratios of the candidate's seconds to the default's."""
         if not ratios:
             return cls(0.0, math.inf, 0)
         values = np.asarray(ratios)
@@ -65,31 +68,31 @@ class Judgement:
 
     @property
     def is_better(self) -> bool:
-        """Whether the candidate is to be kept in place of the default."""
+        """Flag that the candidate is to replace the default."""
         sure = self.gain > self.noise and self.against <= ALLOWED_AGAINST
         return self.pairs >= JUDGED_PAIRS and self.gain >= LEAST_GAIN and sure
 
 
 def spread_of(values: np.ndarray) -> tuple[float, float]:
-    """Median of measurements, and its standard error from their median absolute deviation."""
+    """Return the median of measurements, and its standard error from their median absolute deviation."""
     middle = float(np.median(values))
     spread = _NORMAL * float(np.median(np.abs(values - middle)))
     return middle, _OF_MEDIAN * spread / math.sqrt(len(values))
 
 
 class Search(ABC):
-    """Proposes candidates one pair at a time.
+    """Base class of searches, which propose candidates one pair at a time.
 
     Args:
         space: knobs and their values.
-        default: what the default has.
-        seed: of the random choices, so that equal runs try equal things.
+        default: the default values.
+        seed: seed of the random choices, so that equal runs try equal candidates.
 
     Attributes:
-        ratios: of each candidate that was measured, the logarithms, in the order of first measurement.
-        failed: those that could not be measured.
-        same: those of them that are the default by another name.
-        picked: those that were picked, with the pairs that they had by then.
+        ratios: logarithms of the ratios of each measured candidate, in the order of first measurement.
+        failed: candidates that could not be measured.
+        same: failed candidates that are equivalent to the default.
+        picked: selected candidates, with the number of pairs that each had by then.
     """
 
     def __init__(self, space: Space, default: Mapping[str, int | str], seed: int) -> None:
@@ -103,40 +106,40 @@ class Search(ABC):
 
     @abstractmethod
     def ask(self) -> Candidate | None:
-        """What to measure next; None when there is nothing left to learn."""
+        """Return the candidate to measure next; None if the search has ended."""
 
     def tell(self, candidate: Candidate, ratio: float) -> None:
-        """The candidate took `ratio` times the seconds of the default."""
+        """Record that the candidate took `ratio` times the seconds of the default."""
         self.ratios.setdefault(candidate, []).append(math.log(ratio))
 
     def fail(self, candidate: Candidate) -> None:
-        """The candidate cannot be measured."""
+        """Record that the candidate cannot be measured."""
         self.ratios.setdefault(candidate, [])
         self.failed.add(candidate)
 
     def skip(self, candidate: Candidate) -> None:
-        """The candidate is what the default is: there is nothing to measure."""
+        """Record that the candidate is equivalent to the default and need not be measured."""
         self.fail(candidate)
         self.same.add(candidate)
 
     def judge(self, candidate: Candidate) -> Judgement:
-        """What is known of a candidate: by the pairs since it was picked, if it was."""
+        """Return the statistics of a candidate, from the pairs since it was selected, if it was."""
         fresh = self.ratios.get(candidate, [])[self.picked.get(candidate, 0) :]
         return Judgement.of(fresh or self.ratios.get(candidate, ()))
 
     def wants(self, candidate: Candidate) -> bool:
-        """Whether a candidate, picked now or before, needs more pairs to be judged."""
+        """Select a candidate and check whether it needs more pairs to be judged."""
         self.picked.setdefault(candidate, len(self.ratios[candidate]))
         return len(self.ratios[candidate]) - self.picked[candidate] < JUDGED_PAIRS
 
     @property
     def best(self) -> Candidate:
-        """The best of the candidates that are better for certain; the default, `()`, if there is none."""
+        """Best of the candidates that are significantly better; the default, `()`, if there is none."""
         better = [one for one in self.picked if one not in self.failed and self.judge(one).is_better]
         return max(better, key=lambda one: self.judge(one).gain, default=())
 
     def draw(self, count: int) -> list[Candidate]:
-        """Candidates of any values that were not measured yet."""
+        """Draw random candidates that were not measured yet."""
         drawn: dict[Candidate, None] = {}
         for _ in range(20 * count):
             if len(drawn) == count:
@@ -151,7 +154,7 @@ class Search(ABC):
         return list(drawn)
 
     def neighbours(self, centre: Candidate) -> list[Candidate]:
-        """Candidates that differ from `centre` in one knob and were not measured yet, in random order."""
+        """Return the unmeasured candidates that differ from `centre` in one knob, in random order."""
         values = {**self.default, **dict(centre)}
         found = [
             self._candidate({**values, name: value})
@@ -167,11 +170,11 @@ class Search(ABC):
 
 
 class RandomSearch(Search):
-    """The baseline: candidates drawn at random, each measured equally often; the best is measured until judged.
+    """Random search, the baseline: each drawn candidate is measured equally often, then the best until judged.
 
     Args:
-        count: how many are drawn.
-        pairs: how often each is measured.
+        count: number of candidates drawn.
+        pairs: measurements of each.
     """
 
     def __init__(
@@ -182,7 +185,7 @@ class RandomSearch(Search):
         self._pairs = pairs
 
     def ask(self) -> Candidate | None:
-        """See `Search.ask`."""
+        """Return the candidate to measure next; see `Search.ask`."""
         alive = [one for one in self._drawn if one not in self.failed]
         for one in alive:
             if len(self.ratios.get(one, ())) < self._pairs:
@@ -194,18 +197,17 @@ class RandomSearch(Search):
 
 
 class Climb(Search):
-    """Successive halving among neighbours, from the winner on again, and from random places when none wins.
+    """Successive halving among neighbours, repeated from each winner, and from random candidates if none wins.
 
-    A pool holds a few candidates: neighbours of the best so far (at first the default), in one
-    knob each, and a random one. After a round of pairs the better half stays and is measured
-    twice as often; the last one is measured until judged. Halving spends little on what is
-    clearly worse (Jamieson and Talwalkar, 2016); neighbours find the knob that matters, and the
-    random ones leave what is only locally best.
+    A pool holds neighbours of the best candidate so far (at first the default) and a random candidate. Each neighbour
+    differs in one knob. After a round of pairs the better half stays and is measured twice as often. The last one is
+    measured until judged. Halving spends little on clearly worse candidates (Jamieson and Talwalkar, 2016). Neighbours
+    find the knob that matters, and random candidates escape local optima.
 
     Args:
         first: candidates of the first pool.
         pool: candidates in a pool.
-        dry: pools without a better candidate after which it ends.
+        dry: number of pools without a better candidate after which the search ends.
     """
 
     def __init__(
@@ -227,7 +229,7 @@ class Climb(Search):
         self._pool = self._next_pool()
 
     def ask(self) -> Candidate | None:
-        """See `Search.ask`."""
+        """Return the candidate to measure next; see `Search.ask`."""
         while self._pool:
             self._pool = [one for one in self._pool if one not in self.failed]
             for one in self._pool:

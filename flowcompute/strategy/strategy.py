@@ -1,4 +1,4 @@
-"""Strategy: what may be tuned and never changes an answer."""
+"""Strategy: the tunable knobs, which never change a result."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _INPUTS = ("mapped", "read")
 
 @dataclass(frozen=True, kw_only=True)
 class Strategy(KernelKnobs):
-    """Knobs of speed, of a run and of its kernels. An unset knob (None) is left to the store or the planner.
+    """Knobs of the speed of a run and of its kernels. The store or the planner chooses the unset ones (None).
 
     Attributes:
-        kernels: knobs of single kernels by their name in the plan ("k0"), before those given for all.
-            Any mapping may be given; it is kept as pairs in the order of names.
+        kernels: knobs of single kernels by their name in the plan ("k0"), which override those given for all. Any
+            mapping is accepted; it is stored as pairs in the order of names.
 
     Raises:
         PlanError: when made with a knob out of its range.
@@ -32,27 +32,35 @@ class Strategy(KernelKnobs):
 
     batch_bytes: int | None = knob(Range(1, 1 << 34), "bytes of the widest buffer in a batch")
     depth: int | None = knob(Range(1, 64), "batches in flight on an edge")
-    joined_batches: int | None = knob(Range(1, 64), "batches that are computed as one where they are there")
-    reader_threads: int | None = knob(Range(1, 64), "threads that read a batch of a file together")
+    joined_batches: int | None = knob(Range(1, 64), "available batches that are computed as one")
+    reader_threads: int | None = knob(Range(1, 64), "threads that share the reading of a batch of a file")
     input: Literal["mapped", "read"] | None = field(default=None, metadata={"doc": "how files are read"})
     kernels: Kernels = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.input not in (None, *_INPUTS):
-            raise PlanError("input is 'mapped' or 'read'", element="strategy", got=repr(self.input))
+            raise PlanError(
+                "cannot use this value of input",
+                element="strategy",
+                expected="'mapped' or 'read'",
+                got=repr(self.input),
+            )
         object.__setattr__(self, "kernels", _pairs(self.kernels))
 
     def by_kernel(self) -> dict[str, KernelKnobs]:
-        """Knobs of single kernels."""
+        """Return the knobs of single kernels."""
         return dict(_pairs(self.kernels))
 
     def of_kernel(self, name: str) -> KernelKnobs:
-        """The knobs of the kernel of this name."""
+        """Return the knobs of the kernel of this name."""
         return self.by_kernel().get(name, KernelKnobs()).over(self)
 
     def with_defaults(self, other: Strategy) -> Strategy:
-        """These knobs, and those of `other` where these are unset; one set for all kernels goes before any of it."""
+        """Return these knobs, with those of `other` where these are unset.
+
+        A knob that is set for all kernels here overrides those of `other` for single kernels.
+        """
         merged = {**other.plain(), **self.plain()}
         own, theirs = self.by_kernel(), other.by_kernel()
         pinned = {name: None for name in KERNEL_KNOBS if getattr(self, name) is not None}
@@ -63,26 +71,26 @@ class Strategy(KernelKnobs):
         return Strategy(**{**merged, "kernels": kernels})
 
     def plain(self) -> dict[str, Any]:
-        """The set knobs by name, as plain data."""
+        """Return the set knobs by name, as plain data."""
         knobs = super().plain()
         kernels = {name: own.plain() for name, own in knobs.pop("kernels") if own.plain()}
         return {**knobs, **({"kernels": kernels} if kernels else {})}
 
     def to_json(self) -> str:
-        """The set knobs as JSON."""
+        """Return the set knobs as JSON."""
         return json.dumps(self.plain(), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The strategy that `to_json` wrote.
+        """Construct the strategy from the result of `to_json`.
 
         Raises:
-            PlanError: if the text is not that.
+            PlanError: if the text is something else.
         """
         try:
             knobs = json.loads(text)
         except (ValueError, TypeError) as error:
-            raise PlanError(f"not a strategy: {error}", element="strategy") from error
+            raise PlanError(f"cannot read the text as a strategy: {error}", element="strategy") from error
         return cls.from_plain(knobs)
 
     def __str__(self) -> str:
@@ -93,7 +101,7 @@ class Strategy(KernelKnobs):
 
 
 def _pairs(kernels: Any) -> Pairs:
-    """Knobs by kernel, from a mapping or from pairs, without kernels that have none."""
+    """Return the knobs by kernel, from a mapping or pairs, without kernels that have none."""
     try:
         given = dict(kernels)
     except (TypeError, ValueError):
@@ -102,9 +110,9 @@ def _pairs(kernels: Any) -> Pairs:
     for name, own in given.items():
         if not isinstance(name, str) or not name:
             raise PlanError(
-                "kernels= is knobs by the names of kernels",
+                "cannot read kernels= as knobs by the names of kernels",
                 element="strategy",
-                expected='as kernels={"k0": {"unroll": 2}}',
+                expected='a mapping like {"k0": {"unroll": 2}}',
                 got=repr(kernels)[:80],
             )
         knobs = own if type(own) is KernelKnobs else KernelKnobs.from_plain(own, f"kernel {name} of the strategy")

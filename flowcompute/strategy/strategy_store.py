@@ -1,7 +1,7 @@
-"""Where tuned strategies are kept between runs: one readable file for each job or kernel, device and size.
+"""Store of tuned strategies between runs: one readable file for each job or kernel, device and size.
 
-Processes may read and write at any moment (`kept.py`), and of two that tuned the same thing the later
-one is believed. Nothing here ever fails a run.
+Processes may read and write at any time (see `kept_files.py`). Of two that tuned the same thing, the later one wins. No
+error here ever fails a run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from flowcompute.version import __version__
 
 FORMAT = 1
 LIMIT_FILES = 4096
-"""Strategies that are kept; the longest unused go first."""
+"""Largest number of stored strategies. The least recently used are deleted first."""
 
 _LOG = logging.getLogger(__name__)
 _TOLD: set[str] = set()
@@ -34,14 +34,14 @@ _TOLD: set[str] = set()
 
 @dataclass(frozen=True)
 class Key:
-    """What a strategy is good for.
+    """The job or kernel, the device and the size that a strategy applies to.
 
     Attributes:
         kind: whether `what` is the structural hash of a job, or the digest of a kernel's text.
         what: hash or digest.
-        device: platform, driver and device (`Traits.kind`).
-        size: the sizes that matter, rounded.
-        version: of flowcompute.
+        device: platform, driver and device (`DeviceCapabilities.kind`).
+        size: the relevant sizes, rounded.
+        version: version of flowcompute.
     """
 
     kind: Literal["job", "kernel"]
@@ -52,23 +52,23 @@ class Key:
 
     @property
     def file_name(self) -> str:
-        """The name of its file."""
+        """Name of its file."""
         text = "\0".join((self.kind, self.what, self.device, self.size, self.version))
         return f"{self.kind}-{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}.json"
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A kept strategy.
+    """A stored strategy.
 
     Attributes:
-        key: what it is good for.
-        about: what that is, in words.
+        key: what it applies to.
+        about: description of the job or kernel.
         strategy: the knobs.
         tuning: how they were found.
-        when: seconds since 1970 at which they were found.
-        pace: how long a record took in the first run that began with them.
-        drift: how many times as long it took in a later one, where that was another time beyond noise.
+        when: time at which they were found, in seconds since 1970.
+        pace: time per record in the first run that began with them.
+        drift: ratio of the time per record in a later run to `pace`, if it exceeded the noise.
     """
 
     key: Key
@@ -80,7 +80,7 @@ class Stored:
     drift: float | None = None
 
     def plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the strategy as plain data."""
         key = self.key
         return {
             "format": FORMAT,
@@ -99,18 +99,22 @@ class Stored:
 
     @classmethod
     def from_plain(cls, data: object) -> Stored:
-        """The strategy that `plain` gave.
+        """Construct the strategy from the result of `plain`.
 
         Raises:
-            PlanError: if it is something else.
+            PlanError: if `data` is something else.
         """
         if not isinstance(data, Mapping) or data.get("format") != FORMAT:
             got = data.get("format") if isinstance(data, Mapping) else type(data).__name__
-            raise PlanError("this is no stored strategy", element="strategies", expected=f"format {FORMAT}", got=got)
+            raise PlanError(
+                "cannot read this as a stored strategy", element="strategies", expected=f"format {FORMAT}", got=got
+            )
         kind, when = data.get("kind"), data.get("when")
         what, about, device, size, version = (_text(data, name) for name in _TEXTS)
         if kind not in ("job", "kernel") or not isinstance(when, int):
-            raise PlanError("this is no stored strategy", element="strategies", got=f"kind {kind!r}, when {when!r}")
+            raise PlanError(
+                "cannot read this as a stored strategy", element="strategies", got=f"kind {kind!r}, when {when!r}"
+            )
         key = Key("job" if kind == "job" else "kernel", what, device, size, version)
         strategy, tuning = Strategy.from_plain(data.get("strategy")), Tuning.from_plain(data.get("tuning"))
         return cls(key, about, strategy, tuning, when, *_pace(data))
@@ -122,7 +126,7 @@ _TEXTS = ("what", "about", "device", "size", "version")
 def _text(data: Mapping[str, Any], name: str) -> str:
     value = data.get(name)
     if not isinstance(value, str):
-        raise PlanError("this is no stored strategy", element="strategies", got=f"{name} {value!r}")
+        raise PlanError("cannot read this as a stored strategy", element="strategies", got=f"{name} {value!r}")
     return value
 
 
@@ -132,34 +136,36 @@ def _pace(data: Mapping[str, Any]) -> tuple[Pace | None, float | None]:
         known = None if pace is None else Pace(float(pace["record_s"]), float(pace["noise"]))
         return known, None if drift is None else float(drift)
     except (KeyError, TypeError, ValueError) as error:
-        raise PlanError("this is no stored strategy", element="strategies", got=f"pace {pace!r}"[:80]) from error
+        raise PlanError(
+            "cannot read this as a stored strategy", element="strategies", got=f"pace {pace!r}"[:80]
+        ) from error
 
 
 class StrategyStore:
-    """Strategies on disk, in `strategies` of the user's cache folder; looked for when made.
+    """Strategies on disk, in the folder `strategies` of the user's cache folder.
 
     Attributes:
-        folder: where the files are; None if nothing is kept.
-        reason: why nothing is kept; empty otherwise.
+        folder: the folder of the files; None if nothing is stored.
+        reason: why nothing is stored; otherwise empty.
     """
 
     def __init__(self) -> None:
         self.folder, self.reason = private_folder("strategies")
         if self.folder is None and self.reason not in _TOLD:
             _TOLD.add(self.reason)
-            _LOG.warning("strategies are not kept: %s", self.reason)
+            _LOG.warning("cannot store strategies: %s", self.reason)
 
     @classmethod
     def existing(cls) -> StrategyStore | None:
-        """The store, if anything was ever kept; makes no folder."""
+        """Open the store if anything was ever stored. Creates no folder."""
         return cls() if os.path.isdir(os.path.join(cache_folder(), "strategies")) else None
 
     def has_kernels(self) -> bool:
-        """Whether it holds anything about kernels."""
+        """Check whether the store holds any knobs of kernels."""
         return any(os.path.basename(path).startswith("kernel-") for path in self._paths())
 
     def load(self, key: Key) -> Stored | None:
-        """The strategy kept for a key."""
+        """Load the strategy stored for a key, or None."""
         if self.folder is None:
             return None
         path = os.path.join(self.folder, key.file_name)
@@ -171,7 +177,7 @@ class StrategyStore:
         return stored
 
     def save(self, stored: Stored) -> bool:
-        """Keep a strategy in place of what was kept for its key; gives whether it is kept."""
+        """Store a strategy in place of the previous one of its key, and return whether it was stored."""
         if self.folder is None or not write_kept(self.folder, stored.key.file_name, stored.plain()):
             return False
         with contextlib.suppress(OSError):
@@ -179,15 +185,15 @@ class StrategyStore:
         return True
 
     def every(self) -> list[Stored]:
-        """All strategies, the latest first."""
+        """Return all strategies, the latest first."""
         found = [self._read(path) for path in self._paths()]
         return sorted((one for one in found if one is not None), key=lambda one: (-one.when, one.key.file_name))
 
     def clear(self) -> int:
-        """Forget all of them; gives how many there were.
+        """Delete all strategies and return their number.
 
         Raises:
-            PlanError: if one cannot be removed.
+            PlanError: if one cannot be deleted.
         """
         count = 0
         for path in self._paths(temporaries=True):
@@ -197,7 +203,7 @@ class StrategyStore:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise PlanError(f"{path} cannot be removed: {error.strerror}", element="strategies") from error
+                raise PlanError(f"cannot remove {path}: {error.strerror}", element="strategies") from error
         return count
 
     def _paths(self, *, temporaries: bool = False) -> Iterator[str]:
@@ -229,13 +235,13 @@ class StrategyStore:
 
 
 def export_strategies(stored: list[Stored]) -> str:
-    """Strategies as text for another machine, which has a pace of its own."""
+    """Return strategies as text for another machine, without the pace, which depends on the machine."""
     plain = [dataclasses.replace(one, pace=None, drift=None).plain() for one in stored]
     return json.dumps({"format": FORMAT, "strategies": plain}, indent=1, sort_keys=True)
 
 
 def read_exported(text: str) -> list[Stored]:
-    """The strategies that `export_strategies` wrote.
+    """Read the strategies that `export_strategies` wrote.
 
     Raises:
         PlanError: if the text is something else.
@@ -243,7 +249,7 @@ def read_exported(text: str) -> list[Stored]:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise PlanError(f"these are no exported strategies: {error}", element="strategies") from error
+        raise PlanError(f"cannot read the text as exported strategies: {error}", element="strategies") from error
     if not isinstance(data, Mapping) or not isinstance(data.get("strategies"), list):
-        raise PlanError("these are no exported strategies", element="strategies", got=text[:80])
+        raise PlanError("cannot read the text as exported strategies", element="strategies", got=text[:80])
     return [Stored.from_plain(one) for one in data["strategies"]]

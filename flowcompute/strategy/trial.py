@@ -1,4 +1,4 @@
-"""What a tuner tried, and what came of it: plain records."""
+"""Trials of a tuner and their results, as plain records."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Outcome = Literal["kept", "not better", "within the noise", "not confirmed", "fa
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate that was measured in turns with the default, on the same data.
+    """A candidate that was measured alternately with the default, on the same data.
 
     Attributes:
         where: "run", or the name of a kernel.
-        knobs: what differs from the default, as `name=value` texts.
-        gain: the share of the default's time that it saves (negative: it takes longer), as the median of pairs.
-        noise: how far that may be off, likewise; None where there are too few pairs to say.
-        pairs: how often both were measured.
-        outcome: what came of it.
+        knobs: differences from the default, as `name=value` texts.
+        gain: share of the default's time that it saves (negative if it is slower), as the median of pairs.
+        noise: uncertainty of the gain; None if there are too few pairs.
+        pairs: number of measurements of both.
+        outcome: the decision.
     """
 
     where: str
@@ -41,17 +41,17 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """How the strategy of a run was found.
+    """Origin of the strategy of a run.
 
     Attributes:
         origin: "defaults", "stored", or "tuned" (by this run).
-        trials: candidates that this run measured, beside the default.
-        seconds: what that took, compiling included.
-        gain: the share of the default's time that the kept strategy saves: the most of what single trials gave.
-        tried: the candidates, in the order in which they were measured.
-        notes: what else there is to say.
-        rooflines: how near each region came to what the device can do: in this run, in a plan in the run that found
-            what is stored.
+        trials: number of candidates that this run measured, besides the default.
+        seconds: time spent, including compilation.
+        gain: share of the default's time that the strategy saves: the largest gain of single trials.
+        tried: the candidates, in the order of measurement.
+        notes: further remarks.
+        rooflines: the rooflines of the regions in this run. Those of a plan are from the run that found the stored
+            strategy.
     """
 
     origin: Literal["defaults", "stored", "tuned"] = "defaults"
@@ -63,16 +63,16 @@ class Tuning:
     rooflines: tuple[Roofline, ...] = ()
 
     def plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the record as plain data."""
         tried, roofs = ([dataclasses.asdict(one) for one in own] for own in (self.tried, self.rooflines))
         return {**dataclasses.asdict(self), "tried": tried, "rooflines": roofs}
 
     @classmethod
     def from_plain(cls, data: object) -> Tuning:
-        """The record that `plain` gave.
+        """Construct the record from the result of `plain`.
 
         Raises:
-            PlanError: if it is something else.
+            PlanError: if `data` is something else.
         """
         try:
             if not isinstance(data, Mapping):
@@ -82,7 +82,9 @@ class Tuning:
             made = cls(**{**data, "tried": tried, "rooflines": roofs, "notes": tuple(data["notes"])})
             str(made)
         except (KeyError, TypeError, ValueError) as error:
-            raise PlanError("this is no record of trials", element="strategies", got=repr(data)[:80]) from error
+            raise PlanError(
+                "cannot read this as a record of trials", element="strategies", got=repr(data)[:80]
+            ) from error
         return made
 
     def __str__(self) -> str:

@@ -168,7 +168,7 @@ def test_other_files_are_not_imported(folder, tmp_path, capsys, text):
 
 
 def test_exported_text_is_checked():
-    with pytest.raises(PlanError, match="no exported strategies"):
+    with pytest.raises(PlanError, match="as exported strategies"):
         read_exported("{")
 
 
