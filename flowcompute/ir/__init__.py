@@ -1,4 +1,4 @@
-"""Kernel IR and what belongs to it: nodes, the order of reductions and scans, strides, capabilities of devices."""
+"""Kernel IR and its context: nodes, the order of reductions and scans, strides, capabilities of devices."""
 
 from flowcompute.ir.access import Storage, c_strides, is_copied, is_dense, seen_as, storage, view_array, views_of
 from flowcompute.ir.capabilities import DeviceCapabilities

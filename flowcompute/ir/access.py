@@ -1,4 +1,4 @@
-"""Where the numbers of a value lie: views and windows are other strides over the memory of another value."""
+"""Memory layout of values: views and windows are strided accesses to the memory of another value."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from flowcompute.graph import Graph, Node
 
 @dataclass(frozen=True)
 class Storage:
-    """Where record r and item index (i, j, ...) of a value lie: at `offset + r * record + i * strides[0] + ...`.
+    """Location of a value in memory: item (i, j, ...) of record r is at `offset + r * record + i * strides[0] + ...`.
 
     Attributes:
-        base: id of the value whose memory it is; of a window its own: that memory holds the
-            records that the windows of a batch overlap in, one after the other.
+        base: id of the value that owns the memory. A window owns its memory, which holds the records in which the
+            windows of a batch overlap, in order.
         offset: in numbers.
         record: numbers from one record to the next; 0 for a resident value.
         strides: numbers from one index to the next, by item axis.
@@ -34,15 +34,17 @@ class Storage:
 
 
 def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides, in numbers, of a C-contiguous array."""
+    """Return the strides, in numbers, of a C-contiguous array."""
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def storage(graph: Graph, value: int, entered: Collection[int] = ()) -> Storage:
-    """Where a value lies.
+    """Return the location of a value in memory.
 
     Args:
-        entered: values that come from another clock as they are: views and windows among them were copied out.
+        graph: the graph.
+        value: id of the value.
+        entered: values that come unchanged from another clock. Views and windows among them are copies.
     """
     node = graph.nodes[value]
     shape = node.spec.shape
@@ -58,11 +60,11 @@ def storage(graph: Graph, value: int, entered: Collection[int] = ()) -> Storage:
 
 
 _STRIDED = ("permute_dims", "broadcast_to", "index", "windows", "reshape")
-"""Views that may be other strides over what they are seen of."""
+"""Views that may be strided accesses to their operand."""
 
 
 def views_of(graph: Graph, value: int) -> tuple[int, tuple[int, ...]]:
-    """What a value is seen of, and the views in between that may be strides, the last one first."""
+    """Return the value that a value is a view of, and the views in between that may be strided, the last one first."""
     views = []
     while (op := graph.nodes[value].op) is not None and op.kind is Kind.VIEW and op.name in _STRIDED:
         views.append(value)
@@ -71,7 +73,10 @@ def views_of(graph: Graph, value: int) -> tuple[int, tuple[int, ...]]:
 
 
 def seen_as(graph: Graph, root: int, views: Sequence[int]) -> Storage | None:
-    """Where a value, seen of `root` through views, would lie if `root` had memory of its own; None without strides."""
+    """Return the location that a value would have as a view of `root` if `root` had memory of its own.
+
+    The result is None if the views cannot be expressed as strides.
+    """
     spec = graph.nodes[root].spec
     lies: Storage | None = Storage(root, 0, spec.item_numbers if spec.is_stream else 0, c_strides(spec.shape))
     for view in reversed(views):
@@ -81,19 +86,19 @@ def seen_as(graph: Graph, root: int, views: Sequence[int]) -> Storage | None:
 
 
 def is_view(graph: Graph, value: int) -> bool:
-    """Whether a value has no memory of its own."""
+    """Check whether a value has no memory of its own."""
     return storage(graph, value).base != value
 
 
 def is_copied(graph: Graph, view: int) -> bool:
-    """Whether `view_array` makes memory for a batch of this view: of what is put together, or fits no strides."""
+    """Check whether `view_array` allocates memory for a batch of this view: it is gathered, or has no strides."""
     op = graph.nodes[view].op
     assert op is not None
     return op.name != "spool" and not is_view(graph, view)
 
 
 def is_dense(graph: Graph, value: int, entered: Collection[int] = ()) -> bool:
-    """Whether a stream's numbers lie one after the other, with nothing in between or before; see `storage`."""
+    """Check whether a stream's numbers are contiguous from the start of its memory; see `storage`."""
     spec, place = graph.nodes[value].spec, storage(graph, value, entered)
     if place.offset or place.record != spec.item_numbers:
         return False
@@ -102,7 +107,7 @@ def is_dense(graph: Graph, value: int, entered: Collection[int] = ()) -> bool:
 
 
 def _seen(node: Node, inner: Storage, shape: tuple[int, ...]) -> Storage | None:
-    """The storage of a view, None where it needs memory of its own."""
+    """Return the location of a view, or None if it needs memory of its own."""
     assert node.op is not None
     name, made = node.op.name, node.spec.shape
     if 0 in made:
@@ -126,8 +131,8 @@ def _seen(node: Node, inner: Storage, shape: tuple[int, ...]) -> Storage | None:
 
 
 def _reshaped(strides: tuple[int, ...], shape: tuple[int, ...], made: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The strides of these numbers in another shape, None where there are no such strides."""
-    # NumPy knows the rule; of bytes its strides are ours, and nothing is read.
+    """Return the strides of an array in another shape, or None if there are none."""
+    # NumPy implements the rule. With items of one byte its strides are in numbers, and no memory is read.
     seen = np.lib.stride_tricks.as_strided(np.empty(0, np.uint8), shape, strides)
     try:
         return np.reshape(seen, made, copy=False).strides
@@ -161,7 +166,10 @@ def _windowed(node: Node, inner: Storage) -> Storage:
 
 
 def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool) -> np.ndarray:
-    """A view on arrays: of batches `(records, *item)` when `stream`, else of whole values. Often not contiguous."""
+    """Return a view of arrays, which often is not contiguous.
+
+    The arrays are batches of shape `(records, *item)` if `stream`, otherwise whole values.
+    """
     assert node.op is not None
     name, attrs, array = node.op.name, node.attrs, arrays[0]
     lead = 1 if stream else 0
@@ -190,7 +198,7 @@ def view_array(node: Node, arrays: Sequence[np.ndarray], *, stream: bool) -> np.
 
 
 def _taken(node: Node, array: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
-    """What stands at indices along an axis; such as are computed are known only now.
+    """Return the items at indices along an axis. Computed indices are known only at run time.
 
     Raises:
         RunError: if one is out of range.
@@ -210,5 +218,5 @@ def _taken(node: Node, array: np.ndarray, indices: np.ndarray, axis: int) -> np.
 
 def _slice(start: int, count: int, step: int) -> slice:
     stop = start + count * step
-    # Below 0 a stop would count from the end.
+    # A negative stop would count from the end.
     return slice(start, None if stop < 0 else stop, step) if count else slice(0, 0)

@@ -1,4 +1,4 @@
-"""What planning must know of a device."""
+"""Capabilities of a device that planning depends on."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class DeviceCapabilities:
-    """What the planner must know of a device to choose shapes and sizes.
+    """Properties of a device that determine shapes and sizes of kernels.
 
     Attributes:
-        name: what people call it ("numpy", "pthread-AMD EPYC", "NVIDIA H200").
+        name: shown to users ("numpy", "pthread-AMD EPYC", "NVIDIA H200").
         kind: platform, driver and device; equal bits hold within one kind.
-        code_shape: how kernels are written for it; "numpy" means no kernels at all.
+        code_shape: style of the kernels; "numpy" means no kernels at all.
         host_memory: whether it computes in place on host memory (no upload, no download).
-        float64: whether it has double precision.
+        float64: whether it supports double precision.
         memory_bytes: its memory; for a host device the machine's.
         max_buffer_bytes: the largest single buffer.
         local_bytes: local memory of a work-group.
         units: compute units.
         max_work_group: the largest work-group.
-        lanes: numbers in a vector of explicit vector code, on CPUs, at most: 8 or 16. No bit depends on it.
-        vector_bytes: the widest vector that kernels may have.
-        shuffles: whether 32 neighbouring work-items can read each other's registers.
-        tensor_cores: whether 32 neighbouring work-items can multiply matrices of half formats together, by PTX.
+        lanes: the most numbers in a vector of explicit vector code on CPUs: 8 or 16. No bit depends on it.
+        vector_bytes: the widest vector that kernels may use.
+        shuffles: whether a sub-group of 32 work-items can read each other's registers.
+        tensor_cores: whether a sub-group of 32 work-items can multiply matrices of half formats, by PTX.
         correct_division: whether it can round fp32 division and square root correctly.
-        devices: how many devices of this kind share the batches.
+        devices: number of devices of this kind that share the batches.
         reason: why this device was chosen, in words.
     """
 
@@ -49,5 +49,5 @@ class DeviceCapabilities:
     reason: str = ""
 
     def lanes_of(self, itemsize: int) -> int:
-        """Numbers in a vector where the widest have so many bytes; half formats are computed in four."""
+        """Return the numbers in a vector of items of `itemsize` bytes. Half formats are computed in four bytes."""
         return min(self.lanes, self.vector_bytes // max(itemsize, 4))

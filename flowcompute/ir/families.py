@@ -1,4 +1,4 @@
-"""Kernels by the knobs that they have."""
+"""Families of kernels, by their knobs."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ Family = Literal[
     "map", "numbers", "rows", "short rows", "team rows", "long rows", "columns", "matmul", "attention",
     "tensor attention", "scan", "number scan", "wide scan", "column scan", "walk", "tiled walk", "fixed",
 ]  # fmt: skip
-"""Kernels by the knobs they have; those that are "fixed" have none."""
+"""Families of kernels, by their knobs. Kernels of the family "fixed" have none."""

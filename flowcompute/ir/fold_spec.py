@@ -1,4 +1,4 @@
-"""What folds over the stream compute."""
+"""Descriptions of folds over the stream."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from flowcompute.spec import INT64, Spec
 CANONICAL_FOLDS = frozenset(
     ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax", "vecdot", "mean", "var"),
 )
-"""Folds whose blocks a kernel may reduce; the others take their records on the host."""
+"""Folds whose blocks a kernel may reduce. The others read their records on the host."""
 
 
 @dataclass(frozen=True)
 class FoldSpec:
-    """What a fold computes.
+    """Description of a canonical fold.
 
     Attributes:
         op: name of the reduction.
@@ -28,11 +28,11 @@ class FoldSpec:
         item: shape of an item.
         result_dtype: dtype of the result.
         result_shape: shape of the result (`item`, or `(1, *item)` with keepdims).
-        inner: numbers that each value already stands for (means of items, indices inside items).
+        inner: numbers that each value represents (means of items, indices inside items).
         correction: of a variance.
-        inputs: operands of the fold.
-        fused: whether products are added with one rounding, as kernels do; for a dot product of numbers.
-        selected: whether records that count as nothing are among them, so that a sum of zero may be one of none.
+        inputs: number of operands.
+        fused: whether a dot product of numbers adds each product with one rounding, as kernels do.
+        selected: whether masked records count as the identity, so that a sum of zero may be a sum of none.
     """
 
     op: str
@@ -57,31 +57,31 @@ class FoldSpec:
         return fold_block(self.numbers)
 
     def parts(self) -> tuple[np.dtype, ...]:
-        """Dtypes of a block's partial result, one array each."""
+        """Return the dtypes of a block's partial result, one array each."""
         if self.op == "var":
             return (self.dtype,) * (2 + self.inputs)
         return (self.dtype, INT64) if self.op in ("argmin", "argmax") else (self.dtype,)
 
     def node_parts(self) -> tuple[np.dtype, ...]:
-        """Dtypes of what blocks are merged into, one array each."""
+        """Return the dtypes of merged blocks, one array each."""
         parts = self.parts()[1:] if self.op == "var" else self.parts()
         return tuple(map(merge_dtype, parts))
 
     def bytes_of_blocks(self) -> int:
-        """Bytes of block results for each record, rounded up."""
+        """Return the bytes of block results per record, rounded up."""
         width = sum(dtype.itemsize for dtype in self.parts())
         return -(-self.numbers * width // self.block)
 
 
 @dataclass(frozen=True)
 class HostFold:
-    """A fold whose state is kept on the host, by its name and the values that it takes and gives.
+    """Description of a fold whose state is kept on the host.
 
     Attributes:
         op: name of the fold.
-        operands: the values it takes; resident ones come whole with every batch.
+        operands: specs of its operands; resident ones are passed whole with every batch.
         attrs: its attributes, sorted.
-        result: the value it gives.
+        result: spec of its result.
     """
 
     op: str
@@ -100,7 +100,7 @@ class HostFold:
         return self.operands[0].item_numbers
 
     def attr(self, name: str) -> Any:
-        """An attribute."""
+        """Return an attribute."""
         return dict(self.attrs)[name]
 
 
@@ -110,4 +110,4 @@ def host_fold(op: str, operands: Sequence[Spec], attrs: Mapping[str, Any], resul
 
 
 SLICE_NUMBERS = 1 << 16
-"""Numbers taken at a time where the work on a batch needs memory for each."""
+"""Numbers processed at a time by folds that need memory for each number of a batch."""

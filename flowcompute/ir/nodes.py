@@ -1,7 +1,7 @@
 """Kernel IR: a loop nest over named integers with typed vector values. Rendered by `gpu/render`.
 
-Indices, bounds and conditions are integer expressions in C's syntax, kept as text: every
-dialect shares it and nothing rewrites it. Values are `Var`s made by one `Let` each.
+Indices, bounds and conditions are integer expressions in C's syntax. They are kept as text, since every dialect shares
+this syntax and no pass rewrites them. Each value is a `Var` that one `Let` declares.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ class Argument:
     """A parameter of a kernel.
 
     Attributes:
-        kind: "input" and "output" point to values; "partial" to block results, "merged" to what they are
-            merged into and "carry" to the unfinished block of a fold; "state" to what a scan carries from batch
-            to batch, and "words" to what its tiles hand on; "scalar" is a number; "integer" a long.
+        name: its name.
+        kind: "input" and "output" point to values. "partial" points to block results, "merged" to merged blocks, and
+            "carry" to the unfinished block of a fold. "state" points to the carry of a scan from batch to batch, and
+            "words" to the words that its tiles exchange. "scalar" is a number; "integer" is a long.
+        dtype: its dtype.
         value: id of the value (of the fold for partials and carries); -1 for integers.
-        part: which accumulator of a fold.
-        period: for a resident operand read cyclically, its numbers (it is padded by a vector).
+        part: index of the accumulator of a fold.
+        period: number count of a resident operand that is read cyclically (padded by a vector); otherwise 0.
     """
 
     name: str
@@ -53,7 +55,7 @@ class Var:
 
 
 def register_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype in which a stored dtype is computed: float32 for half formats."""
+    """Return the dtype in which a stored dtype is computed: float32 for half formats."""
     return FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
 
 
@@ -62,11 +64,12 @@ def register_dtype(dtype: np.dtype) -> np.dtype:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`lanes` numbers from `argument` at `index`, `stride` apart; only `count` of them exist when given.
+    """`lanes` numbers from `argument` at `index`, `stride` apart; only `count` of them exist if it is given.
 
-    `stride` "0" is one number in all lanes. `each` gives a separate index for each lane, with
-    `{lane}` in it, where no single stride does. `aligned`: the index is a multiple of the lanes,
-    and the buffer begins at a multiple of a vector.
+    A `stride` of 0 is one number in all lanes. `each` is a separate index for each lane, with `{lane}` in it, for
+    accesses without a single stride. `aligned` means that the index is a multiple of the lanes, and that the buffer
+    begins
+    at a multiple of a vector.
     """
 
     argument: Argument
@@ -79,7 +82,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """An element-wise operation. `dtype` is the operands', `rounds` to a half format after it if given."""
+    """An element-wise operation on operands of `dtype`.
+
+    If `rounds` is given, the result is rounded to that half format.
+    """
 
     op: Op
     operands: tuple[Var, ...]
@@ -89,7 +95,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """A cast between dtypes with our meaning (floats to integers saturate, NaN gives 0)."""
+    """A cast between dtypes with flowcompute's semantics (floats to integers saturate, NaN gives 0)."""
 
     operand: Var
     source: np.dtype
@@ -127,7 +133,10 @@ class Half:
 
 @dataclass(frozen=True, slots=True)
 class ArrayItem:
-    """An element of an array; as a `vector`, several numbers from `index` on (in local memory they divide it)."""
+    """An element of an array.
+
+    As a `vector` it is several numbers from `index` on. In local memory `index` is a multiple of their count.
+    """
 
     array: str
     index: str
@@ -136,7 +145,7 @@ class ArrayItem:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """Lanes of vectors, counted through all of them; a single one in all lanes."""
+    """Selected lanes of vectors, counted through all of them. A single one is repeated in all lanes."""
 
     operands: tuple[Var, ...]
     lanes: tuple[int, ...]
@@ -152,7 +161,7 @@ class Integer:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Numbers that follow from their positions: `text + step * lane`, or `each` as for `Load`.
+    """Numbers generated from their positions: `text + step * lane`, or `each` as for `Load`.
 
     `operands` are scalar parameters.
     """
@@ -173,9 +182,9 @@ class Below:
 
 @dataclass(frozen=True, slots=True)
 class Combine:
-    """One part of a step of a reduction: `left` and then `right` (tuples of accumulator parts).
+    """One part of a step of a reduction: `left`, then `right` (tuples of accumulator parts).
 
-    `ordered`: of argmin and argmax, where every index on the right is larger.
+    `ordered` applies to argmin and argmax: every index on the right is larger.
     """
 
     op: str
@@ -196,7 +205,7 @@ class MultiplyAdd:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`yes` where `mask`, else `no`."""
+    """`yes` if `mask` is true, otherwise `no`."""
 
     mask: Var
     yes: Var
@@ -249,7 +258,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """Give a declared value another content."""
+    """Assign a new content to a declared value."""
 
     var: Var
     expr: Expr
@@ -267,9 +276,9 @@ class SetInteger:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Store a value's lanes `stride` apart from `index`, only the first `count` when given.
+    """Store a value's lanes `stride` apart from `index`; only the first `count` if it is given.
 
-    `canonical` makes every NaN the canonical quiet one. `each` and `aligned` as for `Load`.
+    `canonical` replaces every NaN by the canonical quiet one. `each` and `aligned` are as for `Load`.
     """
 
     argument: Argument
@@ -305,14 +314,14 @@ class PutItem:
 
 
 ROLLED = -1
-"""Of a loop that is to stay one."""
+"""Value of `For.unroll` that prevents unrolling."""
 
 
 @dataclass(frozen=True, slots=True)
 class For:
     """`for (long index = start; index < stop; index += step)`.
 
-    With `unroll` the compiler is asked to write it out: so many turns, with 1 all of them, or with `ROLLED` none.
+    `unroll` asks the compiler to unroll the loop: by this factor, completely with 1, or not at all with `ROLLED`.
     """
 
     index: str
@@ -342,14 +351,16 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class WorkGroupBarrier:
-    """All work-items of a work-group meet; what they wrote is visible to each other after it."""
+    """A barrier of all work-items of a work-group, after which they see each other's writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallFunction:
-    """Declare all results of a user's function; only `count` lanes exist when given.
+    """Declare all results of a user's function; only `count` lanes exist if it is given.
 
-    What is written by hand `rounds` to a half format if given; other functions know their results.
+    The result of a function written in OpenCL C is rounded to the half format `rounds` if it is given. Other functions
+    know
+    the dtypes of their results.
     """
 
     vars: tuple[Var, ...]
@@ -361,13 +372,14 @@ class CallFunction:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Declare the values that `sources` have in another work-item of the same team.
+    """Declare the values that `sources` have in another work-item of the same sub-group.
 
-    Work-items form teams of `subgroup` neighbours, a power of two: up to 32 with `shuffle`, up to
-    a whole work-group of 256 without. `distance` counts on from the own place; None takes the
-    first work-item's. `shuffle`: by an instruction of the device for its 32 neighbours, else
-    through local memory, for which the whole work-group meets once; exchanges that follow each
-    other differ in `turn`, 0 or 1, and so use different memory.
+    A sub-group has `subgroup` neighbouring work-items, a power of two. It has up to 32 with `shuffle`, and up to a
+    whole
+    work-group of 256 without. `distance` is relative to the own position; None reads the first work-item.
+
+    With `shuffle` a device instruction exchanges registers. Otherwise the exchange uses local memory and one barrier of
+    the work-group. Consecutive exchanges then alternate `turn` between 0 and 1 to use different memory.
     """
 
     variables: tuple[Var, ...]
@@ -379,13 +391,13 @@ class Exchange:
 
 
 class Copying:
-    """A statement of copies that go on beside what follows; see `ir.tensor_nodes` and `ir.prefetch`."""
+    """A statement of asynchronous copies; see `ir.tensor_nodes` and `ir.prefetch`."""
 
     __slots__ = ()
 
 
 class CarryStatement:
-    """A statement by which tiles of a scan hand on what they carry; see `ir.scan_nodes`."""
+    """A statement by which tiles of a scan pass on their carry; see `ir.scan_nodes`."""
 
     __slots__ = ()
 
@@ -413,21 +425,24 @@ class Kernel:
     """A lowered kernel.
 
     Attributes:
+        name: unique in its plan.
         region: name of the region it computes.
         arguments: its parameters, in order.
-        work: what the global size counts: "chunks" of `chunk` flat vectors or rows (the runtime
-            passes the count), "blocks" of a fold, "tiles" of a matrix product, or of a "scan", sequences of a "walk".
+        body: its statements.
+        work: unit of the global size. "flat" counts vectors, "rows" rows, "records" and "columns" blocks of a fold.
+            "matmul" and "scan" count tiles, and "walk" counts sequences of a serial scan.
         work_group: work-items that share local memory; 1 on CPUs.
         block: records in a canonical block, for kernels with folds.
-        columns: for folds of columns, columns that one work-item takes (0: all).
+        columns: for folds of columns, columns per work-item (0: all).
         units: numbers or rows in one record, by which work is divided.
         lanes: numbers in a vector.
-        tile: rows (tiles of a scan) that one work-group (or work-item of a CPU) takes together, and how many
-            work-groups span the columns of a matrix product or scan.
+        tile: rows (tiles of a scan) per work-group, or per work-item of a CPU. The second number is the count of
+            work-groups that span the columns of a matrix product or scan.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
-        tensor: whether tensor cores multiply its matrices as they are.
-        family: which knobs it has; see `lower.kernel_knobs`.
-        knobs: what they were set to, all of its family.
+        tensor: whether tensor cores multiply its matrices as stored.
+        family: determines its knobs; see `lower.kernel_knobs`.
+        knobs: values of all knobs of its family.
+        notes: further facts for users.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The kernel IR of narrow integers, four to a word. Rendered by `gpu/render/packed_words.py`."""
+"""Kernel IR of narrow integers, four to a word. Rendered by `gpu/render/packed_words.py`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from flowcompute.ir.nodes import OfWords, Var
 
 @dataclass(frozen=True, slots=True)
 class Packed(OfWords):
-    """Four integers of a byte as a word of 32 bits: four numbers, or one vector of them."""
+    """Four one-byte integers as a word of 32 bits. The operands are four numbers, or one vector of them."""
 
     numbers: tuple[Var, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DotAdd(OfWords):
-    """`c` and the products of the integers in words `a` and `b`, which are of these dtypes.
+    """`c` plus the products of the integers in words `a` and `b`, which have these dtypes.
 
-    `native`: by an instruction of NVIDIA's.
+    `native` uses an instruction of NVIDIA's.
     """
 
     a: Var

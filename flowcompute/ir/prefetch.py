@@ -1,4 +1,4 @@
-"""Memory that a kernel asks for before it needs it."""
+"""Prefetch statement of the kernel IR."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from flowcompute.ir.nodes import Argument, Copying
 
 LINE_BYTES = 64
-"""What is fetched at once."""
+"""Size of a cache line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefetch(Copying):
-    """Bring the line round number `index` into a cache, to be read soon or `written`; there need be no such number."""
+    """Fetch the cache line of number `index` before it is read, or `written`.
+
+    The index may be outside of the argument.
+    """
 
     argument: Argument
     index: str

@@ -1,14 +1,13 @@
-"""The canonical order of reductions, version 1: which number is added to which.
+"""The canonical order of additions in reductions, version 1.
 
-It depends on lengths and dtypes alone, never on batch size, Strategy or device, so results
-keep their bits whatever those are. Checkpoints carry `ORDER_VERSION`.
+The order depends on lengths and dtypes only, never on batch size, Strategy or device, so results keep their bits.
+Checkpoints carry `ORDER_VERSION`.
 
-* **Rows** (item axes, and streams of numbers in blocks of records): blocks of 1024 elements
-  as 256 lanes of 4 steps; a lane adds its steps in order, lanes are added as a tree by halves
-  (lane l with l + 128, then l + 64, ...). A row shorter than a block has
-  `row_lanes(length)` lanes. Missing elements are the identity.
-* **Columns** (items of more than one number over the stream): blocks of `column_block`
-  records, each column added in order inside a block.
+* **Rows** (item axes, and streams of numbers in blocks of records): blocks of 1024 elements as 256 lanes of 4 steps.
+  A lane adds its steps in order. The lanes are added as a tree by halves (lane l with l + 128, then l + 64, ...). A
+  row shorter than a block has `row_lanes(length)` lanes. Missing elements are the identity.
+* **Columns** (items of more than one number over the stream): blocks of `column_block` records. Each column is added
+  in order inside a block.
 * **Blocks** are merged in an aligned binary tree over the block index, floats in float64.
 """
 
@@ -29,22 +28,22 @@ Parts = tuple[np.ndarray, ...]
 
 
 def row_lanes(length: int) -> int:
-    """Lanes in which a row of this length is added."""
+    """Return the number of lanes in which a row of this length is added."""
     return min(LANES, max(1, _power_of_two(length) // 2))
 
 
 def column_block(numbers: int) -> int:
-    """Records in a block of a fold over items of this many numbers."""
+    """Return the records in a block of a fold over items of `numbers` numbers."""
     return min(max(_power_of_two_below((1 << 16) // max(numbers, 1)), 16), 4096)
 
 
 def fold_block(item_numbers: int) -> int:
-    """Records in a canonical block of a fold over the stream."""
+    """Return the records in a canonical block of a fold over the stream."""
     return BLOCK if item_numbers == 1 else column_block(item_numbers)
 
 
 def _power_of_two(value: int) -> int:
-    """The smallest power of two not below `value`."""
+    """Return the smallest power of two not below `value`."""
     return 1 << max(0, value - 1).bit_length()
 
 
@@ -53,7 +52,7 @@ def _power_of_two_below(value: int) -> int:
 
 
 def identity(op: str, dtype: np.dtype) -> Any:
-    """The number that changes nothing: -0.0 for sums of floats, which keeps the sign of zero sums."""
+    """Return the identity of a reduction. It is -0.0 for sums of floats, which keeps the sign of zero sums."""
     if op in ("sum", "mean", "vecdot", "var"):
         return dtype.type(-0.0) if is_float(dtype) else dtype.type(0)
     if op == "prod":
@@ -69,7 +68,10 @@ def identity(op: str, dtype: np.dtype) -> Any:
 
 
 def canonical_nan(array: np.ndarray) -> np.ndarray:
-    """The array with every NaN made the positive quiet one, in place: which one arithmetic gives is up to compilers."""
+    """Replace every NaN by the positive quiet one, in place, and return the array.
+
+    The NaN that arithmetic produces depends on the compiler.
+    """
     with np.errstate(invalid="ignore"):  # ml_dtypes finds signalling ones invalid
         nan = np.isnan(array)
     if nan.any():
@@ -78,19 +80,19 @@ def canonical_nan(array: np.ndarray) -> np.ndarray:
 
 
 def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The larger number, NaN if either is; of two zeros +0 whatever their order."""
+    """Return the larger number, or NaN if either is NaN. Of zeros of different sign it is +0, in any order."""
     result = np.maximum(a, b)
     return np.asarray(np.where((a == 0) & (b == 0), a + b, result) if is_float(result.dtype) else result)
 
 
 def minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The smaller number, NaN if either is; of two zeros -0 whatever their order."""
+    """Return the smaller number, or NaN if either is NaN. Of zeros of different sign it is -0, in any order."""
     result = np.minimum(a, b)
     return np.asarray(np.where((a == 0) & (b == 0), -(-a + -b), result) if is_float(result.dtype) else result)
 
 
 def first_wins(op: str, a: Parts, b: Parts) -> Parts:
-    """Of (value, index) pairs the one argmin/argmax keeps: the first NaN, else the first best."""
+    """Return the (value, index) pair that argmin or argmax selects: the first NaN, otherwise the first optimum."""
     (value_a, index_a), (value_b, index_b) = a, b
     better = value_b > value_a if op == "argmax" else value_b < value_a
     if is_float(value_a.dtype):
@@ -104,7 +106,7 @@ def first_wins(op: str, a: Parts, b: Parts) -> Parts:
 
 
 def combine(op: str, a: Parts, b: Parts) -> Parts:
-    """One step inside a block: accumulator parts `a` and then `b`."""
+    """Compute one step inside a block: accumulator parts `a`, then `b`."""
     if op in ("argmin", "argmax"):
         return first_wins(op, a, b)
     if op in ("sum", "mean", "vecdot", "var"):
@@ -135,7 +137,7 @@ def reduce_rows(op: str, parts: Parts) -> Parts:
 
 
 def merge_dtype(dtype: np.dtype) -> np.dtype:
-    """Blocks of float32 are merged in float64."""
+    """Return the dtype in which blocks are merged: float64 for float32."""
     return FLOAT64 if dtype == FLOAT32 else dtype
 
 
@@ -152,14 +154,17 @@ def _merge_aligned(op: str, parts: Parts) -> Parts:
 
 
 def identities(op: str, parts: Parts) -> list[Any]:
-    """The identity of each accumulator part: of (value, index) pairs the index that any other beats."""
+    """Return the identity of each accumulator part.
+
+    The index of (value, index) pairs is the largest integer, which loses to any other.
+    """
     if op in ("argmin", "argmax"):
         return [identity(op, parts[0].dtype), np.iinfo(np.int64).max]
     return [identity(op, part.dtype) for part in parts]
 
 
 def _reduce_block(op: str, parts: Parts, lanes: int) -> Parts:
-    """At most four steps in order, then the tree by halves over the lanes."""
+    """Reduce at most four steps in order, then the lanes as a tree by halves."""
     length = parts[0].shape[-1]
     steps = max(1, -(-length // lanes))
     padded = []
@@ -179,22 +184,22 @@ def _reduce_block(op: str, parts: Parts, lanes: int) -> Parts:
 
 
 LEVELS = 40
-"""Levels of a tree over a stream of unknown length; more than 2^40 blocks need."""
+"""Levels of a tree over a stream of unknown length, enough for 2^40 blocks."""
 
 
 def tree_levels(length: int | None, block: int) -> int:
-    """How many nodes wait in the tree over a stream of this length, at most."""
+    """Return the most nodes that wait in the tree over a stream of this length."""
     return LEVELS if length is None else min(LEVELS, max(1, (length // block).bit_length()))
 
 
 def product_block(numbers: int) -> int:
-    """Records in a block of a product, from the numbers of all operands in a record.
+    """Return the records in a block of a product, from the numbers of all operands in a record.
 
-    More than `column_block` has, since a block's result here is a matrix: one BLAS product
-    over the records should cost more than adding that matrix.
+    They are more than `column_block`, since a block's result is a matrix. One BLAS product over the records should cost
+    more than adding that matrix.
     """
     return min(max(1 << (((1 << 20) // max(numbers, 1)) | 1).bit_length() - 1, 256), 4096)
 
 
 SKETCH_RECORDS = 8192
-"""Records in a block of the sketch, and numbers kept of a node."""
+"""Records in a block of the sketch, and numbers stored in a node."""

@@ -1,7 +1,7 @@
-"""Statements of the kernel IR by which the tiles of a scan hand on what they carry. Rendered by `gpu/render`.
+"""Statements of the kernel IR by which the tiles of a scan pass on their carry. Rendered by `gpu/render`.
 
-A **slot** of the kernel's words belongs to one tile and column; it holds what the tile adds, and
-later what everything up to its end comes to. Tiles are numbered from 0 in each launch.
+A **slot** of the kernel's words belongs to one tile and column. It holds the tile's aggregate, and later its inclusive
+prefix. Tiles are numbered from 0 in each launch.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from flowcompute.ir.nodes import Argument, CarryStatement, Var
 
 @dataclass(frozen=True, slots=True)
 class Ticket(CarryStatement):
-    """Declare (`new`) or assign the number of the next tile that nobody has taken, by a work-group's first work-item.
+    """Declare (`new`) or assign the number of the next free tile, drawn by a work-group's first work-item.
 
-    Numbers from `tickets` on say that there is none. Every work-group takes tickets until it gets one of these.
+    Numbers from `tickets` on mean that no tile is left. Every work-group draws tickets until it gets one of these.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Ticket(CarryStatement):
 
 @dataclass(frozen=True, slots=True)
 class Publish(CarryStatement):
-    """Let later tiles see a number in a slot: what a tile adds, or with `prefix` what comes up to its end."""
+    """Make a number visible to later tiles in a slot: a tile's aggregate, or with `prefix` its inclusive prefix."""
 
     argument: Argument
     slot: str
@@ -37,7 +37,7 @@ class Publish(CarryStatement):
 
 @dataclass(frozen=True, slots=True)
 class Await(CarryStatement):
-    """Declare what everything up to the end of a tile comes to, once its slot says so."""
+    """Declare the inclusive prefix of a tile, once its slot holds it."""
 
     var: Var
     argument: Argument
@@ -46,7 +46,7 @@ class Await(CarryStatement):
 
 @dataclass(frozen=True, slots=True)
 class AwaitSlot(CarryStatement):
-    """Declare what a slot holds once there is anything, and an integer that says what: `ADDS` or `ENDS`."""
+    """Declare the content of a slot once there is any, and an integer with its kind: `ADDS` or `ENDS`."""
 
     var: Var
     kind: str
@@ -56,11 +56,12 @@ class AwaitSlot(CarryStatement):
 
 @dataclass(frozen=True, slots=True)
 class LookBehind(CarryStatement):
-    """Declare what comes before tile `tile` of a stream of numbers, for every work-item of a work-group.
+    """Declare the exclusive prefix of tile `tile` of a stream of numbers, for every work-item of a work-group.
 
-    Work-items from `BUSY` on wait for one of `window` tiles before it each, the furthest for its
-    end, while the first ones may do other things. All meet in it. Local arrays `ahead`, of
-    `window` numbers, and `nearest`, an int32 that is `window`, serve it.
+    The work-items from `BUSY` on each wait for one of the `window` preceding tiles. They wait for the inclusive prefix
+    of
+    the most distant tile. The first work-items may do other work. The statement contains a barrier. It uses the local
+    arrays `ahead`, of `window` numbers, and `nearest`, an int32 that is `window`.
     """
 
     var: Var
@@ -72,19 +73,20 @@ class LookBehind(CarryStatement):
 
 
 BUSY = 32
-"""First work-items of a work-group, which do not wait in a `LookBehind`: those that run in step."""
+"""First work-items of a work-group, which do not wait in a `LookBehind`: those that run in lockstep."""
 
 ADDS, ENDS = 1, 2
-"""What a slot may hold: what a tile adds, or what everything up to its end comes to."""
+"""Kinds of contents of a slot: a tile's aggregate, or its inclusive prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookBack(CarryStatement):
-    """Set `into[column]` to what comes before tile `tile` in each column, by a whole work-group.
+    """Set `into[column]` to the exclusive prefix of tile `tile` in each column, by a whole work-group.
 
-    Before tile 0 that is what `state` begins with. Of `together` columns at a time `window` tiles
-    are looked at. Local arrays `ahead`, of `window * together` numbers, and `marks`, of
-    `2 * together + 1` int32, serve it.
+    The prefix of tile 0 is the initial `state`. The statement processes `together` columns at a time and inspects
+    `window`
+    tiles of each. It uses the local arrays `ahead`, of `window * together` numbers, and `marks`, of `2 * together + 1`
+    int32.
     """
 
     argument: Argument

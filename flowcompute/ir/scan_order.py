@@ -1,4 +1,4 @@
-"""What all scans have in common: the sizes of their order, and what they carry from batch to batch."""
+"""Order of scans: the sizes of their runs and tiles, and their initial carries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ RUN = 64
 
 
 def scan_tile(numbers: int) -> int:
-    """Records in a tile of a scan over items of so many numbers."""
+    """Return the records in a tile of a scan over items of `numbers` numbers."""
     return min(max((1 << 14) // max(numbers, 1), 1), 1 << 14)
 
 
 def first_carries(node: Node) -> list[np.ndarray]:
-    """What a scan by a typed function begins with, in the dtypes that it is computed in."""
+    """Return the initial carries of a scan by a typed function, in the dtypes of its computation."""
     assert isinstance(node.element, KernelScan)
     return [init.astype(register_dtype(init.dtype)) for init in node.element.inits]

@@ -1,6 +1,6 @@
-"""The kernel IR of tensor cores: fragments of matrices, and copies that are under way. Rendered by `gpu/render`.
+"""Kernel IR of tensor cores: fragments of matrices, and asynchronous copies. Rendered by `gpu/render`.
 
-A **fragment** is a few small matrices that 32 neighbouring work-items, a team, hold together.
+A **fragment** is a few small matrices that a sub-group of 32 neighbouring work-items holds together.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from flowcompute.ir.nodes import Argument, Copying, OfFragments, Var
 class Fragment(OfFragments):
     """Four 8 x 8 matrices of 16-bit numbers (8 x 4 of 32-bit ones) from local memory, as 4 words of 32 bits.
 
-    Work-item l of a team gives where row l % 8 of matrix l / 8 lies, and gets of each matrix word l % 4
-    of row l / 4; with `transposed`, for 16-bit numbers only, of column l / 4. `index` counts numbers of
-    `dtype`, whatever the array is declared as.
+    Work-item l of a sub-group provides the address of row l % 8 of matrix l / 8. It receives word l % 4 of row l / 4 of
+    each matrix; with `transposed`, for 16-bit numbers only, of column l / 4. `index` counts numbers of `dtype`,
+    whatever
+    the array is declared as.
     """
 
     array: str
@@ -29,7 +30,7 @@ class Fragment(OfFragments):
 
 @dataclass(frozen=True, slots=True)
 class Words(OfFragments):
-    """Four words of 32 bits from places of local memory that are counted in such words."""
+    """Four words of 32 bits from positions in local memory, counted in such words."""
 
     array: str
     indices: tuple[str, str, str, str]
@@ -37,14 +38,14 @@ class Words(OfFragments):
 
 @dataclass(frozen=True, slots=True)
 class Leading(OfFragments):
-    """Words that are float32, rounded to the 11 bits of a significand that tensor cores multiply."""
+    """Float32 words rounded to the 11 bits of a significand that tensor cores multiply."""
 
     operand: Var
 
 
 @dataclass(frozen=True, slots=True)
 class Rest(OfFragments):
-    """What is left of such words beside their `leading` parts; infinities leave NaN."""
+    """The difference between such words and their `leading` parts; NaN for infinities."""
 
     operand: Var
     leading: Var
@@ -54,12 +55,12 @@ class Rest(OfFragments):
 class FragmentMultiply(OfFragments):
     """`c + a * b`: 16 x 16 numbers times 16 x 8 (16 x 8 times 8 x 8 of 32-bit ones), summed in float32.
 
-    Of 32-bit numbers only the sign, the exponent and the first 11 bits of the significand take part.
+    Only the sign, the exponent and the first 11 bits of the significand of 32-bit numbers are used.
 
-    Of `a` the matrices are the upper left, lower left, upper right and lower right ones; of `b`,
-    transposed, 2 * `part` and the next. Work-item l of a team holds of `c` row l / 4, columns
-    2 * (l % 4) and the next, then the same of row l / 4 + 8. In which order a device adds up one
-    such step is its own.
+    The matrices of `a` are the upper left, lower left, upper right and lower right ones. Those of `b`, transposed, are
+    2 * `part` and the next. Work-item l of a sub-group holds columns 2 * (l % 4) and the next of `c`, in row l / 4,
+    then
+    in row l / 4 + 8. The order of additions in one such step depends on the device.
     """
 
     a: Var
@@ -71,7 +72,7 @@ class FragmentMultiply(OfFragments):
 
 @dataclass(frozen=True, slots=True)
 class FragmentOf(OfFragments):
-    """Sums of twice 8 columns as the left operand of a multiplication with as much of k, rounded to a half format."""
+    """Sums of two blocks of 8 columns as a left operand with as many rows of k, rounded to a half format."""
 
     low: Var
     high: Var
@@ -80,9 +81,9 @@ class FragmentOf(OfFragments):
 
 @dataclass(frozen=True, slots=True)
 class WordsOf(OfFragments):
-    """Sums of 8 columns as the left operand of a multiplication with as much of k, of float32.
+    """Sums of 8 columns as a left operand of float32 with as many rows of k.
 
-    Columns are in the order 0, 2, 4, 6, 1, 3, 5, 7 of k, as the right operand then has to be.
+    The columns are in the order 0, 2, 4, 6, 1, 3, 5, 7 of k, which the right operand must match.
     """
 
     operand: Var
@@ -90,7 +91,7 @@ class WordsOf(OfFragments):
 
 @dataclass(frozen=True, slots=True)
 class Join(OfFragments):
-    """Both vectors as one."""
+    """Two vectors concatenated."""
 
     low: Var
     high: Var
@@ -98,7 +99,7 @@ class Join(OfFragments):
 
 @dataclass(frozen=True, slots=True)
 class Across(OfFragments):
-    """The float that the work-item of the team has whose number differs in this one bit."""
+    """The float of the work-item in the sub-group whose number differs in bit `bit`."""
 
     operand: Var
     bit: int
@@ -106,10 +107,10 @@ class Across(OfFragments):
 
 @dataclass(frozen=True, slots=True)
 class Copy(Copying):
-    """Begin to bring `numbers` neighbours of an argument into a local array; zeros unless `exists`.
+    """Start an asynchronous copy of consecutive numbers of an argument to a local array; zeros unless `exists`.
 
-    `place` counts numbers of the argument's dtype, whatever the array is declared as. It and
-    `index` are multiples of `numbers`, which are a power of two and 16 bytes at most.
+    `place` counts numbers of the argument's dtype, whatever the array is declared as. It and `index` are multiples of
+    `numbers`, a power of two of at most 16 bytes.
     """
 
     array: str
@@ -122,11 +123,11 @@ class Copy(Copying):
 
 @dataclass(frozen=True, slots=True)
 class EndCopies(Copying):
-    """Copies begun since the last such statement are a group. Groups arrive in order."""
+    """The end of a group of copies: all that were started since the previous one. Groups complete in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitCopies(Copying):
-    """Wait until at most so many groups of the work-item are under way; a barrier shows them to others."""
+    """Wait until at most `pending` groups of the work-item are incomplete. A barrier makes them visible to others."""
 
     pending: int
