@@ -1,4 +1,4 @@
-"""The unit that flows through a running plan."""
+"""Batches: the unit of data that flows through a running plan."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Records `start` to `stop` (half open) of every value that crosses one edge.
+    """Records `start` to `stop` (half open) of every value that passes one edge.
 
     Attributes:
-        seq: position of the batch in the pass, from 0 and gapless.
+        seq: position of the batch in the pass, from 0 and without gaps.
         start, stop: record indices; the only durable coordinates.
         arrays: value id in the graph -> array of shape `(stop - start, *item)`.
-        clock: the clock whose records they are; see `rewrite/clocks.py`.
+        clock: the clock of the records; see `rewrite/clocks.py`.
     """
 
     seq: int

@@ -1,4 +1,6 @@
-"""The errors a user can meet: one family, and every member says where, what was expected, what came and what to do.
+"""Errors of flowcompute: one class hierarchy, whose members say what failed, where, why, and what to do.
+
+A message reads "cannot X". `str` adds the element, the user's line, the records, and both sides of a mismatch.
 
 FlowError
 ├── SpecError         a mistake in composing: shapes, dtypes, arguments
@@ -6,8 +8,8 @@ FlowError
 ├── DestinationError  a result that cannot be written
 ├── PlanError         a job that cannot be run as asked (budget, device, passes)
 ├── RunError          a failure while batches flow
-│   └── DeviceError       a device that failed under a run, and has been given up
-│       └── DeviceFullError  no room on a device, not even for the smallest batch
+│   └── DeviceError       a device that failed during a run and is no longer used
+│       └── DeviceFullError  a device with too little memory for the smallest batch
 ├── KernelError       a kernel that cannot be generated or compiled
 └── CheckpointError   a frozen state that cannot be used
 """
@@ -31,12 +33,12 @@ class FlowError(Exception):
     """Base of all errors of flowcompute.
 
     Args:
-        message: what happened, in one sentence.
-        element: name of the element it happened at.
+        message: the failure in one sentence, as "cannot X".
+        element: name of the element at which it happened.
         site: the user's line where that element was made.
-        records: half-open range of record indices being worked on.
+        records: half-open range of the record indices in progress.
         expected, got: the two sides of a mismatch, in words.
-        hint: what to do about it.
+        hint: the remedy.
     """
 
     def __init__(
@@ -76,11 +78,11 @@ class SpecError(FlowError):
 
 
 class SourceError(FlowError):
-    """Data that cannot be read, or that is not what its header or declaration says."""
+    """A source that cannot be read, or whose data does not match its header or declaration."""
 
 
 class DestinationError(FlowError):
-    """A result that cannot be written where it was asked to go."""
+    """A result that cannot be written to its destination."""
 
 
 class PlanError(FlowError):
@@ -92,15 +94,15 @@ class RunError(FlowError):
 
 
 class DeviceError(RunError):
-    """A device that failed under a run: it was lost, or a kernel left it in no state to go on.
+    """A device that failed during a run: it was lost, or a kernel left it in an unusable state.
 
-    What the process had on it is given up, and the next run starts it anew. With `checkpoint=` the
-    same program goes on from the last checkpoint, on this device or on another one.
+    The process releases everything it had on the device, and the next run starts it again. With `checkpoint=` the same
+    program continues from the last checkpoint, on this device or on another one.
     """
 
 
 class DeviceFullError(DeviceError):
-    """A device that has no room for what a run needs at a time, not even for its smallest batch."""
+    """A device with too little memory for a run, even with the smallest batch."""
 
 
 class KernelError(FlowError):
@@ -112,12 +114,15 @@ class CheckpointError(FlowError):
 
 
 class CheckpointWarning(UserWarning):
-    """Something is wrong with a checkpoint that can be used all the same."""
+    """A warning about a checkpoint that is damaged but can be used."""
 
 
 class MetricsWarning(UserWarning):
-    """The numbers of a run could not be written where it was asked; its results are not touched by it."""
+    """A warning that the metrics of a run could not be written. Its results are not affected."""
 
 
 class DeviceWarning(UserWarning):
-    """A run goes on otherwise than planned, since its device had less room than expected; no bit depends on it."""
+    """A warning that a run deviates from its plan, since its device had less memory than expected.
+
+    No bit of the results depends on it.
+    """

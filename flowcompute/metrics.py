@@ -1,4 +1,4 @@
-"""What a run says of itself: plain records without clocks or files."""
+"""Metrics of a run: plain records without clocks or files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ NodeKind = Literal["source", "region", "transfer", "destination"]
 
 
 class BatchMetrics(NamedTuple):
-    """What one stage did for a batch; units as in `NodeMetrics`.
+    """Metrics of one stage for one batch; units as in `NodeMetrics`.
 
     Attributes:
         items, bytes_in, bytes_out: of the batch.
-        batches: 1, more where several were counted at once.
-        wait_in_s, busy_s, wait_out_s: seconds since the batch before.
-        ended_s: when it was done, in seconds since the start of the run.
+        batches: 1, or more if several were counted at once.
+        wait_in_s, busy_s, wait_out_s: seconds since the end of the previous batch.
+        ended_s: end of the batch, in seconds since the start of the run.
     """
 
     items: int
@@ -30,7 +30,7 @@ class BatchMetrics(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Something that lasted, in seconds since the start of the run."""
+    """An interval with a name, in seconds since the start of the run."""
 
     name: str
     began_s: float
@@ -39,7 +39,7 @@ class Span(NamedTuple):
 
 
 class Track(NamedTuple):
-    """What a stage or a queue did, one span after the other; the newest, `lost` were let go."""
+    """The newest spans of a stage or a queue, in order. `lost` older ones were dropped."""
 
     name: str
     spans: tuple[Span, ...]
@@ -48,24 +48,24 @@ class Track(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeMetrics:
-    """What one stage of the plan has done so far.
+    """Metrics of one stage of the plan so far.
 
     Attributes:
         name: the stage's name in the plan.
-        kind: what it is. Host functions count as regions; a transfer is between host and device.
-        items: records that passed.
-        batches: batches that passed.
-        bytes_in, bytes_out: bytes of streams taken and given.
-        wait_in_s: seconds waiting for input. The regions of a pass run one after the other on
-            the same batch, and wait together.
+        kind: kind of the stage. Host functions count as regions; a transfer is between host and device.
+        items: records processed.
+        batches: batches processed.
+        bytes_in, bytes_out: bytes of streams read and written.
+        wait_in_s: seconds waiting for input. The regions of a pass run one after the other on the same batch, and
+            wait together.
         busy_s: seconds at work.
         wait_out_s: seconds waiting for a free buffer or for a slower stage to take the output.
         launches: kernels launched.
-        device_s: seconds that these took on the device, estimated from those that were timed there.
-        compile_s: seconds of building its kernel, or of finding it built.
-        queued: batches that lie before it now.
+        device_s: seconds of the launches on the device, estimated from those that were timed there.
+        compile_s: seconds of building its kernel or loading it from the cache.
+        queued: batches that wait before it now.
         credits: buffers of its output that are in use now.
-        peak_bytes: the most that the buffers of its output took.
+        peak_bytes: the most bytes that the buffers of its output took.
         recent: its last batches, oldest first; 128 at most.
     """
 
@@ -89,16 +89,16 @@ class NodeMetrics:
 
 @dataclass(frozen=True, slots=True)
 class EdgeMetrics:
-    """What lies between two stages now.
+    """Metrics of the queue between two stages.
 
     Attributes:
         source, target: their names; "compute" for the stage that runs the regions of a pass.
-        queued: batches that lie in between.
-        room: batches that may.
-        credits: buffers in use: being filled, lying in between, or in the target's hands. The
-            destinations of one value share its buffers, and what is computed where it belongs has none.
-        buffers: as many as there may be.
-        peak_bytes: the most that they took.
+        queued: batches in the queue.
+        room: capacity of the queue in batches.
+        credits: buffers in use: being filled, in the queue, or in the target's hands. The destinations of one value
+            share its buffers. A value that is computed in place has none.
+        buffers: the most buffers that there may be.
+        peak_bytes: the most bytes that they took.
     """
 
     source: str
@@ -112,15 +112,15 @@ class EdgeMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
         items: records computed, over all passes.
         total_items: records to compute, or None while that is unknown.
         bytes_read: bytes that the sources gave.
-        seconds: since the start, with those of the runs that a resumed job had before; stands
-            still once the run has ended.
-        done: whether the run has ended, well or not.
+        seconds: seconds since the start, including earlier runs of a resumed job. The value is final once the run
+            has ended.
+        done: whether the run has ended, successfully or not.
         skipped: records that failed and were dropped so far; see `Run.skipped`.
     """
 
@@ -133,19 +133,19 @@ class Progress:
 
     @property
     def fraction(self) -> float | None:
-        """Between 0 and 1, or None while the total is unknown."""
+        """Fraction computed, between 0 and 1, or None while the total is unknown."""
         if self.total_items is None:
             return None
         return min(self.items / self.total_items, 1.0) if self.total_items else float(self.done)
 
     @property
     def throughput(self) -> float:
-        """Bytes read in a second, on average."""
+        """Bytes read per second, on average."""
         return self.bytes_read / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def remaining_s(self) -> float | None:
-        """Seconds to go at the average pace, or None when nobody can say."""
+        """Seconds remaining at the average pace, or None if that is unknown."""
         if self.done:
             return 0.0
         if self.total_items is None or not self.items:
@@ -155,16 +155,16 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """What the checkpoints of a run have cost so far.
+    """Cost of the checkpoints of a run so far.
 
     Attributes:
-        count: those that this run has committed.
-        number: of the newest of them; None before the first.
-        pause_s: seconds for which no batch was computed, altogether.
-        longest_pause_s: of one of them.
-        write_s: seconds of writing, hashing and syncing, beside the batches but for the last one.
-        age_s: seconds since the newest was committed: what a kill would cost now. None before the
-            first; stands still once the run has ended.
+        count: checkpoints that this run has committed.
+        number: number of the newest one; None before the first.
+        pause_s: total seconds in which no batch was computed.
+        longest_pause_s: longest of these pauses.
+        write_s: seconds of writing, hashing and syncing, parallel to the batches except for the last checkpoint.
+        age_s: seconds since the newest was committed, which a kill would lose. It is None before the first, and
+            final once the run has ended.
     """
 
     count: int = 0
@@ -187,10 +187,10 @@ class FailedRecord:
 
     Attributes:
         element: name of the element at which it failed.
-        record: its index in the element's input; for `fc.iterate` which of the batches or
-            items yielded it was, from 0.
+        record: its index in the element's input. For `fc.iterate` it is the position, from 0, of the yielded batch
+            or item.
         error: the error's type.
-        text: what the error said, perhaps shortened.
+        text: message of the error, perhaps shortened.
     """
 
     element: str
@@ -207,7 +207,7 @@ class Skipped:
     """The records that an element has dropped.
 
     Attributes:
-        count: how many.
+        count: their number.
         first: the first ones, 100 at most.
     """
 
@@ -219,12 +219,12 @@ class Skipped:
 
 
 class Metrics(Mapping[str, NodeMetrics]):
-    """The rows of a run by stage name; an element's name answers with the row of its stage.
+    """The rows of a run by stage name. The name of an element gives the row of its stage.
 
     Args:
         rows: one for each stage, in the order of the plan.
         aliases: element name -> name of the stage it runs in.
-        edges: what lies between the stages.
+        edges: metrics of the queues between the stages.
 
     Attributes:
         edges: as given.
@@ -240,7 +240,7 @@ class Metrics(Mapping[str, NodeMetrics]):
     def __getitem__(self, name: str) -> NodeMetrics:
         row = self._rows.get(name) or self._rows.get(self._aliases.get(name, name))
         if row is None:
-            raise KeyError(f"no row {name!r}; there are {', '.join(map(repr, self._rows)) or 'none'}")
+            raise KeyError(f"cannot find row {name!r}: there are {', '.join(map(repr, self._rows)) or 'none'}")
         return row
 
     def __iter__(self) -> Iterator[str]:
@@ -255,16 +255,16 @@ class Metrics(Mapping[str, NodeMetrics]):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All numbers of a run at a moment, for those who write them elsewhere.
+    """All metrics of a run at one moment, for exporters.
 
     Attributes:
         metrics: a row for each stage.
-        progress: how far it is.
-        checkpoints: what they have cost.
-        bottleneck: the stage that holds up the others.
+        progress: progress of the run.
+        checkpoints: cost of its checkpoints.
+        bottleneck: the stage that limits the others.
         launches: kernels launched.
-        bytes_written: bytes that the destinations took.
-        peak_bytes: the most that its buffers took.
+        bytes_written: bytes that the destinations wrote.
+        peak_bytes: the most bytes that its buffers took.
     """
 
     metrics: Metrics

@@ -1,4 +1,4 @@
-"""What an element promises about its value: dtype, item shape, and whether it is a stream."""
+"""Specs of values: dtype, item shape, and the stream axis if there is one."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ SUPPORTED_DTYPES: tuple[np.dtype, ...] = (
 
 
 def is_float(dtype: np.dtype) -> bool:
-    """Whether `dtype` is a floating-point dtype, bfloat16 included."""
+    """Check whether `dtype` is a floating-point dtype, bfloat16 included."""
     return dtype.kind == "f" or dtype == BFLOAT16
 
 
 def parse_dtype(dtype: npt.DTypeLike) -> np.dtype:
-    """The native-order dtype meant by `dtype`; `"bfloat16"` is understood.
+    """Return the dtype that `dtype` denotes, in native byte order; `"bfloat16"` is understood.
 
     Raises:
         TypeError: if flowcompute does not support it.
@@ -46,13 +46,13 @@ def parse_dtype(dtype: npt.DTypeLike) -> np.dtype:
     parsed = parsed.newbyteorder("=") if parsed != BFLOAT16 else BFLOAT16
     if parsed not in SUPPORTED_DTYPES:
         names = ", ".join(supported.name for supported in SUPPORTED_DTYPES)
-        raise TypeError(f"dtype {parsed} is not supported; supported are {names}")
+        raise TypeError(f"cannot use this dtype: {parsed} is not supported; supported are {names}")
     return parsed
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The stream axis (axis 0): its length in items, or None while unknown."""
+    """The stream axis (axis 0): its length in items, or None while it is unknown."""
 
     length: int | None
 
@@ -73,7 +73,7 @@ class Spec:
 
     @property
     def is_stream(self) -> bool:
-        """Whether axis 0 is a stream axis."""
+        """Flag that axis 0 is a stream axis."""
         return self.stream is not None
 
     @property
@@ -83,22 +83,22 @@ class Spec:
 
     @property
     def full_shape(self) -> tuple[int | None, ...]:
-        """The shape seen as an array: `(length, *item)` for a stream."""
+        """Shape as an array: `(length, *item)` for a stream."""
         return self.shape if self.stream is None else (self.stream.length, *self.shape)
 
     @property
     def ndim(self) -> int:
-        """Number of axes seen as an array."""
+        """Number of axes as an array."""
         return len(self.shape) + (self.stream is not None)
 
     @property
     def item_numbers(self) -> int:
-        """Numbers in one item (in the whole value when resident)."""
+        """Numbers in one item (in the whole value if it is resident)."""
         return math.prod(self.shape)
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of one item (of the whole value when resident)."""
+        """Bytes of one item (of the whole value if it is resident)."""
         return self.item_numbers * self.dtype.itemsize
 
     def __str__(self) -> str:
@@ -108,6 +108,6 @@ class Spec:
 
 
 def format_shape(shape: tuple[int | None, ...]) -> str:
-    """`(1000, 96)` as text, with `?` for an unknown length."""
+    """Format a shape like `(1000, 96)` as text, with `?` for an unknown length."""
     inner = ", ".join("?" if size is None else str(size) for size in shape)
     return f"({inner},)" if len(shape) == 1 else f"({inner})"

@@ -170,7 +170,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str, str, str, str | None]] = {
     "empty stream": (lambda: fc.source(np.ones((0, 3))).argmin(axis=0), "argmin: an empty axis", "", "axis 0", None),
     "two axes of argmax": (lambda: stream(2, 3).argmax(axis=(1, 2)), "argmax: takes one axis or None", "", "(1, 2)", None),
     "bool sum": (lambda: stream(3).sum(dtype=bool), "sum: has no bool result", "", "", "fc.any"),
-    "dtype": (lambda: stream(3).astype("complex64"), "astype: dtype complex64 is not supported", "", "", None),
+    "dtype": (lambda: stream(3).astype("complex64"), "astype: cannot use this dtype: complex64 is not supported", "", "", None),
     "inner sizes": (lambda: stream(3) @ resident(4, 2), "matmul: inner sizes differ", "3 rows", f"({N}, 3) @ (4, 2)", None),
     "matmul of numbers": (lambda: stream() @ resident(4), "matmul: ", "", f"({N},) @ (4,)", None),
     "contracting the stream": (lambda: stream(3) @ stream(3), "matmul: the product of these would contract", "", f"({N}, 3) @ ({N}, 3)", "X.T @ Y"),

@@ -53,7 +53,7 @@ def test_metrics_have_a_row_for_each_stage():
     assert [row.kind for row in metrics.values()] == ["source"] * 2 + ["region"] + ["destination"] * 4
     assert metrics["inner"] is metrics["step"] or metrics["inner"] == metrics["step"]
     rows = "'a', 'b', 'step', 'twice_1', 'twice_2', 'placed', 'total'"
-    with pytest.raises(KeyError, match=f"no row 'unknown'; there are {rows}"):
+    with pytest.raises(KeyError, match=f"cannot find row 'unknown': there are {rows}"):
         metrics["unknown"]
     assert metrics.get("unknown") is None
     for name in ("a", "b"):
