@@ -58,7 +58,7 @@ class _ClockAnalysis:
             clock = self._new()
             (clock.sources if read else clock.nodes).append(node.id)
         elif node.kind in RECLOCKING:
-            if _joins_ends(node):
+            if _is_concat(node):
                 inputs = tuple((self.clock_of[value], value) for value in streams)
             else:
                 origin = self._unify(streams)
@@ -79,7 +79,7 @@ class _ClockAnalysis:
         """
         assert node.op is not None
         # Different functions may drop different records.
-        if _joins_ends(node) or isinstance(node.element, HostFunction):
+        if _is_concat(node) or isinstance(node.element, HostFunction):
             return self._new()
         key = (node.op.name, tuple(sorted(node.attrs.items())), inputs[0][0], tuple(i for _, i in inputs[1:]))
         twin = self.twins.get(key)
@@ -131,7 +131,7 @@ class _ClockAnalysis:
                 other.entries[value] = Entry(entry.value, entry.node, moved)
 
 
-def _joins_ends(node: Node) -> bool:
+def _is_concat(node: Node) -> bool:
     return node.op is not None and node.op.name == "concat"
 
 

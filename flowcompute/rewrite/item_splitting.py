@@ -21,7 +21,7 @@ from flowcompute.sinks import NumbersSink
 from flowcompute.spec import Spec, Stream, is_float
 
 
-class _Whole(Exception):  # noqa: N818 - a decision, not an error
+class _WholeItemNeeded(Exception):  # noqa: N818 - a decision, not an error
     """An exception that stops the rewrite: an operation needs a whole large item."""
 
 
@@ -40,15 +40,15 @@ class _Splitter(GraphRewriter):
         """Add a node of the old graph to the new one.
 
         Raises:
-            _Whole: if it needs a large item whole.
+            _WholeItemNeeded: if it needs a large item whole.
         """
         large = [i for i in node.inputs if self.is_large(i)]
         if not large and not self.is_large(node.id):
-            return self.kept(node)
+            return self.copy_node(node)
         if isinstance(node.element, Source):
             flat = node.element.flattened()
             if flat is None:
-                raise _Whole
+                raise _WholeItemNeeded
             return self.add(node.name, flat, ())
         if isinstance(node.element, Destination):
             return self._written(node, node.element)
@@ -56,7 +56,7 @@ class _Splitter(GraphRewriter):
             return self._mapped(node, node.element)
         if node.kind is Kind.REDUCE and isinstance(node.element, Compute):
             return self._reduced(node, node.element)
-        raise _Whole
+        raise _WholeItemNeeded
 
     def _flat(self, spec: Spec) -> Spec:
         length = None if spec.length is None else spec.length * spec.item_numbers
@@ -69,11 +69,11 @@ class _Splitter(GraphRewriter):
         if self.is_large(value) and spec.shape == item:
             return self.new[value]
         if spec.is_stream:
-            raise _Whole
+            raise _WholeItemNeeded
         if spec.item_numbers == 1:
             return self.new[value] if spec.shape == () else self._repeated(node)
         if spec.shape != item[len(item) - len(spec.shape) :]:
-            raise _Whole
+            raise _WholeItemNeeded
         return self._repeated(node)
 
     def _repeated(self, node: Node) -> int:
@@ -91,7 +91,7 @@ class _Splitter(GraphRewriter):
     def _reduced(self, node: Node, element: Compute) -> int:
         item = np.broadcast_shapes(*(self.graph.nodes[i].spec.shape for i in node.inputs))
         if tuple(node.attrs["axes"]) != tuple(range(len(item))):
-            raise _Whole
+            raise _WholeItemNeeded
         inputs = tuple(self._operand(i, item) for i in node.inputs)
         numbers = int(np.prod(item))
         twin = copy.copy(element)
@@ -102,7 +102,7 @@ class _Splitter(GraphRewriter):
 
     def _written(self, node: Node, element: Destination) -> int:
         if not element.takes_numbers:
-            raise _Whole
+            raise _WholeItemNeeded
         (value,) = node.inputs
         return self.add(node.name, NumbersSink(element, self._flat(node.spec)), (self.new[value],))
 
@@ -123,5 +123,5 @@ def split_items(graph: Graph, limit_bytes: int, *, fused: bool) -> Graph | None:
         return None
     try:
         return splitter.rewritten()
-    except _Whole:
+    except _WholeItemNeeded:
         return None

@@ -3,8 +3,8 @@
 `x[m].sum()` becomes the fold of `where(m, x, identity)`. No record is moved, and mask, selection and fold are one
 kernel. The canonical order requires it too, since blocks are counted by the index of a record before the selection.
 
-Two kinds of folds still read the selected records themselves. The value of some depends on the number of preceding
-records (argmax), or they fail on no records (max). The variance needs a first record in each block.
+Some folds still read the selected records themselves. The result of argmax depends on the number of preceding records.
+A maximum fails if there are no records. A variance needs the first record of each block.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class _Masker(GraphRewriter):
     def rewrite(self, node: Node) -> int:
         """Add a node to the new graph, with folds of selected records taken over all records."""
         if node.kind is not Kind.FOLD or node.op is None or node.op.name not in _FOLDS:
-            return self.kept(node)
+            return self.copy_node(node)
         if node.op.name == "mean" and not self.float64:
-            return self.kept(node)
+            return self.copy_node(node)
         masks = {self._mask(i) for i in node.inputs}
         mask = masks.pop()
         if mask is None or masks:
-            return self.kept(node)
+            return self.copy_node(node)
         return self._mean(node, mask) if node.op.name == "mean" else self._fold(node, mask)
 
     def _mask(self, value: int) -> int | None:
@@ -60,7 +60,7 @@ class _Masker(GraphRewriter):
             seen.update(streams)
         return masks.pop() if len(masks) == 1 else None
 
-    def _before(self, value: int) -> int:
+    def _unselected(self, value: int) -> int:
         """Return the value that a value of selected records has over all records."""
         node = self.graph.nodes[value]
         if not node.spec.is_stream:
@@ -68,7 +68,7 @@ class _Masker(GraphRewriter):
         if node.kind is Kind.SELECT:
             return self.new[node.inputs[0]]
         if value not in self.whole:
-            inputs = tuple(self._before(i) for i in node.inputs)
+            inputs = tuple(self._unselected(i) for i in node.inputs)
             twin = copy.copy(node.element)
             twin.freeze_fields(spec=Spec(node.spec.dtype, node.spec.shape, self._stream(inputs)))
             self.whole[value] = self.add(self.fresh(f"{node.name} of all"), twin, inputs)
@@ -77,7 +77,7 @@ class _Masker(GraphRewriter):
     def _stream(self, values: tuple[int, ...]) -> Any:
         return next(self.nodes[i].spec.stream for i in values if self.nodes[i].spec.is_stream)
 
-    def _chosen(self, mask: int, value: int, otherwise: Any) -> int:
+    def _where(self, mask: int, value: int, otherwise: Any) -> int:
         """Add `where(mask, value, otherwise)`."""
         spec = self.nodes[value].spec
         nothing = Constant(np.asarray(otherwise, spec.dtype))
@@ -87,11 +87,11 @@ class _Masker(GraphRewriter):
 
     def _fold(self, node: Node, mask: int) -> int:
         assert node.op is not None
-        values = [self._before(i) for i in node.inputs]
+        values = [self._unselected(i) for i in node.inputs]
         dtype = self.nodes[values[0]].spec.dtype
         # One factor of a product is the identity and the other 1, as the identity times infinity is NaN.
         fills = [identity(node.op.name, dtype), dtype.type(1)]
-        inputs = tuple(self._chosen(mask, value, fill) for value, fill in zip(values, fills, strict=False))
+        inputs = tuple(self._where(mask, value, fill) for value, fill in zip(values, fills, strict=False))
         twin = copy.copy(node.element)
         twin.freeze_fields(attrs={**node.attrs, "selected": True})
         return self.add(node.name, twin, inputs)
@@ -99,10 +99,10 @@ class _Masker(GraphRewriter):
     def _mean(self, node: Node, mask: int) -> int:
         """Add the sum divided by the number of records, both in float64."""
         (value,) = node.inputs
-        before = self._before(value)
+        before = self._unselected(value)
         dtype = self.nodes[before].spec.dtype
         attrs, shape = {"keepdims": node.attrs["keepdims"]}, node.spec.shape
-        where = self._chosen(mask, before, identity("sum", dtype))
+        where = self._where(mask, before, identity("sum", dtype))
         total = Compute(SUM_FOLD, (self.nodes[where].element,), Spec(FLOAT64, shape), attrs)
         sum_id = self.add(self.fresh(f"{node.name} total"), total, (where,))
         ones: Element = cast(self.nodes[self.new[mask]].element, INT64)

@@ -56,7 +56,7 @@ class _PartMover(GraphRewriter):
         part = _part_of(node)
         if part is not None and self._reaches_sources(node.inputs[0], part):
             return self._part(node.inputs[0], part)
-        if _joins_ends(node):
+        if _is_concat(node):
             return self.add(node.name, node.element, self._concatenated(node))
         return self.add(node.name, node.element, tuple(self.new[i] for i in node.inputs))
 
@@ -118,7 +118,7 @@ class _PartMover(GraphRewriter):
         """Return the inputs of a concatenation. All but the first are read separately if others use their streams."""
         inputs = [self.new[node.inputs[0]]]
         inputs += [
-            self._again(value, {}) if self._is_shared(value, node) else self.new[value] for value in node.inputs[1:]
+            self._reread(value, {}) if self._is_shared(value, node) else self.new[value] for value in node.inputs[1:]
         ]
         return tuple(inputs)
 
@@ -131,7 +131,7 @@ class _PartMover(GraphRewriter):
         users = {i: set(self.users[i]) - mine for i in mine}
         return users.pop(value) != {concat.id} or any(users.values())
 
-    def _again(self, value: int, made: dict[int, int]) -> int:
+    def _reread(self, value: int, made: dict[int, int]) -> int:
         """Add a second reading of a value of the old graph and of all streams that it depends on.
 
         Raises:
@@ -155,8 +155,8 @@ class _PartMover(GraphRewriter):
                 again = self._fresh_part(node.inputs[0], part)
             else:
                 # Inputs of a concatenation are read at different times.
-                apart = _joins_ends(node)
-                inputs = tuple(self._again(i, {} if apart else made) for i in node.inputs)
+                apart = _is_concat(node)
+                inputs = tuple(self._reread(i, {} if apart else made) for i in node.inputs)
                 again = self.add(self.fresh(f"{node.name} again"), node.element, inputs)
             made[value] = again
         return made[value]
@@ -170,7 +170,7 @@ class _PartMover(GraphRewriter):
             self.parts = shared
 
 
-def _joins_ends(node: Node) -> bool:
+def _is_concat(node: Node) -> bool:
     return node.kind is Kind.REBATCH and node.op is not None and node.op.name == "concat"
 
 

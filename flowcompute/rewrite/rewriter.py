@@ -45,7 +45,7 @@ class GraphRewriter(ABC):
         self._names.add(unique)
         return unique
 
-    def kept(self, node: Node) -> int:
+    def copy_node(self, node: Node) -> int:
         """Add the node unchanged."""
         return self.add(node.name, node.element, tuple(self.new[i] for i in node.inputs))
 

@@ -113,7 +113,7 @@ class _ViewMover(GraphRewriter):
             assert all(self.new[value] != _NOT_WHOLE for value in node.inputs), (
                 "needs a value of which only views were kept"
             )
-            return self.kept(node)
+            return self.copy_node(node)
         inputs = tuple(self._operand(value, self._of_operand(node, value, seen)) for value in node.inputs)
         twin = copy.copy(node.element)
         twin.freeze_fields(spec=replace(node.spec, shape=seen[-1].shape))
