@@ -112,7 +112,7 @@ class InFlightBatch(StepExecutor):
         makers = early_outputs(self.one_pass)
         self._late = {i: parts[placement] for i, placement in makers.items() if i in parts[placement].late}
         self._mine = set(makers)
-        for one in assign_host_buffers(plan.graph, self.one_pass, self._between.elsewhere):
+        for one in assign_host_buffers(plan.graph, self.one_pass, self._between.not_on_host):
             if not self._mine.isdisjoint(one.values):
                 self._mine.update(one.values)
 

@@ -209,7 +209,7 @@ class _Builder(Groups):
             raise _Refusal(f"the kernel would hold more than {MAX_NODES} operations")
         outside = {i for i in node.inputs if self.group_of.get(i) not in ids}
         values = outside.union(*(self.external(group) for group in groups))
-        if len(self.pointed(values)) + sum(len(group.folds) for group in groups) + 1 > MAX_POINTERS:
+        if len(self.pointer_arguments(values)) + sum(len(group.folds) for group in groups) + 1 > MAX_POINTERS:
             raise _Refusal(f"the kernel would take more than {MAX_POINTERS} pointers")
         self.unite(target, groups, domain)
         self._place(target, node, axes)
@@ -366,7 +366,7 @@ class _Builder(Groups):
         if (a.reduced | b.reduced) and (a.folds or b.folds) and math.prod(a.domain) > FOLD_BESIDE_ROWS:
             self.reasons.append(Reason("cut", names[1], "rows this wide are folded in a kernel of their own"))
             return
-        values = self.pointed({i for group in (a, b) for i in self.external(group)})
+        values = self.pointer_arguments({i for group in (a, b) for i in self.external(group)})
         if len(values) + len(a.folds) + len(b.folds) + 2 > MAX_POINTERS or len(a.nodes) + len(b.nodes) > MAX_NODES:
             self.reasons.append(Reason("cut", names[1], f"together with {names[0]} the kernel would be too large"))
             return

@@ -45,7 +45,7 @@ class Groups:
         self.group_of: dict[int, int] = {}
         self.host_folds: list[int] = []
 
-    def pointed(self, values: Iterable[int]) -> set[int]:
+    def pointer_arguments(self, values: Iterable[int]) -> set[int]:
         """Return the values that a kernel reads through a pointer. Scalar constants are passed by value."""
         nodes = self.graph.nodes
         return {i for i in values if not (isinstance(nodes[i].element, Constant) and not nodes[i].spec.shape)}

@@ -98,7 +98,7 @@ class _ProducerSearch:
         }:
             for producers in fused_producers:
                 if producers.root in refused:
-                    self._say(self.graph.nodes[producers.anchor], producers.operand, refused[producers.root])
+                    self._record(self.graph.nodes[producers.anchor], producers.operand, refused[producers.root])
             fused_producers = [producers for producers in fused_producers if producers.root not in refused]
         return fused_producers, self.reasons
 
@@ -116,12 +116,12 @@ class _ProducerSearch:
                 if len(read | leaves) > MOST_READ:
                     raise _StoredError("the kernel would take too many pointers")
             except _StoredError as error:
-                self._say(anchor, operand, str(error))
+                self._record(anchor, operand, str(error))
                 continue
             read |= leaves
             yield producers
 
-    def _say(self, anchor: Node, operand: int, why: str) -> None:
+    def _record(self, anchor: Node, operand: int, why: str) -> None:
         """Record why an operand is stored, once for the nodes of this pass."""
         if anchor.id in self.places:
             root, _ = views_of(self.graph, operand)
@@ -162,7 +162,7 @@ class _ProducerSearch:
         if anchor.kind is Kind.CONTRACT and anchor.op is not ATTENTION and operand == anchor.inputs[0]:
             row = nodes[operand].spec.shape[-1] * top.spec.dtype.itemsize
             if row > ROW_BYTES:
-                raise _StoredError("its rows are too long to be kept where they are multiplied")
+                raise _StoredError("its rows are too long for the cache")
         if anchor.spec.is_stream and not top.spec.is_stream:
             self._check_resident(producers, leaves)
         elif (why := self._why_costly(producers, self._times(producers), name)) is not None:
@@ -188,7 +188,7 @@ class _ProducerSearch:
         while todo:
             node = todo.pop()
             if isinstance(node.op, Generator):
-                raise _StoredError("it is made of random numbers, which are not made twice")
+                raise _StoredError("it depends on random numbers, which are generated only once")
             for operand in (self.graph.nodes[i] for i in node.inputs):
                 if operand.id in members:
                     continue
@@ -208,7 +208,7 @@ class _ProducerSearch:
                     raise _StoredError("it depends on a view of a computed value")
         return members, leaves
 
-    # -- what it costs --------------------------------------------------------------------------------
+    # -- costs ----------------------------------------------------------------------------------------
 
     def _cost(self, producers: FusedProducers) -> int:
         """Count the instructions for one number."""
@@ -273,7 +273,7 @@ class _ProducerSearch:
         if self._cost(producers) > CHEAP or 2 * read > nodes[producers.root].spec.item_bytes:
             raise _StoredError("it is computed once for all batches")
 
-    # -- all of them ----------------------------------------------------------------------------------
+    # -- shared operands ------------------------------------------------------------------------------
 
     def _why_shared(self, producers: FusedProducers, fused_producers: list[FusedProducers]) -> str | None:
         """Return why to store an operand with other readers, each of which would have to compute it."""

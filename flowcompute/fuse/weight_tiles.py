@@ -35,7 +35,7 @@ class WeightTiles:
 
     @classmethod
     def within(cls, value: int, spec: Spec, axis: int, limit_bytes: int) -> WeightTiles | None:
-        """Return the largest tiles of at most `limit_bytes`, or the smallest possible.
+        """Return the fewest tiles of at most `limit_bytes` each, or the smallest tiles possible.
 
         The result is None if one tile is the whole operand.
         """

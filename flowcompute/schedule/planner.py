@@ -85,7 +85,7 @@ def make_plan(
         reasons.append(Reason("device", "device_memory", "accepted, not applied: all is computed in the host's memory"))
     passes = tuple(replace(one, ahead=count_early_steps(one, config, backend)) for one in passes)
     memory, passes, depth = plan_memory(graph, passes, folds, host_folds, config, strategy, backend, reasons)
-    passes = tuple(maker.in_panels(one) for one in passes)
+    passes = tuple(maker.with_weight_tiles(one) for one in passes)
     reasons += _unshared_passes(passes, config, backend)
     reasons += not_pipelined(passes, backend)
     return Plan(

@@ -155,17 +155,17 @@ class StepMaker:
         kernel = lower(self.graph, region, style, self.folds, name)
         return replace(kernel, contract=self.config.precision == "fast")
 
-    def in_panels(self, one_pass: Pass) -> Pass:
+    def with_weight_tiles(self, one_pass: Pass) -> Pass:
         """Return a pass whose kernels read tiles of the operands that are streamed in tiles."""
         if not one_pass.weight_tiles:
             return one_pass
         clocks = (
-            replace(clock, steps=tuple(self._in_panels(step, one_pass.weight_tiles) for step in clock.steps))
+            replace(clock, steps=tuple(self._with_weight_tiles(step, one_pass.weight_tiles) for step in clock.steps))
             for clock in one_pass.clocks
         )
         return replace(one_pass, clocks=tuple(clocks))
 
-    def _in_panels(self, step: Step, weight_tiles: Mapping[int, WeightTiles]) -> Step:
+    def _with_weight_tiles(self, step: Step, weight_tiles: Mapping[int, WeightTiles]) -> Step:
         if isinstance(step, NodeStep) or step.kernel is None or step.placement != self.backend.main:
             return step
         cut = cut_factor(self.graph, step.region)

@@ -21,7 +21,7 @@ from flowcompute.schedule.steps import RegionStep, Step
 from flowcompute.spec import FLOAT64, is_float
 from flowcompute.strategy import Unit
 
-_OF_A_NUMBER: Mapping[str, int] = {
+_OPERATIONS_OF_NUMBER: Mapping[str, int] = {
     "vecdot": 2,
     "mean": 1,
     # The difference from the block's first record, its sum, and the sum of its squares.
@@ -33,7 +33,7 @@ _OF_A_NUMBER: Mapping[str, int] = {
 }
 """Operations for each number of the longest operand of a reduction or scan; 1 if it is not named."""
 
-_SOFTMAX = 4
+_SOFTMAX_OPERATIONS = 4
 """Operations on a score besides its exponential: scale, maximum, difference, sum."""
 
 
@@ -75,18 +75,18 @@ def operations_of(graph: Graph, node: Node) -> float:
     if node.op is None or node.op is CAST or node.kind is Kind.VIEW:
         return 0.0
     if node.op is ATTENTION:
-        return _of_attention(node, inputs[0].shape[-1], inputs[1].shape[-2])
+        return _attention_operations(node, inputs[0].shape[-1], inputs[1].shape[-2])
     if node.op is SELECTIVE_SCAN:
-        # exp(delta a) h + (delta u) b, and what it adds to the result, for each state.
+        # exp(delta a) h + (delta u) b, and its term of the result, for each state.
         return float(numbers * (1 + inputs[2].shape[-1] * (6 + exp.op.cost)))
     if node.kind is Kind.CONTRACT:
         return 2.0 * numbers * (inputs[0].shape[-1] if inputs[0].shape else 1)
     if node.kind in (Kind.REDUCE, Kind.FOLD, Kind.SCAN):
-        return float(_OF_A_NUMBER.get(node.op.name, 1) * max(spec.item_numbers for spec in inputs))
+        return float(_OPERATIONS_OF_NUMBER.get(node.op.name, 1) * max(spec.item_numbers for spec in inputs))
     return float(node.op.cost * numbers)
 
 
-def _of_attention(node: Node, size: int, keys: int) -> float:
+def _attention_operations(node: Node, size: int, keys: int) -> float:
     *heads, queries, values = node.spec.shape
     last = np.arange(queries) + (keys - queries)
     seen = np.full(queries, keys)
@@ -94,7 +94,7 @@ def _of_attention(node: Node, size: int, keys: int) -> float:
         first = 0 if node.attrs["window"] is None else np.clip(last + 1 - node.attrs["window"], 0, keys)
         seen = np.clip(last + 1, 0, keys) - first
     pairs = math.prod(heads) * int(seen.sum())
-    return float(pairs * (2 * size + 2 * values + exp.op.cost + _SOFTMAX))
+    return float(pairs * (2 * size + 2 * values + exp.op.cost + _SOFTMAX_OPERATIONS))
 
 
 def _unit(graph: Graph, node: Node, step: RegionStep) -> Unit:

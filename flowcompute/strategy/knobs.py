@@ -70,7 +70,7 @@ class KernelKnobs:
         Range(1, 16, powers=True), "unrolled iterations of loops over `range` in users' functions"
     )
     work_group: int | None = knob(Range(32, 1024, powers=True), "work-items that share local memory, on GPUs")
-    items_per_work_item: int | None = knob(Range(1, 1 << 24), "numbers that one work-item computes")
+    items_per_work_item: int | None = knob(Range(1, 1 << 24), "numbers that one work-item processes")
     fold_parts: int | None = knob(Range(1, 256, powers=True), "parts of a batch's folds, for each compute unit")
     tile_rows: int | None = knob(Range(2, 128, powers=True), "rows of a product, queries, or runs of a scan in a tile")
     tile_columns: int | None = knob(Range(8, 128, powers=True), "columns of a product in a tile")

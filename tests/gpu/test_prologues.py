@@ -174,7 +174,7 @@ STORED: dict[str, tuple[Callable[[Element], list[Element]], str]] = {
     ),
     "random": (
         lambda h: [fc.random.uniform(300, shape=(8,), seed=3, dtype="f4") @ fc.constant(numbers(8, 4))],
-        "uniform(seed=3) is stored: it is made of random numbers, which are not made twice",
+        "uniform(seed=3) is stored: it depends on random numbers, which are generated only once",
     ),
     "half formats": (
         lambda h: [h.astype("f2") @ fc.constant(numbers(8, 4).astype("f2"))],

@@ -209,7 +209,7 @@ def test_turns_on_the_host_change_no_bit(roots: list[Element]) -> None:
     options: dict[str, Any] = {"device": "numpy", "strategy": SMALL, "progress": False}
     got = fc.run(*roots, **options).values
     # As it was without: each value in memory of its own.
-    with mock.patch.object(reuse, "reused_on_host", return_value=()):
+    with mock.patch.object(reuse, "assign_host_buffers", return_value=()):
         expected = fc.run(*roots, **options).values
     for one, other in zip(got, expected, strict=True):
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()

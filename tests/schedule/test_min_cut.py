@@ -22,13 +22,13 @@ PLACES = 6
 def test_the_cut_is_the_smallest(edges: list[tuple[int, int, float]]) -> None:
     network = FlowNetwork()
     for _ in range(PLACES - 2):
-        network.place()
+        network.add_vertex()
     # An infinite way from source to sink would have no cut.
     edges = [
         (tail, head, size) for tail, head, size in edges if size < math.inf or FlowNetwork.SOURCE not in (tail, head)
     ]
     for edge in edges:
-        network.join(*edge)
+        network.add_edge(*edge)
 
     def cost(side: set[int]) -> float:
         return sum(size for tail, head, size in edges if tail in side and head not in side)

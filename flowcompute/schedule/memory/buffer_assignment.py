@@ -181,17 +181,17 @@ class HostIntermediates:
     Args:
         graph: the planned graph.
         one_pass: a pass with the batch sizes of its clocks.
-        elsewhere: values that are never in host memory.
+        not_on_host: values that are never in host memory.
 
     Attributes:
-        elsewhere: as given.
+        not_on_host: as given.
     """
 
-    def __init__(self, graph: Graph, one_pass: Pass, elsewhere: frozenset[int] = frozenset()) -> None:
+    def __init__(self, graph: Graph, one_pass: Pass, not_on_host: frozenset[int] = frozenset()) -> None:
         self._nodes = graph.nodes
         self._pass = one_pass
-        self.elsewhere = elsewhere
-        self._reused = by_value(assign_host_buffers(graph, one_pass, elsewhere))
+        self.not_on_host = not_on_host
+        self._reused = by_value(assign_host_buffers(graph, one_pass, not_on_host))
         self._memory: dict[Hashable, np.ndarray] = {}
 
     def array(self, value: int, offset: int, items: int) -> np.ndarray:
@@ -200,7 +200,7 @@ class HostIntermediates:
         Each slice of a batch uses its own part of the memory. A value that is not in host memory gets a placeholder.
         """
         spec, one = self._nodes[value].spec, self._reused.get(value)
-        if value in self.elsewhere:
+        if value in self.not_on_host:
             return placeholder_array(items, spec)
         key, item_bytes = (value, spec.item_bytes) if one is None else (one, one.item_bytes)
         if key not in self._memory:

@@ -65,7 +65,7 @@ class OtherDevices:
         )
 
 
-def devices_beside(
+def find_other_devices(
     graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec], config: Config, backend: Backend, depth: int
 ) -> tuple[OtherDevices, ...]:
     """Return the other devices that have memory of their own, for the given number of batches in flight."""

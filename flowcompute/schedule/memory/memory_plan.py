@@ -14,13 +14,13 @@ from flowcompute.graph import Graph
 from flowcompute.ir import DeviceCapabilities, FoldSpec, HostFold
 from flowcompute.schedule.backend import Backend
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
-from flowcompute.schedule.memory.device_needs import OtherDevices, devices_beside
+from flowcompute.schedule.memory.device_needs import OtherDevices, find_other_devices
 from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
 from flowcompute.schedule.memory.host_buffers import host_edges
 from flowcompute.schedule.memory.in_flight import batches_of_each, pinned
 from flowcompute.schedule.memory.input_bytes import most_records
 from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_edges
-from flowcompute.schedule.memory.worker_needs import isolated_placements, shared
+from flowcompute.schedule.memory.worker_needs import isolated_placements, shared_name
 from flowcompute.schedule.placement import (
     HEADROOM,
     LAUNCH_COST_BYTES,
@@ -109,7 +109,7 @@ def plan_memory(
         # A host device streams no weights.
         room = each.memory_bytes if each.host_memory else _device_room(config, each)
         parts = (Residents(graph, one.on_placement(number)).within(room) for one in passes)
-        fixed += [(shared(name), size) for name, size in max(parts, key=lambda one: one.size_bytes).lines]
+        fixed += [(shared_name(name), size) for name, size in max(parts, key=lambda one: one.size_bytes).lines]
     fixed_bytes = sum(size for _, size in fixed)
     if fixed_bytes > config.memory_bytes:
         what, size = max(fixed, key=lambda line: line[1])
@@ -192,7 +192,7 @@ class _PassSizer:
         for placement, _ in isolated_placements(self.config, self.backend):
             transfer_plan = TransferPlan.of(self.one, by_hand=self.config.by_hand, placement=placement)
             seen = device_edges(self.graph, self.one.on_placement(placement), self.folds, transfer_plan, depth=1)
-            found += [replace(one, what=shared(one.what)) for one in seen]
+            found += [replace(one, what=shared_name(one.what)) for one in seen]
         return found
 
     def batch_sizes(self, items: int) -> list[int]:
@@ -243,22 +243,22 @@ class _PassSizer:
             room //= 2
         on_device = self._device_edges(depth)
         self._check_device(on_device)
-        beside = devices_beside(self.graph, self.one, self.folds, self.config, self.backend, depth)
-        for device in beside:
+        others = find_other_devices(self.graph, self.one, self.folds, self.config, self.backend, depth)
+        for device in others:
             device.check(self.batch_sizes(1))
         low, high = 1, max(1, self._wanted(edges, self.joined * self.batch_bytes))
         while low < high:
             middle = (low + high + 1) // 2
             fits = sum(size for _, size in self.lines(edges, middle)) <= room
-            fits = fits and all(device.fits(self.batch_sizes(middle)) for device in beside)
+            fits = fits and all(device.fits(self.batch_sizes(middle)) for device in others)
             if fits and self._fits_device(on_device, middle):
                 low = middle
             else:
                 high = middle - 1
-        return self._sized(edges, on_device, self._fewest_uploads(on_device, low), beside)
+        return self._sized(edges, on_device, self._fewest_uploads(on_device, low), others)
 
     def _sized(
-        self, edges: list[BatchBuffers], on_device: list[BatchBuffers], items: int, beside: Sequence[OtherDevices]
+        self, edges: list[BatchBuffers], on_device: list[BatchBuffers], items: int, others: Sequence[OtherDevices]
     ) -> _SizedPass:
         granule = max([clock.granule for clock in self.one.clocks if clock.is_root], default=1)
         shared = self.capabilities.devices > 1 and why_dependent(self.one, by_hand=self.config.by_hand) is None
@@ -279,8 +279,8 @@ class _PassSizer:
             return _SizedPass(sized, self.lines(edges, items))
         kept = self._residency(on_device, items)
         sized = replace(sized, streamed=kept.streamed, weight_tiles=kept.weight_tiles, ring=kept.ring)
-        others = ((f"{what} on {one.name}", size) for one in beside for what, size in one.lines(batch_sizes))
-        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams, *others), kept.uploaded_bytes)
+        other_lines = ((f"{what} on {one.name}", size) for one in others for what, size in one.lines(batch_sizes))
+        return _SizedPass(sized, self.lines(edges, items), (*kept.lines, *streams, *other_lines), kept.uploaded_bytes)
 
     # -- on a discrete device -------------------------------------------------------------------
 

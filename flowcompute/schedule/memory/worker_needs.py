@@ -21,7 +21,7 @@ def isolated_placements(config: Config, backend: Backend) -> list[tuple[int, Dev
     return [(number, capabilities) for number, capabilities in placements if capabilities.code_shape != "numpy"]
 
 
-def shared(what: str) -> str:
+def shared_name(what: str) -> str:
     """Return the name, in the memory plan, of a value's copy in memory shared with the worker."""
     return f"{what} (shared with the worker)"
 

@@ -23,12 +23,12 @@ class FlowNetwork:
         self._left: list[float] = []
         self._edges: list[list[int]] = [[], []]
 
-    def place(self) -> int:
+    def add_vertex(self) -> int:
         """Add a vertex and return its number."""
         self._edges.append([])
         return len(self._edges) - 1
 
-    def join(self, tail: int, head: int, capacity: float = math.inf) -> None:
+    def add_edge(self, tail: int, head: int, capacity: float = math.inf) -> None:
         """Add an edge. An edge of infinite capacity is never cut."""
         for begin, end, left in ((tail, head, capacity), (head, tail, 0.0)):
             self._edges[begin].append(len(self._heads))

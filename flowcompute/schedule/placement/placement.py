@@ -75,10 +75,10 @@ class _PlacementSolver:
                 self._pin(node)
         for node in computed:
             if node.id not in self.placement and _obstacle(self.graph, node, self.placements[0]) is not None:
-                self._move(node)
+                self._place_unsupported(node)
         if any(placement != 0 for placement in self.placement.values()):
             for placement in range(1, len(self.placements)):
-                self._attract(placement, [node for node in computed if node.id not in self.placement])
+                self._place_near(placement, [node for node in computed if node.id not in self.placement])
         return tuple(self.placement.get(node.id, 0) for node in self.graph.nodes)
 
     def _pin(self, node: Node) -> None:
@@ -90,7 +90,7 @@ class _PlacementSolver:
         pin = node.pin
         assert pin is not None
         placement = self.pins[pin.device]
-        self._put(node, placement, f"pinned by on({pin.device!r}) at {pin.site}")
+        self._place_on_pin(node, placement, f"pinned by on({pin.device!r}) at {pin.site}")
         todo = [node]
         while todo:
             user = todo.pop()
@@ -98,14 +98,14 @@ class _PlacementSolver:
                 free = operand.kind in PLACED and operand.pin is None and operand.id not in self.placement
                 exclusive = all(self.placement.get(i) == placement for i in self.users[operand.id])
                 if free and exclusive and operand.element.site == node.element.site:
-                    self._put(operand, placement, f"pinned with {node.name}, for which its line made it")
+                    self._place_on_pin(operand, placement, f"pinned with {node.name}, for which its line made it")
                     todo.append(operand)
 
-    def _put(self, node: Node, placement: int, cause: str) -> None:
+    def _place_on_pin(self, node: Node, placement: int, cause: str) -> None:
         obstacle = _obstacle(self.graph, node, self.placements[placement])
         if obstacle is not None:
             raise PlanError(
-                obstacle.why,
+                f"cannot be computed on its device: it {obstacle.why}",
                 element=node.name,
                 site=node.element.site,
                 expected="a device that can compute it",
@@ -113,13 +113,13 @@ class _PlacementSolver:
                 hint="pin it to another device, or to none",
             )
         self.placement[node.id] = placement
-        self._say(node, placement, cause)
+        self._record(node, placement, cause)
 
-    def _say(self, node: Node, placement: int, cause: str) -> None:
+    def _record(self, node: Node, placement: int, cause: str) -> None:
         if node.kind is not Kind.VIEW:
             self.reasons.append(Reason("device", node.name, f"on {self.placements[placement].name}: {cause}"))
 
-    def _move(self, node: Node) -> None:
+    def _place_unsupported(self, node: Node) -> None:
         """Place a node that the first device cannot compute on the first device that can.
 
         Raises:
@@ -131,7 +131,7 @@ class _PlacementSolver:
         if None not in found:
             names = ", ".join(capabilities.name for capabilities in self.placements)
             raise PlanError(
-                first.why,
+                f"cannot be computed: it {first.why}",
                 element=node.name,
                 site=node.element.site,
                 expected="a device that can compute it",
@@ -140,42 +140,42 @@ class _PlacementSolver:
             )
         placement = found.index(None)
         self.placement[node.id] = placement
-        self._say(node, placement, f"it {first.why}")
+        self._record(node, placement, f"it {first.why}")
 
-    def _attract(self, placement: int, free: Sequence[Node]) -> None:
+    def _place_near(self, placement: int, free: Sequence[Node]) -> None:
         """Place free nodes on a device if they cost less next to the nodes that are fixed there."""
         if placement not in self.placement.values() or not free:
             return
         network = FlowNetwork()
         places: dict[int, int] = {}
         for node in free:
-            places[node.id] = place = network.place()
+            places[node.id] = place = network.add_vertex()
             if _obstacle(self.graph, node, self.placements[placement]) is not None:
-                network.join(place, FlowNetwork.SINK)
-            network.join(place, FlowNetwork.SINK, max(operations_of(self.graph, node) * OPERATION_BYTES, 1e-6))
+                network.add_edge(place, FlowNetwork.SINK)
+            network.add_edge(place, FlowNetwork.SINK, max(operations_of(self.graph, node) * OPERATION_BYTES, 1e-6))
         for i, where in self.placement.items():
             places[i] = FlowNetwork.SOURCE if where == placement else FlowNetwork.SINK
         for node in self.graph.nodes:
             if node.id in places:
-                self._price(network, places, node)
+                self._add_transfer_cost(network, places, node)
         beside = network.source_side()
         for node in free:
             if places[node.id] in beside:
                 self.placement[node.id] = placement
-                self._say(node, placement, "fewer bytes are transferred than on the first device")
+                self._record(node, placement, "fewer bytes are transferred than on the first device")
 
-    def _price(self, network: FlowNetwork, places: Mapping[int, int], node: Node) -> None:
+    def _add_transfer_cost(self, network: FlowNetwork, places: Mapping[int, int], node: Node) -> None:
         """Add the cost of transferring a value to other devices, once for all of its readers."""
         takers = {places[i] for i in self.users[node.id] if i in places} - {places[node.id]}
         if not takers:
             return
         size = node.spec.item_bytes * (1 if node.spec.is_stream else RESIDENT_SHARE)
-        out, back = network.place(), network.place()
-        network.join(places[node.id], out, size)
-        network.join(back, places[node.id], size)
+        out, back = network.add_vertex(), network.add_vertex()
+        network.add_edge(places[node.id], out, size)
+        network.add_edge(back, places[node.id], size)
         for taker in takers:
-            network.join(out, taker)
-            network.join(taker, back)
+            network.add_edge(out, taker)
+            network.add_edge(taker, back)
 
 
 def place_nodes(graph: Graph, backend: Backend) -> tuple[tuple[int, ...], tuple[Reason, ...]]:
@@ -187,8 +187,8 @@ def place_nodes(graph: Graph, backend: Backend) -> tuple[tuple[int, ...], tuple[
     Raises:
         PlanError: if a pinned operation cannot be computed on its device, or another operation on none.
     """
-    placer = _PlacementSolver(graph, [placement.capabilities for placement in backend.placements], backend.pins)
-    return placer.place(), tuple(placer.reasons)
+    solver = _PlacementSolver(graph, [placement.capabilities for placement in backend.placements], backend.pins)
+    return solver.place(), tuple(solver.reasons)
 
 
 def single_placement(graph: Graph, placements: Sequence[int]) -> int | None:
