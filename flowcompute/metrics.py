@@ -56,8 +56,8 @@ class NodeMetrics:
         items: records processed.
         batches: batches processed.
         bytes_in, bytes_out: bytes of streams read and written.
-        wait_in_s: seconds waiting for input. The regions of a pass run one after the other on the same batch, and
-            wait together.
+        wait_in_s: seconds waiting for input. The regions of a pass run one after the other on the same batch, and wait
+            together.
         busy_s: seconds at work.
         wait_out_s: seconds waiting for a free buffer or for a slower stage to take the output.
         launches: kernels launched.
@@ -118,8 +118,8 @@ class Progress:
         items: records computed, over all passes.
         total_items: records to compute, or None while that is unknown.
         bytes_read: bytes that the sources gave.
-        seconds: seconds since the start, including earlier runs of a resumed job. The value is final once the run
-            has ended.
+        seconds: seconds since the start, including earlier runs of a resumed job. The value is final once the run has
+            ended.
         done: whether the run has ended, successfully or not.
         skipped: records that failed and were dropped so far; see `Run.skipped`.
     """
@@ -163,8 +163,8 @@ class Checkpoints:
         pause_s: total seconds in which no batch was computed.
         longest_pause_s: longest of these pauses.
         write_s: seconds of writing, hashing and syncing, parallel to the batches except for the last checkpoint.
-        age_s: seconds since the newest was committed, which a kill would lose. It is None before the first, and
-            final once the run has ended.
+        age_s: seconds since the newest was committed, which a kill would lose. It is None before the first, and final
+            once the run has ended.
     """
 
     count: int = 0
@@ -187,8 +187,8 @@ class FailedRecord:
 
     Attributes:
         element: name of the element at which it failed.
-        record: its index in the element's input. For `fc.iterate` it is the position, from 0, of the yielded batch
-            or item.
+        record: its index in the element's input. For `fc.iterate` it is the position, from 0, of the yielded batch or
+            item.
         error: the error's type.
         text: message of the error, perhaps shortened.
     """

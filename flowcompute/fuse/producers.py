@@ -5,8 +5,8 @@ that produce an operand can be computed at each load, which needs no memory, or 
 and reloading a number of eight bytes takes a CPU or GPU about as long as `STORE_COST` plain instructions. This is the
 whole rule; see `_ProducerSearch._why_costly`.
 
-The fused producers of an operand are element-wise operations on values that are in memory anyway. Views may lie
-between the producers and the anchor, so the windows of a convolution are views of computed values.
+The fused producers of an operand are element-wise operations on values that are in memory anyway. Views may lie between
+the producers and the anchor, so the windows of a convolution are views of computed values.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ class Layers:
 
     Attributes:
         corners: upper left corner of each box.
-        routes: points of each edge. Edges that leave a box at the same position share their first part. A later
-            route starts where it leaves an earlier one.
+        routes: points of each edge. Edges that leave a box at the same position share their first part. A later route
+            starts where it leaves an earlier one.
         width, height: of the drawing.
     """
 

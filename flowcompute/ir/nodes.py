@@ -68,8 +68,7 @@ class Load:
 
     A `stride` of 0 is one number in all lanes. `each` is a separate index for each lane, with `{lane}` in it, for
     accesses without a single stride. `aligned` means that the index is a multiple of the lanes, and that the buffer
-    begins
-    at a multiple of a vector.
+    begins at a multiple of a vector.
     """
 
     argument: Argument
@@ -359,8 +358,7 @@ class CallFunction:
     """Declare all results of a user's function; only `count` lanes exist if it is given.
 
     The result of a function written in OpenCL C is rounded to the half format `rounds` if it is given. Other functions
-    know
-    the dtypes of their results.
+    know the dtypes of their results.
     """
 
     vars: tuple[Var, ...]
@@ -375,8 +373,7 @@ class Exchange:
     """Declare the values that `sources` have in another work-item of the same sub-group.
 
     A sub-group has `subgroup` neighbouring work-items, a power of two. It has up to 32 with `shuffle`, and up to a
-    whole
-    work-group of 256 without. `distance` is relative to the own position; None reads the first work-item.
+    whole work-group of 256 without. `distance` is relative to the own position; None reads the first work-item.
 
     With `shuffle` a device instruction exchanges registers. Otherwise the exchange uses local memory and one barrier of
     the work-group. Consecutive exchanges then alternate `turn` between 0 and 1 to use different memory.

@@ -59,9 +59,8 @@ class LookBehind(CarryStatement):
     """Declare the exclusive prefix of tile `tile` of a stream of numbers, for every work-item of a work-group.
 
     The work-items from `BUSY` on each wait for one of the `window` preceding tiles. They wait for the inclusive prefix
-    of
-    the most distant tile. The first work-items may do other work. The statement contains a barrier. It uses the local
-    arrays `ahead`, of `window` numbers, and `nearest`, an int32 that is `window`.
+    of the most distant tile. The first work-items may do other work. The statement contains a barrier. It uses the
+    local arrays `ahead`, of `window` numbers, and `nearest`, an int32 that is `window`.
     """
 
     var: Var
@@ -84,9 +83,8 @@ class LookBack(CarryStatement):
     """Set `into[column]` to the exclusive prefix of tile `tile` in each column, by a whole work-group.
 
     The prefix of tile 0 is the initial `state`. The statement processes `together` columns at a time and inspects
-    `window`
-    tiles of each. It uses the local arrays `ahead`, of `window * together` numbers, and `marks`, of `2 * together + 1`
-    int32.
+    `window` tiles of each. It uses two local arrays: `ahead` has `window * together` numbers, and `marks` has
+    `2 * together + 1` int32.
     """
 
     argument: Argument

@@ -18,8 +18,7 @@ class Fragment(OfFragments):
 
     Work-item l of a sub-group provides the address of row l % 8 of matrix l / 8. It receives word l % 4 of row l / 4 of
     each matrix; with `transposed`, for 16-bit numbers only, of column l / 4. `index` counts numbers of `dtype`,
-    whatever
-    the array is declared as.
+    whatever the array is declared as.
     """
 
     array: str
@@ -59,8 +58,7 @@ class FragmentMultiply(OfFragments):
 
     The matrices of `a` are the upper left, lower left, upper right and lower right ones. Those of `b`, transposed, are
     2 * `part` and the next. Work-item l of a sub-group holds columns 2 * (l % 4) and the next of `c`, in row l / 4,
-    then
-    in row l / 4 + 8. The order of additions in one such step depends on the device.
+    then in row l / 4 + 8. The order of additions in one such step depends on the device.
     """
 
     a: Var

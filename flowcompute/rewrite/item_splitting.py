@@ -1,9 +1,9 @@
 """Rewrite for items larger than the memory budget, which streams them number by number.
 
-Element-wise operations on such items become operations on a stream of their numbers. Reductions of whole items
-become folds that restart with each item, in the same canonical order and so with the same bits. Destinations write
-the items in parts. An operation that needs a whole item at once (a matrix product, a softmax of its row) prevents
-the rewrite, and the plan is rejected.
+Element-wise operations on such items become operations on a stream of their numbers. Reductions of whole items become
+folds that restart with each item, in the same canonical order and so with the same bits. Destinations write the items
+in parts. An operation that needs a whole item at once (a matrix product, a softmax of its row) prevents the rewrite,
+and the plan is rejected.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ DEFAULT_BATCH_BYTES = {"cpu": 8 << 20, "gpu": 64 << 20, "numpy": 1 << 20}
 LONG_BATCHES = 64
 """Streams of at least this many default batches cross a bus in batches of twice the size.
 
-Handing over such a batch takes a third of the time of one of 64 MiB. In a long stream it matters little that the
-first and the last batch overlap with nothing.
+Handing over such a batch takes a third of the time of one of 64 MiB. In a long stream it matters little that the first
+and the last batch overlap with nothing.
 """
 
 JOINED_BYTES = 32 << 20
@@ -37,8 +37,7 @@ def default_batch_bytes(capabilities: DeviceCapabilities, passes: Sequence[Pass]
     """Return the default bytes of a batch.
 
     The size is doubled where a stream across a bus is long for each device. Small batches let several devices end at
-    the
-    same time.
+    the same time.
     """
     default = DEFAULT_BATCH_BYTES[capabilities.code_shape]
     if capabilities.host_memory:

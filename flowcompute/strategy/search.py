@@ -1,8 +1,8 @@
 """Searches over knobs: the next candidate to measure, and whether one is better than the default.
 
-A measurement is a pair: the seconds of a candidate divided by those of the default on the same data, measured one
-after the other. Comparisons use the logarithm of this ratio, which is 0 for the default, since machines become slower
-and faster by factors. Searches use no clock.
+A measurement is a pair: the seconds of a candidate divided by those of the default on the same data, measured one after
+the other. Comparisons use the logarithm of this ratio, which is 0 for the default, since machines become slower and
+faster by factors. Searches use no clock.
 """
 
 from __future__ import annotations

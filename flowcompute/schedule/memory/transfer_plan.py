@@ -28,8 +28,8 @@ class TransferPlan:
         on_host: values that destinations, host functions and other clocks read.
         ahead: sources that are uploaded before their batch is computed.
         late: results that are downloaded while later batches are computed.
-        handed: outputs of early pipeline stages that are downloaded at the end of their stage, for the host or
-            another device.
+        handed: outputs of early pipeline stages that are downloaded at the end of their stage, for the host or another
+            device.
         received: outputs of early stages of other devices, uploaded once they have been downloaded there.
         kept: outputs of early stages that a later stage of the same device reads.
     """

@@ -2,12 +2,12 @@
 
 Three criteria decide, as in ggml's scheduler: whether a device can compute an operation, where its operands are, and
 whether moving them pays. First, operations that a user has pinned stay where they are pinned. Operands that the same
-line made for a pinned operation only are placed with it. Second, operations that the first device cannot compute go
-to the first device that can.
+line made for a pinned operation only are placed with it. Second, operations that the first device cannot compute go to
+the first device that can.
 
-Third, the other operations go to the first device, unless they are cheaper next to a fixed one. For each other
-device a minimum cut separates the operations fixed there from those fixed elsewhere. It weighs the bytes of each
-transferred value against the cost of not computing on the first device.
+Third, the other operations go to the first device, unless they are cheaper next to a fixed one. For each other device a
+minimum cut separates the operations fixed there from those fixed elsewhere. It weighs the bytes of each transferred
+value against the cost of not computing on the first device.
 """
 
 from __future__ import annotations
