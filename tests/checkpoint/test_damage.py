@@ -118,18 +118,18 @@ def test_without_any_whole_generation_all_that_is_wrong_is_said() -> None:
     with pytest.raises(CheckpointError) as caught:
         folder.newest()
     text = str(caught.value)
-    assert "no generation in /data/job can be used" in text
+    assert "cannot use any generation in /data/job" in text
     assert "gen-00000001.msgpack: gen-00000001.bin ends before an array does" in text
-    assert "gen-00000000.msgpack: its bytes do not have the checksum" in text
+    assert "gen-00000000.msgpack: its bytes do not match the checksum" in text
     assert "restore the folder from a copy" in text
-    with pytest.raises(CheckpointError, match="no generation"):
+    with pytest.raises(CheckpointError, match="cannot use any generation"):
         folder.commit({})
     assert f"{PATH}/gen-00000001.msgpack" in bad.tree()
 
 
 def test_a_damaged_job_or_blob_is_named() -> None:
     disk = prepared(TWO)
-    with pytest.raises(CheckpointError, match=r"job.msgpack: its bytes do not have the checksum"):
+    with pytest.raises(CheckpointError, match=r"job.msgpack: its bytes do not match the checksum"):
         resumed(SimulatedFiles(damaged(disk, "job.msgpack", b"")), PATH)
     blobs = [name for name, _ in contents(disk) if name.startswith("blob")]
     assert len(blobs) == 2

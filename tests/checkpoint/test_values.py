@@ -153,7 +153,7 @@ class Name(str):
 def test_what_cannot_be_stored_is_refused_by_its_place(value: object, place: str, got: str) -> None:
     with pytest.raises(CheckpointError) as caught:
         encode(value)
-    assert str(caught.value).startswith(f"{place} cannot be stored in a checkpoint")
+    assert str(caught.value).startswith(f"cannot store {place} in a checkpoint")
     assert got in str(caught.value)
     assert caught.value.hint
 
@@ -181,7 +181,7 @@ def test_what_is_written_can_be_read_up_to_the_limits(monkeypatch: pytest.Monkey
     with pytest.raises(CheckpointError, match="levels of lists"):
         encode(endless)
     for module in ("encode", "decode"):
-        monkeypatch.setattr(f"flowcompute.checkpoint.{module}.MAX_VALUES", 11)
+        monkeypatch.setattr(f"flowcompute.checkpoint.store.{module}.MAX_VALUES", 11)
     full = encode(list(range(10))).data
     assert decode(full, lambda _: None).value == list(range(10))
     with pytest.raises(CheckpointError, match="more than 11 values"):
