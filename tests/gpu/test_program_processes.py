@@ -24,7 +24,7 @@ import time
 import numpy as np
 from flowcompute.gpu import programs
 from flowcompute.gpu._cl import cl
-from flowcompute.gpu.devices import select_device
+from flowcompute.gpu.device.discovery import select_device
 device = select_device("cpu", False)
 print("ready", flush=True)
 sys.stdin.readline()
@@ -71,7 +71,7 @@ KILLED = """
 import itertools, os, signal, sys, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what Python 3.12 says of forks beside threads
 from flowcompute.gpu import programs
-from flowcompute.gpu.devices import select_device
+from flowcompute.gpu.device.discovery import select_device
 
 def child(number):
     device = select_device("cpu", False)
