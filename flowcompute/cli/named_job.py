@@ -29,7 +29,7 @@ class JobName(NamedTuple):
 
 
 def job_name(text: str) -> JobName:
-    """Parse `module:job`; an argparse type.
+    """Parse `module:job`. This is an argparse type.
 
     Raises:
         argparse.ArgumentTypeError: if it has another form.

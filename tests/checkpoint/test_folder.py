@@ -284,7 +284,7 @@ def test_a_blob_is_written_once() -> None:
         assert folder.put_blob(np.arange(6)) == other
         assert len(files.log) == done
         assert folder.get_blob(blob).tolist() == [[0, 1, 2], [3, 4, 5]]
-        with pytest.raises(CheckpointError, match="has 48 bytes, but 1152921504606846976 were written"):
+        with pytest.raises(CheckpointError, match="it has 48 bytes, but 1152921504606846976 were written"):
             folder.get_blob(Blob(blob.sha256, blob.dtype, (2**57,)))
 
 

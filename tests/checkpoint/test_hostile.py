@@ -231,7 +231,7 @@ def test_a_newer_version_is_refused_in_one_clear_line_and_not_fallen_back_from()
         with folder, pytest.raises(CheckpointError) as caught:
             folder.newest()
         assert caught.value.message == (
-            "gen-00000001.msgpack: it was made by a newer flowcompute ('9.9'): its format is 2.1, here it is 1"
+            "cannot read gen-00000001.msgpack: it was made by a newer flowcompute ('9.9'): its format is 2.1, here it is 1"
         )
         assert caught.value.hint == "resume it with that version"
         assert f"{PATH}/gen-00000001.msgpack" in newer.tree()
@@ -250,7 +250,7 @@ def test_a_file_that_is_too_large_is_not_read(name: str, most: int, monkeypatch:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert f"{name} has 4000000 bytes, but at most {most} are allowed" in str(caught.value)
+    assert f"{name}: it has 4000000 bytes, but at most {most} are allowed" in str(caught.value)
     assert peak < 400_000
 
 

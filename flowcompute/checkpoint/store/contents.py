@@ -161,7 +161,7 @@ class Contents:
     def _load(self, head: Head, arrays: ArraysAre) -> Loaded:
         loaded = stored.read_generation(self.files, self.folder, head.number, arrays)
         if head.sha256 and loaded.sha256 != head.sha256:
-            raise DamagedError(f"generation {head.number} is not the one that {HEAD} names")
+            raise DamagedError(f"cannot use generation {head.number}: it is not the one that {HEAD} names")
         self._check_job(loaded.job)
         return loaded
 

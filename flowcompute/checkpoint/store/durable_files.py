@@ -92,7 +92,9 @@ def read_whole(files: Files, path: str, limit_bytes: int) -> bytes:
     """
     with OpenFile(files, path) as file:
         if file.size_bytes > limit_bytes:
-            raise DamagedError(f"{shown(path)} has {file.size_bytes} bytes, but at most {limit_bytes} are allowed")
+            raise DamagedError(
+                f"cannot read {shown(path)}: it has {file.size_bytes} bytes, but at most {limit_bytes} are allowed"
+            )
         data = bytearray(file.size_bytes)
         file.read_into(memoryview(data), 0)
     return bytes(data)
@@ -132,7 +134,7 @@ class OpenFile:
         with reading_path(self._path):
             count = self._files.read_into(self._handle, buffer, offset)
         if count < len(buffer):
-            raise DamagedError(f"{shown(self._path)} ends at byte {offset + count}")
+            raise DamagedError(f"cannot read {shown(self._path)}: it ends at byte {offset + count}")
 
     def sha256(self, offset: int, size_bytes: int) -> bytes:
         """Compute the SHA-256 of a part of the file in bounded memory."""

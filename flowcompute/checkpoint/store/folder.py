@@ -32,7 +32,7 @@ from flowcompute.files import FILES, Files, path_text, shown
 
 
 class CheckpointFolder:
-    """A frozen job on disk. `create`, `open` and `peek` make it; `close` or a `with` statement releases it.
+    """A frozen job on disk. `create`, `open` and `peek` make it. `close` or a `with` statement releases it.
 
     Several threads may use it.
 
@@ -380,7 +380,7 @@ class CheckpointFolder:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise ValueError("the checkpoint is closed")
+            raise ValueError("cannot use the checkpoint: it is closed")
 
     def _require_owner(self) -> None:
         self._require_open()

@@ -128,9 +128,9 @@ def read_generation(files: Files, folder: str, number: int, arrays: ArraysAre) -
         )
         content.finish(decoded.arrays_bytes)
     except DamagedError as error:
-        raise DamagedError(f"{file_name(path)}: {error.message}") from error
+        raise DamagedError(f"cannot read {file_name(path)}: {error.message}") from error
     except NewerError as error:
-        raise NewerError(f"{file_name(path)}: {error.message}", hint=error.hint) from error
+        raise NewerError(f"cannot read {file_name(path)}: {error.message}", hint=error.hint) from error
     finally:
         content.close()
     if arrays != "skipped":
@@ -156,16 +156,16 @@ class _Arrays:
         if self._file is None:
             self._file = OpenFile(self._files, self._path)
         if place.offset + place.size_bytes > self._file.size_bytes:
-            raise DamagedError(f"{file_name(self._path)} ends before an array does")
+            raise DamagedError(f"cannot read {file_name(self._path)}: it ends before an array does")
         if self._what == "read":
             return read_array(self._file, self._path, place)
         if self._file.sha256(place.offset, place.size_bytes) != place.sha256:
-            raise DamagedError(f"{file_name(self._path)} holds an array with another checksum")
+            raise DamagedError(f"cannot read {file_name(self._path)}: it holds an array with another checksum")
         return None
 
     def finish(self, size_bytes: int) -> None:
         if self._file is not None and self._file.size_bytes != size_bytes:
-            raise DamagedError(f"{file_name(self._path)} is longer than its arrays")
+            raise DamagedError(f"cannot read {file_name(self._path)}: it is longer than its arrays")
 
     def close(self) -> None:
         if self._file is not None:
@@ -177,7 +177,7 @@ def read_array(file: OpenFile, path: str, place: ArrayPlace) -> np.ndarray:
     array, content = empty_array(place.dtype, place.shape)
     file.read_into(content, place.offset)
     if hashlib.sha256(content).digest() != place.sha256:
-        raise DamagedError(f"{file_name(path)} holds an array with another checksum")
+        raise DamagedError(f"cannot read {file_name(path)}: it holds an array with another checksum")
     return native(array)
 
 
@@ -196,7 +196,9 @@ def read_blob(files: Files, folder: str, blob: Blob) -> np.ndarray:
     place = ArrayPlace(blob.dtype, blob.shape, 0, blob.size_bytes, bytes.fromhex(blob.sha256))
     with OpenFile(files, path) as file:
         if file.size_bytes != blob.size_bytes:
-            raise DamagedError(f"{file_name(path)} has {file.size_bytes} bytes, but {blob.size_bytes} were written")
+            raise DamagedError(
+                f"cannot read {file_name(path)}: it has {file.size_bytes} bytes, but {blob.size_bytes} were written"
+            )
         return read_array(file, path, place)
 
 
@@ -209,7 +211,7 @@ def check_blob(files: Files, folder: str, blob: Blob) -> None:
     path = blob_path(folder, blob.sha256)
     with OpenFile(files, path) as file:
         if file.size_bytes != blob.size_bytes or file.sha256(0, blob.size_bytes).hex() != blob.sha256:
-            raise DamagedError(f"{file_name(path)} does not hold what was written")
+            raise DamagedError(f"cannot read {file_name(path)}: it does not hold what was written")
 
 
 def write_job(files: Files, folder: str, token: str, body: Mapping[str, Any]) -> tuple[bytes, list[Blob]]:
@@ -238,4 +240,4 @@ def read_job(files: Files, folder: str, sha256: bytes) -> tuple[dict[str, Any], 
         decoded = unseal(data, refuse)
         return field_of(decoded.value, "job", dict), decoded.blobs
     except DamagedError as error:
-        raise DamagedError(f"{JOB}: {error.message}") from error
+        raise DamagedError(f"cannot read {JOB}: {error.message}") from error

@@ -30,7 +30,7 @@ def read_head(files: Files, folder: str) -> Head:
     path = os.path.join(folder, HEAD)
     match = re.fullmatch(rb"(0|[1-9]\d{0,17}) ([0-9a-f]{64})\n", read_whole(files, path, _LIMIT_BYTES))
     if not match:
-        raise DamagedError(f"{shown(path)} is not a generation and its checksum")
+        raise DamagedError(f"cannot read {shown(path)}: it is not a generation and its checksum")
     return Head(int(match[1]), bytes.fromhex(match[2].decode()))
 
 

@@ -128,7 +128,9 @@ class SideFile:
         if self.size >= mark.size_bytes:
             self._hash_up_to(mark.size_bytes)
         if self._hashed != mark.size_bytes or self._digest.digest() != mark.sha256:
-            raise DamagedError(f"{shown(self._path)} does not hold the {mark.size_bytes} bytes that were committed")
+            raise DamagedError(
+                f"cannot restore {shown(self._path)}: it does not hold the {mark.size_bytes} bytes that were committed"
+            )
         if self.size > mark.size_bytes:
             self.truncate(mark.size_bytes)
 
@@ -144,7 +146,7 @@ class SideFile:
         while self._hashed < size:
             part = buffer[: size - self._hashed]
             if self.read_into(part, self._hashed) < len(part):
-                raise DamagedError(f"{shown(self._path)} is shorter than it was")
+                raise DamagedError(f"cannot read {shown(self._path)}: it is shorter than it was")
             self._digest.update(part)
             self._hashed += len(part)
 
@@ -153,13 +155,13 @@ class SideFile:
 
     def _open_handle(self) -> int:
         if self._handle is None:
-            raise ValueError(f"the side file {self.name!r} is closed")
+            raise ValueError(f"cannot use the side file {self.name!r}: it is closed")
         return self._handle
 
     def _for_writing(self) -> int:
         handle = self._open_handle()
         if not self._writable:
-            raise ValueError(f"the side file {self.name!r} is open for reading only")
+            raise ValueError(f"cannot write the side file {self.name!r}: it is open for reading only")
         if self._broken:
             raise CheckpointError(
                 f"cannot write {shown(self._path)}: its fsync failed, so it cannot be trusted",
@@ -177,4 +179,6 @@ def check_side_file(files: Files, folder: str, mark: SideMark) -> None:
     path = os.path.join(folder, mark.name + SUFFIX)
     with OpenFile(files, path) as file:
         if file.sha256(0, mark.size_bytes) != mark.sha256:
-            raise DamagedError(f"{shown(path)} does not hold the {mark.size_bytes} bytes that were committed")
+            raise DamagedError(
+                f"cannot use {shown(path)}: it does not hold the {mark.size_bytes} bytes that were committed"
+            )
