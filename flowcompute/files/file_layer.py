@@ -1,6 +1,6 @@
 """File layer: every read of user data and every write, rename and fsync of the package goes through `Files`.
 
-Since the package uses one small object for all of them, tests can make any single operation fail, tear a write,
+The package uses one small object for all of them. Tests can therefore make any single operation fail, tear a write,
 or record what was done. The same rules hold everywhere. Sizes are compared before anything is mapped or
 allocated. Descriptors are never inherited. Nothing but a regular file is opened. A written file appears under
 its name only when it is complete.

@@ -197,7 +197,8 @@ def _named(devices: Sequence[Device], spec: str) -> Device:
         if position < len(same):
             return same[position]
         counted = f"{len(same)} {match[1].upper()} device{'' if len(same) == 1 else 's'}"
-        raise _no_fit(devices, spec, f"cannot choose device={spec!r}: it does not exist, there {_is(len(same))} {counted}")
+        message = f"cannot choose device={spec!r}: it does not exist, there {_is(len(same))} {counted}"
+        raise _no_fit(devices, spec, message)
     text = spec.strip().lower()
     fitting = [d for d in devices if text and text in f"{d.platform} {d.version} / {d.capabilities.name}".lower()]
     if len(fitting) == 1:
