@@ -109,7 +109,7 @@ def _pinned(element: str, pin: Pin) -> PlacedBackend:
     if pin.device == "numpy":
         return NumpyBackend(reason)
     try:
-        return OpenCLBackend(select_device(pin.device, needs_float64=False).because(reason))
+        return OpenCLBackend(select_device(pin.device, needs_float64=False).with_reason(reason))
     except PlanError as error:
         error.element, error.site = element, pin.site
         if "," in pin.device:

@@ -1,4 +1,4 @@
-"""Threads that share calls out among them: copies and reads, which leave the interpreter to others."""
+"""Threads that make calls for the package: copies and reads, which release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ class PendingCalls(Generic[T]):
         self._ended: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
 
     def end(self, value: T | None, error: BaseException | None) -> None:
-        """Called by a thread: one of them has given `value`, or has raised."""
+        """Record that a thread ended one of the calls, with its value or its error."""
         self._ended.put((value, error))
 
     def wait(self) -> list[T]:
-        """Wait for all; gives what they gave, in any order. Once only: later calls give nothing.
+        """Wait for all calls and return their values, in any order.
+
+        The values are returned once: later calls return an empty list.
 
         Raises:
-            BaseException: the first that one of them raised, when all have ended.
+            BaseException: the first that one of the calls raised, after all have ended.
         """
         ended = self._all()
         for _, error in ended:
@@ -34,7 +36,7 @@ class PendingCalls(Generic[T]):
         return [cast("T", value) for value, _ in ended]
 
     def forget(self) -> None:
-        """Wait for all, whatever becomes of them."""
+        """Wait for all calls and ignore their values and errors."""
         self._all()
 
     def _all(self) -> list[tuple[T | None, BaseException | None]]:
@@ -43,7 +45,9 @@ class PendingCalls(Generic[T]):
 
 
 class ThreadPool:
-    """Threads that are made when they are needed. A queue is all between them: futures took a fifth of the time.
+    """Threads that are started when they are needed.
+
+    A queue is the only link between them, since futures took a fifth of the time.
 
     Args:
         name: of each thread.
@@ -56,7 +60,7 @@ class ThreadPool:
         self._making = threading.Lock()
 
     def begin(self, calls: Sequence[Callable[[], T]], threads: int) -> PendingCalls[T]:
-        """Let at least so many threads make these calls; any thread may ask."""
+        """Let at least `threads` threads make these calls. Any thread may ask."""
         if len(self._threads) < threads:
             self._make(threads)
         work: PendingCalls[T] = PendingCalls(len(calls))
@@ -76,15 +80,15 @@ class ThreadPool:
             work, call = job
             try:
                 value = call()
-            except BaseException as error:  # noqa: BLE001 - told to whoever waits
+            except BaseException as error:  # noqa: BLE001 - raised by `wait`
                 work.end(None, error)
             else:
                 work.end(value, None)
-            # Until the next job comes nothing of this one is kept.
+            # A thread that waits for the next job must not keep the values of this one alive.
             del job, work, call
 
     def close(self) -> None:
-        """Wait for the threads to end; no work may be under way. Harmless when called twice."""
+        """Wait for the threads to end. No call may be in progress. Calling it twice does nothing."""
         threads, self._threads = self._threads, []
         for _ in threads:
             self._jobs.put(None)

@@ -139,13 +139,13 @@ def test_commands_take_a_budget_of_the_device(say, command: str) -> None:
 @pytest.mark.parametrize(
     ("job", "words"),
     [
-        ("cli_jobs:absent", ["no 'absent'", "total", "saved"]),
-        ("cli_jobs:Room.absent", ["no 'Room.absent'"]),
-        ("cli_jobs:wrong", ["no job", "got       int", "module:name"]),
-        ("cli_jobs:mixed", ["no job", "str among them"]),
-        ("cli_jobs:nothing", ["no job", "at least one"]),
-        ("no_such_module:job", ["no module 'no_such_module'", "PYTHONPATH"]),
-        ("no_such_package.part:job", ["no module 'no_such_package'"]),
+        ("cli_jobs:absent", ["cannot find 'absent'", "total", "saved"]),
+        ("cli_jobs:Room.absent", ["cannot find 'Room.absent'"]),
+        ("cli_jobs:wrong", ["cannot use this as a job", "got       int", "module:name"]),
+        ("cli_jobs:mixed", ["cannot use this as a job", "str among them"]),
+        ("cli_jobs:nothing", ["cannot use this as a job", "at least one"]),
+        ("no_such_module:job", ["cannot import 'no_such_module'", "PYTHONPATH"]),
+        ("no_such_package.part:job", ["cannot import 'no_such_package'"]),
     ],
 )
 def test_a_job_that_is_none_is_refused(say, job: str, words: list[str]) -> None:
@@ -278,7 +278,7 @@ def test_devices_lists_each_and_numpy_and_says_which_is_taken(say) -> None:
 def test_devices_without_any_says_what_to_install(say, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "all_devices", tuple)
     said = say("devices")
-    refused(said, "no OpenCL device", "install")
+    refused(said, "any OpenCL device", "install")
     assert "numpy" in said.out
 
 

@@ -146,7 +146,7 @@ def test_an_archive_that_is_not_the_published_one_is_refused(tmp_path, pip, deli
 
 def test_success_without_an_archive_is_refused(tmp_path, pip):
     pip.archive = None
-    with pytest.raises(SourceError, match=r"left no moonpkg-1\.0\.tar\.gz"):
+    with pytest.raises(SourceError, match=r"cannot find moonpkg-1\.0\.tar\.gz: pip succeeded and left none"):
         find_data(str(tmp_path), ephemeris=pinned(GOOD))
 
 
@@ -269,7 +269,7 @@ def test_a_full_disk_is_an_error_of_the_family_and_leaves_nothing(tmp_path, pip)
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_the_family(tmp_path, pip):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(DestinationError, match="cannot be kept"):
+    with pytest.raises(DestinationError, match="cannot keep demo data"):
         find_data(str(tmp_path / "file" / "demo"), ephemeris=pinned(GOOD))
 
 

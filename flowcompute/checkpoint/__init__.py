@@ -1,4 +1,4 @@
-"""Frozen jobs: the job as data, and the folder that it is kept in. Nothing here drives a run."""
+"""Frozen jobs: a job as data, and the folder that keeps it. Nothing here drives a run."""
 
 from flowcompute.checkpoint.store import (
     Blob,

@@ -1,4 +1,4 @@
-"""The command `flowcompute`."""
+"""Command `flowcompute`."""
 
 from flowcompute.cli.command import main
 

@@ -1,4 +1,4 @@
-"""The commands: their arguments, what each does, and how errors leave the program."""
+"""Commands of `flowcompute`: their arguments, their actions, and their exit codes."""
 
 from __future__ import annotations
 
@@ -48,8 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those after the program's name; by default the process's.
 
     Returns:
-        The exit code: 0; 1 if nobody reads the output any more, or if a checkpoint is not sound;
-        2 for an error of flowcompute, told on standard error, as for wrong usage; 130 after Ctrl-C.
+        The exit code: 0 for success. It is 1 if nobody reads the output any more, or if a checkpoint is
+            damaged. It
+        is 2 for an error of flowcompute, printed on standard error, and for wrong usage. It is 130 after
+        Ctrl-C.
 
     Raises:
         SystemExit: with code 143 after SIGTERM.
@@ -72,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"flowcompute: terminated; {left_at(options)}", file=sys.stderr)
         raise
     except BrokenPipeError:
-        # Python flushes standard output once more at exit, and would complain.
+        # Python flushes standard output once more at exit, which would print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     return code or 0
@@ -81,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _warn(
     otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any, **more: Any
 ) -> None:
-    """Tell a warning about a checkpoint as errors are told, and others as Python does."""
+    """Print a warning about a checkpoint as errors are printed, and any other as Python does."""
     if issubclass(category, CheckpointWarning):
         print(f"flowcompute: {message}", file=sys.stderr)
     else:
@@ -158,7 +160,7 @@ def _item_shape(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(size) for size in text.split(",") if size.strip())
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no shape, such as 3,13") from None
+        raise argparse.ArgumentTypeError(f"cannot read {text!r} as a shape, such as 3,13") from None
 
 
 def _demo(options: argparse.Namespace) -> None:
@@ -187,7 +189,7 @@ def _devices(options: argparse.Namespace) -> None:
     table.add_row("numpy", "NumPy", "the reference: slow, needs no driver", "", "", "yes", "")
     console = Console()
     console.print(table)
-    # Without a device this raises, and says what to install.
+    # Without a device this raises an error that says what to install.
     console.print(Text(f"\n{select_device('auto', needs_float64=False).capabilities.reason}"))
     for row in rows if options.measure else ():
         console.print(Text(f"{row.spec}: {measured(OpenCLBackend.select(row.spec, False), again=True)}"))

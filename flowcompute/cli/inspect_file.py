@@ -1,4 +1,4 @@
-"""What `flowcompute inspect` says of files and jobs."""
+"""Descriptions of files and jobs that `flowcompute inspect` prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flowcompute.sources import SeveralSource, StoredSource
 
 
 def describe_file(source: Source) -> str:
-    """An opened file, or several as one stream, as a few lines of text."""
+    """Describe an opened file, or several as one stream, in a few lines of text."""
     if isinstance(source, SeveralSource):
         parts = [f"{part.spec}  {part.path}" for part in source.sources]
         return "\n".join([f"{source.spec} in {len(parts)} files", *(f"  {part}" for part in parts)])
@@ -34,6 +34,6 @@ def describe_file(source: Source) -> str:
 
 
 def describe_job(elements: Sequence[Element]) -> str:
-    """The lazy graph of a job, and its structural hashes."""
+    """Draw the lazy graph of a job, with its structural hashes."""
     hashes = [f"hash {element.hash}  {element!r}" for element in elements]
     return "\n".join([draw(*elements), "", *hashes])

@@ -1,4 +1,4 @@
-"""The command that makes a page of a run."""
+"""Command that makes a page about a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs named on the command line: `module:job`."""
+"""Jobs named on the command line as `module:job`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class JobName(NamedTuple):
-    """Where a job is: a module, and a name in it."""
+    """Location of a job: a module, and a name in it."""
 
     module: str
     name: str
@@ -29,10 +29,10 @@ class JobName(NamedTuple):
 
 
 def job_name(text: str) -> JobName:
-    """`module:job` taken apart; an argparse type.
+    """Parse `module:job`. This is an argparse type.
 
     Raises:
-        argparse.ArgumentTypeError: if it is something else.
+        argparse.ArgumentTypeError: if it has another form.
     """
     module, _, name = text.partition(":")
     is_file = module.endswith(".py")
@@ -40,29 +40,29 @@ def job_name(text: str) -> JobName:
         return JobName(module, name)
     meant = module.removesuffix(".py").replace(os.sep, ".").strip(".")
     hint = f", perhaps {meant}:{name or 'job'}" if _NAME.fullmatch(f"{meant}.{name or 'job'}") else ""
-    raise argparse.ArgumentTypeError(f"{text!r} is no module:job{hint}")
+    raise argparse.ArgumentTypeError(f"cannot read {text!r} as module:job{hint}")
 
 
 def load_job(job: JobName) -> tuple[Element, ...]:
-    """The elements that a job is; imports its module, with the current folder on the path.
+    """Return the elements of a job. Import its module, with the current folder on the path.
 
-    What the module itself raises goes through.
+    Exceptions of the module itself are passed on.
 
     Raises:
-        SpecError: if there is no such module or name, or it is no job.
+        SpecError: if there is no such module or name, or it is not a job.
     """
     folder = os.getcwd()
     if folder not in sys.path:
-        # It stays there: the module may import others when the job runs.
+        # The folder stays on the path, since the module may import others when the job runs.
         sys.path.insert(0, folder)
     try:
         found: Any = importlib.import_module(job.module)
     except ModuleNotFoundError as error:
-        # A module that is there and misses another one says so best itself.
+        # The module itself is there, and the error of the import that fails inside it says more.
         if error.name is None or not f"{job.module}.".startswith(f"{error.name}."):
             raise
         raise SpecError(
-            f"there is no module {error.name!r}",
+            f"cannot import {error.name!r}: there is no such module",
             element=str(job),
             expected=f"a module on Python's path or in {folder}",
             hint="go to the folder where the module is, or set PYTHONPATH",
@@ -70,7 +70,7 @@ def load_job(job: JobName) -> tuple[Element, ...]:
     for part in job.name.split("."):
         if not hasattr(found, part):
             raise SpecError(
-                f"{job.module} has no {job.name!r}",
+                f"cannot find {job.name!r} in {job.module}",
                 element=str(job),
                 expected=f"one of {', '.join(candidates)}" if (candidates := _candidates(found)) else None,
                 hint=f"it must be {JOB_HELP.partition(' ')[2]}",
@@ -80,7 +80,7 @@ def load_job(job: JobName) -> tuple[Element, ...]:
 
 
 def _candidates(module: object) -> list[str]:
-    """Names in a module that are jobs for certain."""
+    """Return the names in a module that are certainly jobs."""
     return [name for name, value in vars(module).items() if isinstance(value, Element)]
 
 
@@ -89,7 +89,7 @@ def _elements(job: JobName, found: object) -> tuple[Element, ...]:
     for element in elements:
         if not isinstance(element, Element):
             got = f"{type(element).__name__} among them" if isinstance(found, tuple | list) else type(found).__name__
-            raise SpecError("this is no job", element=str(job), expected=JOB_HELP, got=got)
+            raise SpecError("cannot use this as a job", element=str(job), expected=JOB_HELP, got=got)
     if not elements:
-        raise SpecError("this is no job", element=str(job), expected="at least one element", got="none")
+        raise SpecError("cannot use this as a job", element=str(job), expected="at least one element", got="none")
     return elements

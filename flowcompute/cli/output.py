@@ -16,4 +16,4 @@ def write_text(path: str, text: str) -> None:
         FILES.atomic_write_bytes(path, text.encode())
     except OSError as error:
         said, hint = explain(error)
-        raise DestinationError(f"{shown(path)} cannot be written: {said}", hint=hint) from error
+        raise DestinationError(f"cannot write {shown(path)}: {said}", hint=hint) from error

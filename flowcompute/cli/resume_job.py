@@ -1,4 +1,4 @@
-"""The command that goes on with a frozen job, without the program that began it."""
+"""Command that continues a frozen job, without the program that began it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add_resume(commands: Any) -> None:
 
 
 def left_at(options: argparse.Namespace) -> str:
-    """What an interrupted command has left, and what to do with it."""
+    """Return a sentence on what an interrupted command has left, and how to continue."""
     path = getattr(options, "checkpoint", None)
     if path is None or not CheckpointFolder.exists(path):
         return "no unfinished file was left"

@@ -1,4 +1,4 @@
-"""The commands that look at a frozen job and change nothing: list, verify, show."""
+"""Commands that read a frozen job and change nothing: list, verify, show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flowcompute.checkpoint.store import CheckpointFolder
 from flowcompute.files import shown
 from flowcompute.thawing import thaw
 
-_UNSOUND = 1
+_DAMAGED = 1
 
 
 def add_checkpoint(commands: Any) -> None:
@@ -54,7 +54,7 @@ def _verify(options: argparse.Namespace) -> int:
     for problem in problems:
         print(problem)
     if problems:
-        return _UNSOUND
+        return _DAMAGED
     print(f"{shown(options.path)} is sound: generation {newest.number} of {_when(newest.created)}")
     return 0
 

@@ -1,4 +1,4 @@
-"""The commands about strategies: find one, and show, export, import and clear what is kept."""
+"""Commands about strategies: find one, and show, export, import and clear the stored ones."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def add_strategies(commands: Any) -> None:
 def _store() -> StrategyStore:
     store = StrategyStore()
     if store.folder is None:
-        raise PlanError(f"strategies are not kept: {store.reason}", element="strategies", hint="set FLOWCOMPUTE_CACHE")
+        raise PlanError(f"cannot keep strategies: {store.reason}", element="strategies", hint="set FLOWCOMPUTE_CACHE")
     return store
 
 
@@ -90,10 +90,10 @@ def _import(options: argparse.Namespace) -> None:
         given = read_exported(FILES.read_bytes(options.file).decode())
     except OSError as error:
         said, hint = explain(error)
-        raise PlanError(f"{options.file} cannot be read: {said}", element="strategies", hint=hint) from error
+        raise PlanError(f"cannot read {options.file}: {said}", element="strategies", hint=hint) from error
     except UnicodeDecodeError as error:
         raise PlanError(
-            f"{options.file} holds no exported strategies: {error}",
+            f"cannot import {options.file}: it holds no exported strategies: {error}",
             element="strategies",
             hint="flowcompute strategies export FILE writes them",
         ) from error

@@ -1,4 +1,4 @@
-"""The demo job on real data."""
+"""Demo job on real data."""
 
 from flowcompute.demo.moon_distance import run_demo, summary
 

@@ -1,9 +1,9 @@
-"""Real input for the demo job: where the Moon is, as NASA's Jet Propulsion Laboratory computed it.
+"""Input of the demo job: the Moon's positions, as NASA's Jet Propulsion Laboratory computed them.
 
 The PyPI packages `de421` (years 1900 to 2200) and `de422` (3000 BC to AD 3000) hold the laboratory's
-ephemerides as float64 .npy files. The Moon's has one item of shape (3, 13) for every four days: for each of
-x, y and z, in kilometres from the Earth's centre, the 13 coefficients of a Chebyshev polynomial in the time
-inside these four days, mapped to -1 .. 1.
+ephemerides as float64 .npy files. The Moon's file has one item of shape (3, 13) for every four days. The axes
+are x, y and z, in kilometres from the Earth's centre. Each has 13 coefficients of a Chebyshev polynomial in the
+time inside these four days, mapped to -1 .. 1.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ ITEM_SHAPE = (3, 13)
 _CHUNK_BYTES = 1 << 20
 _CHUNK_ITEMS = 4096
 
-# pip asks a source archive for its name and version by running the archive's own build backend, here
-# setuptools, which runs the archive's setup.py. Found in its place, this one answers instead: nothing
-# that was downloaded is ever executed, and neither setuptools nor wheel need be installed.
+# pip learns the name and version of a source archive from the archive's own build backend. Here that is
+# setuptools, which runs the archive's setup.py. pip finds this backend in its place, so nothing that was
+# downloaded is ever executed, and neither setuptools nor wheel need be installed.
 _ANSWERING_BACKEND = """
 import os
 
@@ -56,7 +56,7 @@ class DemoData:
 
     Attributes:
         path: an .npy file of float64, shape `(items, 3, 13)`.
-        description: one sentence on what it is, and why when it is not the real one.
+        description: one sentence on its content, and the reason when it is not the real one.
         generated: whether it was computed here and not fetched.
     """
 
@@ -67,15 +67,15 @@ class DemoData:
 
 @dataclass(frozen=True, slots=True)
 class Ephemeris:
-    """One published archive and the array wanted from it, both pinned by size and SHA-256.
+    """Published archive and the array wanted from it, both pinned by size and SHA-256.
 
     Attributes:
         package, version: its name on PyPI.
         items: length of the Moon's array.
         archive_bytes, archive_sha256: the source archive.
         array_bytes, array_sha256: the file `jpl-moon.npy` in it.
-        years: what it covers, for people.
-        patience_s: when to give up on the download.
+        years: the years that it covers, in words.
+        patience_s: time limit of the download.
     """
 
     package: str
@@ -124,7 +124,7 @@ DE422 = Ephemeris(
 
 
 def default_folder() -> str:
-    """Where demo data is kept: `demo` in FLOWCOMPUTE_CACHE, or in `flowcompute` in the user's cache folder."""
+    """Return the folder of demo data: `demo` in FLOWCOMPUTE_CACHE, or in `flowcompute` in the user's cache folder."""
     own = os.environ.get("FLOWCOMPUTE_CACHE")
     if own:
         return os.path.join(own, "demo")
@@ -143,17 +143,17 @@ def find_data(
     ephemeris: Ephemeris | None = None,
     files: Files = FILES,
 ) -> DemoData:
-    """The Moon's coefficients: kept from an earlier call, else fetched with pip, else generated.
+    """Find the Moon's coefficients: kept from an earlier call, else fetched with pip, else generated.
 
     Args:
-        folder: where files are kept; by default `default_folder()`.
+        folder: the folder of the files; by default `default_folder()`.
         large: the 171 MB array of `de422` (a download of 545 MB) and not the 8.6 MB one of `de421` (27 MB).
-        offline: use what is kept, else generate; never ask the network.
+        offline: use a kept file, else generate one; never use the network.
         ephemeris: another archive than these two.
         files: the file layer.
 
     Raises:
-        SourceError: if what was downloaded is not the published archive.
+        SourceError: if the downloaded file is not the published archive.
         DestinationError: if the folder cannot be written.
     """
     wanted = ephemeris or (DE422 if large else DE421)
@@ -173,7 +173,7 @@ def find_data(
                 _unpack(wanted, archive, target, files)
     except OSError as error:
         said, hint = explain(error)
-        raise DestinationError(f"demo data cannot be kept in {folder}: {said}", hint=hint) from error
+        raise DestinationError(f"cannot keep demo data in {folder}: {said}", hint=hint) from error
     return DemoData(target, f"the Moon {wanted.years}, JPL ephemeris {wanted.package.upper()} from PyPI", False)
 
 
@@ -201,7 +201,7 @@ def _sha256(path: str, files: Files) -> str:
 
 
 def _download(wanted: Ephemeris, scratch: str, files: Files) -> str | None:
-    """Let pip put the archive into `scratch`; returns why it could not, or None."""
+    """Let pip put the archive into `scratch`. Return the reason why it could not, or None."""
     backend = os.path.join(scratch, "backend")
     files.make_folders(os.path.join(backend, "setuptools"))
     answer = _ANSWERING_BACKEND.format(package=wanted.package, version=wanted.version)
@@ -235,18 +235,18 @@ def _require_archive(wanted: Ephemeris, archive: str, files: Files) -> None:
     try:
         size = files.stat(archive).st_size
     except FileNotFoundError:
-        raise SourceError(f"pip succeeded and left no {wanted.archive_name}", hint=hint) from None
+        raise SourceError(f"cannot find {wanted.archive_name}: pip succeeded and left none", hint=hint) from None
     if size != wanted.archive_bytes:
-        message = f"{wanted.archive_name} has the wrong size"
+        message = f"cannot use {wanted.archive_name}: it has the wrong size"
         raise SourceError(message, expected=f"{wanted.archive_bytes} bytes", got=f"{size} bytes", hint=hint)
     found = _sha256(archive, files)
     if found != wanted.archive_sha256:
-        message = f"{wanted.archive_name} is not the published archive"
+        message = f"cannot use {wanted.archive_name}: it is not the published archive"
         raise SourceError(message, expected=f"SHA-256 {wanted.archive_sha256}", got=f"SHA-256 {found}", hint=hint)
 
 
 def _unpack(wanted: Ephemeris, archive: str, target: str, files: Files) -> None:
-    """Copy the one member that is wanted; no name, link or permission in the archive reaches the file system."""
+    """Copy the one member that is wanted. No name, link or permission in the archive reaches the file system."""
     try:
         with tarfile.open(archive, "r:gz") as tar:
             member = next((member for member in tar if member.name == wanted.member), None)
@@ -254,14 +254,14 @@ def _unpack(wanted: Ephemeris, archive: str, target: str, files: Files) -> None:
             if member is None or inner is None or member.size != wanted.array_bytes:
                 got = "no such file" if member is None or inner is None else f"{member.size} bytes"
                 raise SourceError(
-                    f"{wanted.archive_name} does not hold {wanted.member} as published",
+                    f"cannot use {wanted.archive_name}: it does not hold {wanted.member} as published",
                     expected=f"a file of {wanted.array_bytes} bytes",
                     got=got,
                     hint="report this: the pinned archive and the pinned array disagree",
                 )
             _copy(wanted, inner, target, files)
     except (tarfile.TarError, EOFError, ValueError) as error:
-        raise SourceError(f"{wanted.archive_name} cannot be unpacked: {error}", hint="fetch it again") from error
+        raise SourceError(f"cannot unpack {wanted.archive_name}: {error}", hint="fetch it again") from error
 
 
 def _copy(wanted: Ephemeris, inner: IO[bytes], target: str, files: Files) -> None:
@@ -275,7 +275,7 @@ def _copy(wanted: Ephemeris, inner: IO[bytes], target: str, files: Files) -> Non
             offset += len(chunk)
         if digest.hexdigest() != wanted.array_sha256:
             raise SourceError(
-                f"{wanted.member} is not the published array",
+                f"cannot use {wanted.member}: it is not the published array",
                 expected=f"SHA-256 {wanted.array_sha256}",
                 got=f"SHA-256 {digest.hexdigest()}",
                 hint="fetch it again",
@@ -286,7 +286,7 @@ def _copy(wanted: Ephemeris, inner: IO[bytes], target: str, files: Files) -> Non
 
 
 def _generate(wanted: Ephemeris, folder: str, why: str, files: Files) -> DemoData:
-    """Write a file of the real one's shape: a Moon on an ellipse that nothing disturbs."""
+    """Write a file of the same shape as the real one, for a Moon on an undisturbed ellipse."""
     target = os.path.join(folder, f"{wanted.package}-moon-generated.npy")
     header = io.BytesIO()
     shape = (wanted.items, *ITEM_SHAPE)
@@ -306,14 +306,17 @@ def _generate(wanted: Ephemeris, folder: str, why: str, files: Files) -> DemoDat
 
 
 def ellipse(start: int, stop: int) -> np.ndarray:
-    """Coefficients of an undisturbed Moon for items `start` to `stop`, float64 of shape `(stop - start, 3, 13)`."""
+    """Compute coefficients of an undisturbed Moon for items `start` to `stop`.
+
+    They are float64 of shape `(stop - start, 3, 13)`.
+    """
     mean_km, eccentricity, month_days, tilt = 384_399.0, 0.0549, 27.55455, math.radians(23.4)
     degrees = ITEM_SHAPE[1]
     nodes = chebyshev.chebpts1(degrees)
     days = ITEM_DAYS * (np.arange(start, stop, dtype=np.float64)[:, None] + (nodes + 1) / 2)
     mean_anomaly = 2 * np.pi * days / month_days
     anomaly = mean_anomaly
-    # Each round of Kepler's equation gains a factor 1 / eccentricity: twelve reach the last bit.
+    # Each iteration of Kepler's equation divides the error by 1 / eccentricity. Twelve reach the last bit.
     for _ in range(12):
         anomaly = mean_anomaly + eccentricity * np.sin(anomaly)
     along = mean_km * (np.cos(anomaly) - eccentricity)

@@ -1,4 +1,4 @@
-"""The demo: how far away the Moon is, from a file through one kernel to a file, in less memory than the file takes."""
+"""Demo: the distance of the Moon, from a file through one kernel to a file, in less memory than the file takes."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _MIB = 1 << 20
 
 
 def distance(moon: Element) -> Compute:
-    """Kilometres from the Earth's centre to the Moon's, in the middle of each item's four days.
+    """Return the kilometres from the Earth's centre to the Moon's, in the middle of each item's four days.
 
     An item holds, for each of x, y and z, the coefficients of a Chebyshev polynomial over -1 .. 1. In the
     middle these polynomials are 1, 0, -1, 0, 1 and so on.
     """
-    # One matrix of weights for each coordinate: all three then sum over the same axes, and fuse.
+    # There is one matrix of weights for each coordinate: all three then sum over the same axes, and fuse.
     x, y, z = ((moon * weights).sum(axis=(1, 2)) for weights in _middle_weights())
     return fc.sqrt(x * x + y * y + z * z)
 
@@ -52,18 +52,18 @@ def _middle_weights() -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class DemoReport:
-    """What a demo run did.
+    """Results of a demo run.
 
     Attributes:
-        data: what it read.
+        data: the input.
         run: the finished run.
         nearest_km, mean_km, farthest_km: the answer.
-        path: where the distances lie; None if they were not kept.
-        checked_items: how many distances, spread over the file, were computed again with NumPy.
+        path: the file of the distances; None if they were not kept.
+        checked_items: number of distances, spread over the file, that were computed again with NumPy.
         worst_km: the largest difference among these.
-        started_s: seconds until the first batch was through: device, kernel, first reads.
-        anonymous_bytes: the most memory without a file behind it that the process had after a
-            batch; None where the system does not say.
+        started_s: seconds until the first batch was complete: device, kernel, first reads.
+        anonymous_bytes: the most memory without a file behind it that the process had after a batch; None where
+            the system does not say.
     """
 
     data: DemoData
@@ -79,7 +79,7 @@ class DemoReport:
 
 
 class _Watch:
-    """Notes after each batch how long the first one took, and how much memory the process has."""
+    """Observer that records the time of the first batch, and the process's memory after each batch."""
 
     def __init__(self) -> None:
         self.started_s: float | None = None
@@ -113,31 +113,31 @@ def run_demo(
     progress: bool | None = None,
     console: Console,
 ) -> DemoReport:
-    """Find the data, say what will be done, do it, and check it.
+    """Find the data, print what will be done, run the job, and check it.
 
     Args:
         memory: budget on the host; by default a quarter of the file.
         device_memory: budget on a GPU with memory of its own; by default most of it.
         large: the ephemeris of 6000 years and not that of 300.
-        offline: use what is kept from an earlier run, else generate a file; never ask the network.
+        offline: use a file of an earlier run, else generate one; never use the network.
         keep: folder for the distances; by default they are dropped.
         device, progress: as for `fc.run`.
-        console: where to say what will be done.
+        console: the console that is printed to.
 
     Raises:
-        FlowError: whatever went wrong; RunError if the answer is not NumPy's.
+        FlowError: as the job does; RunError if the answer differs from NumPy's.
     """
-    with console.status(_looking(large, offline)):
+    with console.status(_search_message(large, offline)):
         data = find_data(large=large, offline=offline)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="flowcompute-")) if keep is None else keep
-        target = os.path.join(_made(folder), RESULT)
+        target = os.path.join(_make_folder(folder), RESULT)
         moon = fc.open(data.path, name="moon")
         size_bytes = os.path.getsize(data.path)
         km = distance(moon)
         roots = (km >> fc.save(target), km.min(), km.mean(), km.max())
         budget = max(_MIB, size_bytes // 4 // _MIB * _MIB) if memory is None else memory
-        # Read, not mapped: then every byte lies in the budget, for anybody to see.
+        # The file is read and not mapped, so that every byte visibly lies in the budget.
         strategy = fc.Strategy(input="read")
         options: dict[str, Any] = {"memory": budget, "device_memory": device_memory, "device": device}
         plan = fc.plan(*roots, **options, strategy=strategy)
@@ -161,24 +161,24 @@ def run_demo(
     )
 
 
-def _looking(large: bool, offline: bool) -> str:
-    """What to say while data is found, which may take minutes."""
+def _search_message(large: bool, offline: bool) -> str:
+    """Return the line to print while data is found, which may take minutes."""
     ephemeris = DE422 if large else DE421
     source = "" if offline else f" ({decimal(ephemeris.archive_bytes)} from PyPI, once)"
     return f"looking for JPL ephemeris {ephemeris.package.upper()}{source}"
 
 
-def _made(folder: str) -> str:
+def _make_folder(folder: str) -> str:
     try:
         FILES.make_folders(folder, 0o777)
     except OSError as error:
         said, hint = explain(error)
-        raise DestinationError(f"{folder} cannot be made: {said}", element="keep", hint=hint) from error
+        raise DestinationError(f"cannot make {folder}: {said}", element="keep", hint=hint) from error
     return folder
 
 
 def _check(source: str, target: str) -> tuple[int, float]:
-    """Compute some of the distances again with NumPy; how many, and the largest difference in km.
+    """Compute some of the distances again with NumPy. Return their number and the largest difference in km.
 
     Raises:
         RunError: if one differs by more than rounding.
@@ -190,7 +190,7 @@ def _check(source: str, target: str) -> tuple[int, float]:
     worst = int(differences.argmax())
     if len(km) != len(moon) or not differences[worst] <= _AGREE_KM:
         raise RunError(
-            "the demo's distances are not NumPy's",
+            "cannot confirm the demo's distances: NumPy's differ",
             element="sqrt",
             records=(int(some[worst]), int(some[worst]) + 1),
             expected=f"{len(moon)} distances, equal to {_AGREE_KM} km",
@@ -201,7 +201,7 @@ def _check(source: str, target: str) -> tuple[int, float]:
 
 
 def summary(report: DemoReport) -> Table:
-    """The report as a table that fits a screen."""
+    """Return the report as a table that fits a screen."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -236,7 +236,7 @@ def _lines(report: DemoReport) -> list[tuple[str, str]]:
 
 
 def _flow_speed(report: DemoReport) -> float:
-    """Bytes a second once batches flow; of a single batch, over all."""
+    """Return the bytes a second after the first batch, or over all where there is one batch."""
     run = report.run
     items, first = run.progress.items, min(run.plan.batch_items, run.progress.items)
     moved_bytes = run.bytes_read + run.bytes_written

@@ -1,4 +1,4 @@
-"""The file layer: every read of user data and every write, rename and fsync of the package."""
+"""File layer: every read of user data and every write, rename and fsync of the package."""
 
 from flowcompute.files.file_layer import (
     FILES,

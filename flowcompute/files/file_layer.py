@@ -1,9 +1,9 @@
-"""The file layer: every read of user data and every write, rename and fsync of the package goes through `Files`.
+"""File layer: every read of user data and every write, rename and fsync of the package goes through `Files`.
 
-One small object instead of calls spread over the package, so that tests can make any single
-operation fail, tear a write or record what was done, and so that the rules hold everywhere:
-sizes are compared before anything is mapped or allocated, descriptors are never inherited,
-nothing but a regular file is opened, and what is written appears under its name only when complete.
+The package uses one small object for all of them. Tests can therefore make any single operation fail, tear a write,
+or record what was done. The same rules hold everywhere. Sizes are compared before anything is mapped or
+allocated. Descriptors are never inherited. Nothing but a regular file is opened. A written file appears under
+its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FORMATS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
 
 
 class Fingerprint(NamedTuple):
-    """What tells one state of a file from another."""
+    """Properties of a file that change when its content changes."""
 
     size: int
     mtime_ns: int
@@ -52,7 +52,7 @@ class Fingerprint(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Fingerprint:
-        """The fingerprint in a file's status."""
+        """Return the fingerprint in a file's status."""
         return cls(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
 
 
@@ -64,27 +64,27 @@ class Unfinished(NamedTuple):
 
 
 class Sealed(NamedTuple):
-    """What tells a finished file from another one, also after it was renamed."""
+    """Properties that identify a finished file, also after it was renamed."""
 
     size: int
     mtime_ns: int
 
     @classmethod
     def of(cls, status: os.stat_result) -> Sealed:
-        """From a file's status."""
+        """Return the properties in a file's status."""
         return cls(status.st_size, status.st_mtime_ns)
 
 
 class Files(Folders):
-    """The operations on files that the package needs; each raises OSError as the system does.
+    """Operations on files that the package needs. Each raises OSError as the system does.
 
-    Descriptors are plain integers from `open_read` and `create_temporary`, given back to `close`.
+    Descriptors are plain integers from `open_read` and `create_temporary`. They are given back to `close`.
     """
 
     # -- reading --------------------------------------------------------------------------
 
     def open_read(self, path: str) -> int:
-        """Open a regular file for reading; a folder, pipe, socket or device is refused without waiting for it."""
+        """Open a regular file for reading. Anything else is refused without waiting for it."""
         # The path is looked at first because merely opening a device or a pipe can act on it,
         # and the descriptor again because the path may have changed hands in between.
         _require_regular(self.stat(path), path)
@@ -97,7 +97,7 @@ class Files(Folders):
         return handle
 
     def read_into(self, handle: int, buffer: memoryview, offset: int) -> int:
-        """Fill `buffer` (bytes) from `offset`; returns how many bytes came, fewer only at the end of the file."""
+        """Fill `buffer` (bytes) from `offset` and return the bytes read, fewer only at the end of the file."""
         done = 0
         while done < len(buffer):
             count = self._read_some(handle, buffer[done:], offset + done)
@@ -110,7 +110,7 @@ class Files(Folders):
         return os.preadv(handle, [buffer], offset)
 
     def read_bytes(self, path: str) -> bytes:
-        """All of a small file."""
+        """Return all bytes of a small file."""
         handle = self.open_read(path)
         try:
             data = bytearray(self.status(handle).st_size)
@@ -124,36 +124,36 @@ class Files(Folders):
         return mmap.mmap(handle, size, access=mmap.ACCESS_READ)
 
     def stat(self, path: str) -> os.stat_result:
-        """Status of what `path` leads to."""
+        """Return the status of `path`, following links."""
         return os.stat(path)
 
     def lstat(self, path: str) -> os.stat_result:
-        """Status of `path` itself, be it a link."""
+        """Return the status of `path` itself, also where it is a link."""
         return os.lstat(path)
 
     def status(self, handle: int) -> os.stat_result:
-        """Status of an open file."""
+        """Return the status of an open file."""
         return os.fstat(handle)
 
     def matching(self, pattern: str) -> list[str]:
-        """Paths that match a glob pattern (`**` spans folders), in lexical order."""
+        """Return the paths that match a glob pattern (`**` spans folders), in lexical order."""
         return sorted(glob.glob(pattern, recursive=True))
 
     # -- writing --------------------------------------------------------------------------
 
     def create_temporary(self, target: str, mode: int = 0o666) -> tuple[int, str]:
-        """Create an empty file beside `target`, less the bits of the umask; returns its descriptor and path."""
+        """Create an empty file beside `target`, less the bits of the umask. Return its descriptor and path."""
         path = temporary_path(target, secrets.token_hex(8))
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(path, flags, mode), path
 
     def begin_temporary(self, path: str, mode: int = 0o666) -> int:
-        """Create an empty file of this name, or empty the regular file of this name; returns its descriptor."""
+        """Create an empty file of this name and return its descriptor. A regular file of this name is emptied."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         return self._own_regular(os.open(path, flags, mode), path, 0)
 
     def reopen_temporary(self, path: str, size: int) -> int:
-        """Open an unfinished file of at least `size` bytes and cut off what lies beyond; returns its descriptor."""
+        """Open an unfinished file of at least `size` bytes, cut off any more, and return its descriptor."""
         return self._own_regular(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK), path, size)
 
     def _own_regular(self, handle: int, path: str, size: int) -> int:
@@ -189,7 +189,7 @@ class Files(Folders):
         os.fchmod(handle, mode)
 
     def fsync(self, handle: int) -> None:
-        """Make the contents of an open file durable. After a failure the file must not be trusted or synced again."""
+        """Make the contents of an open file durable. After a failure it must not be trusted or synced again."""
         os.fsync(handle)
 
     def fsync_folder(self, folder: str) -> None:
@@ -217,11 +217,11 @@ class Files(Folders):
         os.unlink(path)
 
     def make_folders(self, path: str, mode: int = 0o700) -> None:
-        """Make a folder and those above it, as far as they are missing."""
+        """Make a folder and its missing parents."""
         os.makedirs(path, mode, exist_ok=True)
 
     def atomic_write_bytes(self, target: str, data: bytes, mode: int = 0o666) -> None:
-        """Write a whole file so that at any moment `target` is absent, its old self or complete."""
+        """Write a whole file atomically: at any moment `target` is absent, its old version or complete."""
         draft = Draft(self, target, mode)
         try:
             draft.write(data, 0)
@@ -236,16 +236,17 @@ FILES = Files()
 
 
 class Draft:
-    """A file being written under a temporary name beside its target: committed whole, or gone.
+    """A file that is written under a temporary name beside its target, and then committed or discarded as a whole.
 
-    The permission bits of a file that is replaced are kept; its owner is whoever runs this.
+    Committing keeps the permission bits of a file that is replaced. The owner is the user of this process.
 
     Args:
-        durable: whether committing waits until the disk has it (fsync). Without, a power cut
-            soon after may leave an empty file under the name.
-        token: tells the temporary name, which is random otherwise; a file that an earlier
-            process left behind under it is begun anew.
-        unfinished: the draft of an earlier process to go on with; OSError if it is not there, or shorter.
+        durable: whether committing waits until the disk has the file (fsync). Without it, a power cut soon
+            after may leave an empty file under the name.
+        token: part of the temporary name, random by default. A file that an earlier process left under the same
+            temporary name is begun anew.
+        unfinished: the draft of an earlier process to continue. OSError is raised if it is missing or shorter
+            than recorded.
     """
 
     def __init__(
@@ -289,7 +290,7 @@ class Draft:
 
     @property
     def path(self) -> str | None:
-        """The temporary name, while there is one."""
+        """Temporary name, or None where there is none."""
         return self._path
 
     def write(self, data: memoryview | bytes, offset: int) -> None:
@@ -299,7 +300,7 @@ class Draft:
         self._files.write_at(self._handle, data, offset)
 
     def sync(self) -> None:
-        """Make what was written so far durable, and the temporary name; writing goes on, also meanwhile."""
+        """Make what was written so far durable, and the temporary name. Writing may go on meanwhile."""
         if self._handle is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
         if self._durable:
@@ -309,18 +310,18 @@ class Draft:
                 self._name_is_durable = True
 
     def seal(self) -> Sealed:
-        """Make it durable as it is: it only lacks its name, which `commit` gives it."""
+        """Make the draft durable as it is. Only its name is missing, which `commit` gives it."""
         self.sync()
         assert self._handle is not None
         return Sealed.of(self._files.status(self._handle))
 
     def suspend(self) -> None:
-        """Close it and leave it where it is, for `reopen`."""
+        """Close the draft and leave its file in place, so that a later process can continue it."""
         self._path = None
         self._close()
 
     def commit(self) -> None:
-        """Make what was written durable and give it its name; on an error call `discard`."""
+        """Make what was written durable and give it its name. On an error, call `discard`."""
         if self._handle is None or self._path is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._target)
         if self._durable:
@@ -335,10 +336,10 @@ class Draft:
         self._replaces = True
 
     def discard(self) -> None:
-        """Remove what was written. Harmless after `commit` and when called twice.
+        """Remove what was written. Calling it after `commit` or twice does nothing.
 
-        When `commit` failed after the rename, a new target is removed again; one that replaced
-        an older file stays, since it is complete and the older one is gone.
+        When `commit` failed after the rename, a new target is removed again. A target that replaced an older
+        file stays, since it is complete and the older file is gone.
         """
         with contextlib.suppress(OSError):
             self._close()
@@ -356,7 +357,7 @@ class Draft:
 
 
 def roll_forward(files: Files, target: str, path: str, sealed: Sealed, *, durable: bool = True) -> Sealed | None:
-    """Give a complete draft its name, if it still lies under `path`; tells what is found under the name then.
+    """Commit a complete draft if it still lies under `path`, and return what is found under the target.
 
     Raises:
         OSError: as the system does.
@@ -374,7 +375,9 @@ def _sealed(files: Files, path: str) -> Sealed | None:
 
 
 def in_the_way(files: Files, target: str) -> str | None:
-    """What lies under a name and cannot be replaced by a file: "a folder", or something else; None where a file may be.
+    """Return what lies at `target` and cannot be replaced by a file, or None where a file may be written.
+
+    The result is "a folder" or "not a regular file".
 
     Raises:
         OSError: as the system does.
@@ -389,43 +392,43 @@ def in_the_way(files: Files, target: str) -> str | None:
 
 
 def explain(error: OSError) -> tuple[str, str]:
-    """What the system said, in words and as its code, and what can be done about it."""
+    """Return the system's message with its error code, and advice on what to do."""
     code = errno.errorcode.get(error.errno or 0)
     text = error.strerror or str(error) or type(error).__name__
     return f"{text} ({code})" if code else text, _HINTS.get(error.errno or 0, "see what the system says above")
 
 
 def shown(path: str) -> str:
-    """A path as messages show it: control characters escaped, since a file's name is data from outside."""
+    """Return a path as messages show it. Control characters are escaped, since the name comes from outside."""
     return path if path.isprintable() else repr(path)
 
 
 def is_pattern(path: str) -> bool:
-    """Whether a path holds glob characters."""
+    """Check whether a path holds glob characters."""
     return glob.has_magic(path)
 
 
 def path_text(path: str | os.PathLike[str]) -> str:
-    """A path as the text that the system will be given.
+    """Return a path as the text that the system will be given.
 
     Raises:
-        ValueError: if no file can have it: not text, empty, or not to be encoded.
+        ValueError: if no file can have it: it is not text, is empty, or cannot be encoded.
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise ValueError(f"{type(path).__name__} is no path")
+        raise ValueError(f"cannot use a value of type {type(path).__name__} as a path")
     text = os.fspath(path)
     if not isinstance(text, str) or not text or b"\0" in os.fsencode(text):
-        raise ValueError(f"{text!r} is no path")
+        raise ValueError(f"cannot use {text!r} as a path")
     return text
 
 
 def format_of(path: str) -> str | None:
-    """The format that the extension of a path stands for: "npy" or "raw", or None."""
+    """Return the format that the extension of a path stands for: "npy" or "raw", or None."""
     return FORMATS.get(os.path.splitext(path)[1].lower())
 
 
 def temporary_path(target: str, token: str) -> str:
-    """Where a draft of `target` lies: the stem is there for people, the token for uniqueness."""
+    """Return the path of a draft of `target`: its stem is there for people, the token for uniqueness."""
     # A name may have 255 bytes.
     folder, name = os.path.split(target)
     return os.path.join(folder, f".{name[:48]}.{token}.partial")

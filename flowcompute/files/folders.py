@@ -1,7 +1,7 @@
-"""The part of the file layer for folders, and for files that keep their name while they are written.
+"""Part of the file layer for folders, and for files that keep their name while they are written.
 
-What is written under a final name here must be of no consequence until something else refers to
-it: a generation of a checkpoint that its HEAD does not name yet, or bytes beyond a recorded length.
+What is written here under a final name must not matter until something else refers to it. Examples are a
+generation of a checkpoint that its HEAD does not name yet, and bytes beyond a recorded length.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import stat
 
 
 class Folders:
-    """Operations of `flowcompute.files.file_layer.Files`; each raises OSError as the system does."""
+    """Folder operations of `flowcompute.files.file_layer.Files`. Each raises OSError as the system does."""
 
     def list_folder(self, path: str) -> list[str]:
-        """The names in a folder, in lexical order."""
+        """Return the names in a folder, in lexical order."""
         return sorted(os.listdir(path))
 
     def is_folder(self, path: str) -> bool:
-        """Whether there is a folder, not a link to one."""
+        """Check whether `path` is a folder. A link to a folder is none."""
         return stat.S_ISDIR(os.lstat(path).st_mode)
 
     def make_folder(self, path: str, mode: int = 0o700) -> None:
@@ -32,15 +32,15 @@ class Folders:
         os.rmdir(path)
 
     def rename_folder(self, path: str, target: str) -> None:
-        """Rename a folder within one file system; only an empty folder may be in its way."""
+        """Rename a folder within one file system. An existing target must be an empty folder."""
         os.rename(path, target)
 
     def create(self, path: str, mode: int = 0o600) -> int:
-        """Create an empty file that must not exist yet; returns its descriptor for reading and writing."""
+        """Create an empty file that must not exist yet, and return its descriptor for reading and writing."""
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
 
     def open_update(self, path: str, *, create: bool = False, mode: int = 0o600) -> int:
-        """Open a regular file for reading and writing as it is; `create` makes an empty one where there is none."""
+        """Open a regular file for reading and writing as it is. `create` makes an empty file where there is none."""
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_CREAT if create else 0)
         handle = os.open(path, flags, mode)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -49,7 +49,10 @@ class Folders:
         return handle
 
     def lock(self, handle: int) -> bool:
-        """Lock an open file against every other descriptor until it is closed; False if one has it."""
+        """Lock an open file against every other descriptor until it is closed.
+
+        Return False if another descriptor holds the lock.
+        """
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""A temporary file of records: written once, read as often as needed, and gone with the process."""
+"""Temporary file of records: written once, read as often as needed, and gone with the process."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from flowcompute.files.file_layer import FILES
 
 
 class ScratchFullError(Exception):
-    """More was written than the limit allows."""
+    """A write beyond the limit of a scratch file."""
 
 
 class Backing(Protocol):
-    """What the bytes are written to."""
+    """Storage that the bytes of a scratch file are written to."""
 
     def write_at(self, data: memoryview | bytes, offset: int) -> None:
         """Write all of `data` at `offset`."""
 
     def read_into(self, buffer: memoryview, offset: int) -> int:
-        """Fill `buffer` from `offset`; returns how many bytes there were."""
+        """Fill `buffer` from `offset` and return the number of bytes read."""
 
 
-class Nameless:
+class AnonymousFile:
     """A file without a name."""
 
     def __init__(self, folder: str) -> None:
@@ -34,20 +34,22 @@ class Nameless:
         FILES.write_at(self.file.fileno(), data, offset)
 
     def read_into(self, buffer: memoryview, offset: int) -> int:
-        """Fill `buffer` from `offset`; returns how many bytes there were."""
+        """Fill `buffer` from `offset` and return the number of bytes read."""
         return FILES.read_into(self.file.fileno(), buffer, offset)
 
 
 class Scratch:
-    """A file without a name, so that nothing is left behind whatever happens, or a file of a checkpoint.
+    """A temporary file of records: a file without a name, or a file of a checkpoint.
+
+    A file without a name leaves nothing behind, whatever happens.
 
     Args:
         folder: where its bytes lie; the system's folder for temporary files by default.
-        limit_bytes: the most that it may take; half of what is free there by default.
+        limit_bytes: the largest size that it may reach; half of the free space there by default.
 
     Attributes:
         size_bytes: bytes written.
-        records: records that these are; of items without numbers they tell all.
+        records: number of records written. For items without record numbers it is the only count.
     """
 
     def __init__(self, folder: str | None, limit_bytes: int | None) -> None:
@@ -58,25 +60,27 @@ class Scratch:
         self._backing: Backing | None = None
 
     def begin(self, backing: Backing | None = None) -> None:
-        """Make the file, empty.
+        """Create the empty file.
 
         Args:
             backing: a file of a checkpoint to use instead of one without a name.
 
         Raises:
-            OSError: if there can be none.
+            OSError: if the file cannot be created.
         """
         self.close()
-        self._backing = Nameless(self.folder) if backing is None else backing
+        self._backing = AnonymousFile(self.folder) if backing is None else backing
         if self.limit_bytes is None:
-            status = os.statvfs(self._backing.file.fileno() if isinstance(self._backing, Nameless) else self.folder)
+            status = os.statvfs(
+                self._backing.file.fileno() if isinstance(self._backing, AnonymousFile) else self.folder
+            )
             self.limit_bytes = status.f_bavail * status.f_frsize // 2
 
     def resume(self, backing: Backing, size_bytes: int, records: int) -> None:
-        """Go on with what an earlier process has written.
+        """Continue with what an earlier process has written.
 
         Raises:
-            OSError: if the file system cannot be asked how much is free.
+            OSError: if the file system cannot report its free space.
         """
         self.begin(backing)
         self.size_bytes, self.records = size_bytes, records
@@ -85,8 +89,8 @@ class Scratch:
         """Write `records` records at the end.
 
         Raises:
-            ScratchFullError: if that is beyond the limit.
-            OSError: if it cannot be written.
+            ScratchFullError: if the file would exceed its limit.
+            OSError: if the bytes cannot be written.
         """
         assert self._backing is not None, "written between begin and close"
         assert self.limit_bytes is not None
@@ -97,13 +101,13 @@ class Scratch:
         self.records += records
 
     def read_into(self, buffer: memoryview, offset: int) -> int:
-        """Fill `buffer` from `offset`; returns how many bytes there were."""
+        """Fill `buffer` from `offset` and return the number of bytes read."""
         assert self._backing is not None, "read between begin and close"
         return self._backing.read_into(buffer, offset)
 
     def close(self) -> None:
-        """Give the bytes back, where the file has no name; harmless when called twice."""
+        """Free the bytes of a file without a name. Calling it twice does nothing."""
         backing, self._backing = self._backing, None
         self.size_bytes = self.records = 0
-        if isinstance(backing, Nameless):
+        if isinstance(backing, AnonymousFile):
             backing.file.close()

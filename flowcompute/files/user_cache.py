@@ -1,8 +1,8 @@
-"""The folder of the user's own in which programs and strategies are kept between runs, and its files.
+"""The user's cache folder, which keeps programs and strategies between runs, and its files.
 
-Processes may read and write at any moment: a file appears whole under its name or not at all. Nothing
-about a file ever fails a run: what cannot be read counts as missing, what cannot be written is not
-kept, and both are logged.
+Processes may read and write at any moment: a file appears whole under its name or not at all. A problem with a
+file never fails a run. A file that cannot be read counts as missing, and one that cannot be written is not
+kept. Both are logged.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ import sys
 import tempfile
 
 TEMPORARY = "new-"
-"""How names of files begin that are being written."""
+"""Prefix of the names of files that are being written."""
 
 _LOG = logging.getLogger(__name__)
 
 
 def cache_folder() -> str:
-    """FLOWCOMPUTE_CACHE, or `flowcompute` in the user's cache folder. Read when used; nothing is created."""
+    """Return FLOWCOMPUTE_CACHE, or `flowcompute` in the user's cache folder.
+
+    The environment is read at each call. Nothing is created.
+    """
     own = os.environ.get("FLOWCOMPUTE_CACHE")
     if own:
         return os.path.abspath(own)
@@ -33,34 +36,37 @@ def cache_folder() -> str:
 
 
 def private_folder(*names: str) -> tuple[str | None, str]:
-    """A folder inside `cache_folder()` that nobody else can write to, made where it is missing.
+    """Return a folder inside `cache_folder()` that nobody else can write to, and make it where it is missing.
 
-    What drivers load from it is machine code, so a folder in which others could plant files is not used.
+    Drivers load machine code from it. A folder in which others could plant files is therefore not used.
 
     Args:
         names: path components below `cache_folder()`.
 
     Returns:
-        The folder, or None and why it is not used.
+        The folder, or None and the reason why it is not used.
     """
     folder = cache_folder()
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        problem = distrust(os.stat(folder))
+        problem = distrust_reason(os.stat(folder))
         for name in names:
             if problem:
                 break
             folder = os.path.join(folder, name)
             with contextlib.suppress(FileExistsError):
                 os.mkdir(folder, mode=0o700)
-            problem = distrust(os.lstat(folder))
+            problem = distrust_reason(os.lstat(folder))
     except OSError as error:
         return None, f"{error.filename or folder}: {error.strerror}"
     return (None, f"{folder} {problem}") if problem else (folder, "")
 
 
-def distrust(status: os.stat_result, wanted: int = stat.S_IFDIR) -> str:
-    """Why a folder (or what `wanted` says) is not used; empty if nobody else can write to it."""
+def distrust_reason(status: os.stat_result, wanted: int = stat.S_IFDIR) -> str:
+    """Return the reason why a folder (or a file of the kind `wanted`) is not used.
+
+    The result is empty if nobody else can write to it.
+    """
     if stat.S_IFMT(status.st_mode) != wanted:
         return "is a link or no folder" if wanted == stat.S_IFDIR else "is no regular file"
     if sys.platform == "win32":
@@ -71,13 +77,16 @@ def distrust(status: os.stat_result, wanted: int = stat.S_IFDIR) -> str:
 
 
 def read_private(path: str, limit_bytes: int) -> bytes | None:
-    """What a file holds, so much of it at most; None where it is missing or could have been written by others."""
+    """Return at most `limit_bytes` bytes of a file.
+
+    The result is None where the file is missing or could have been written by others.
+    """
     try:
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
             status = os.fstat(file.fileno())
-            problem = distrust(status, stat.S_IFREG)
+            problem = distrust_reason(status, stat.S_IFREG)
             if not problem:
-                # Memory is taken for as many bytes as are asked for, whatever there is.
+                # `read` allocates as many bytes as are asked for, however short the file is.
                 return file.read(min(limit_bytes, status.st_size))
         _LOG.info("%s is not used: it %s", path, problem)
     except FileNotFoundError:
@@ -88,7 +97,7 @@ def read_private(path: str, limit_bytes: int) -> bytes | None:
 
 
 def write_private(folder: str, name: str, data: bytes) -> bool:
-    """Write a file in place of what was there; gives whether it is kept."""
+    """Write a file in place of an older one and return whether it is kept."""
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=folder)

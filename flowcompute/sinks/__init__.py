@@ -1,4 +1,4 @@
-"""Where data goes out: arrays, files and functions."""
+"""Sinks: results in arrays and files, or handed to functions."""
 
 from flowcompute.sinks.array_sink import MemorySink, to_array
 from flowcompute.sinks.callback_sink import CallbackSink, callback

@@ -14,22 +14,22 @@ from flowcompute.spec import Spec
 
 
 def to_array(*, out: np.ndarray | None = None, name: str | None = None) -> MemorySink:
-    """The result as a NumPy array, or as a NumPy scalar where it has no axes.
+    """Return the result as a NumPy array, or as a NumPy scalar where it has no axes.
 
     Args:
-        out: an array to fill with the result, which then is the root's value: C-contiguous, of the result's dtype
-            and shape, apart from what the job reads. It does not count against `memory=`. While a job runs, and
-            after one that failed, it holds some of the result.
+        out: an array to fill with the result, which then is the root's value. It must be C-contiguous, have the
+            result's dtype and shape, and share no memory with what the job reads. It does not count against
+            `memory=`. While a job runs, and after one that failed, it holds a part of the result.
         name: what plans and errors call it.
 
     Raises:
-        SpecError: if `out` cannot take the result, or how long that is cannot be known; when composed.
+        SpecError: if `out` cannot take the result, or the result's length cannot be known; when composed.
     """
     return MemorySink(out, name=name)
 
 
 class MemorySink(Destination):
-    """The result in memory; see `to_array`."""
+    """The result in memory, made by `to_array`."""
 
     in_memory = True
     out: np.ndarray | None
@@ -40,33 +40,37 @@ class MemorySink(Destination):
 
     @property
     def label(self) -> str:
-        """The function that made it."""
+        """Name of the function that made it."""
         return "to_array"
 
     def accept(self, spec: Spec, element: Element) -> None:
-        """Refuse what `out` cannot take."""
+        """Check that `out` can take the result.
+
+        Raises:
+            SpecError: if it cannot.
+        """
         if self.out is None:
             return
         if spec.stream is not None and spec.length is None:
             got = f"{element.name or element.label}, whose length is not known before the run"
-            raise self._misfit("a result of known length", got, "leave out= away: the result is a new array")
+            raise self._unsuitable("a result of known length", got, "leave out= away: the result is a new array")
         shape = spec.shape if spec.stream is None else (spec.length, *spec.shape)
         expected = f"a C-contiguous {spec.dtype.name} array of shape {shape} that can be written to"
         fitting = f'out=np.empty({shape}, "{spec.dtype.name}")'
         if not isinstance(self.out, np.ndarray):
-            raise self._misfit(expected, type(self.out).__name__, fitting)
+            raise self._unsuitable(expected, type(self.out).__name__, fitting)
         if (self.out.dtype, self.out.shape) != (spec.dtype, shape):
             is_plain = self.out.shape == shape and self.out.dtype.isnative and self.out.dtype.kind in "biuf"
             cast = f', or cast the result to it: x.astype("{self.out.dtype}")' if is_plain else ""
-            raise self._misfit(expected, f"{self.out.dtype} of shape {self.out.shape}", fitting + cast)
+            raise self._unsuitable(expected, f"{self.out.dtype} of shape {self.out.shape}", fitting + cast)
         flags = self.out.flags
         having = {"C-contiguous": flags.c_contiguous, "writeable": flags.writeable, "aligned": flags.aligned}
         if missing := [f"not {what}" for what, has in having.items() if not has]:
-            raise self._misfit(expected, f"one that is {' and '.join(missing)}", fitting)
+            raise self._unsuitable(expected, f"one that is {' and '.join(missing)}", fitting)
 
-    def _misfit(self, expected: str, got: str, hint: str | None = None) -> SpecError:
+    def _unsuitable(self, expected: str, got: str, hint: str | None = None) -> SpecError:
         return SpecError(
-            "out= cannot take the result",
+            "cannot take the result into out=",
             element=self.name or self.label,
             site=self.site,
             expected=expected,
@@ -75,36 +79,36 @@ class MemorySink(Destination):
         )
 
     def open(self, spec: Spec) -> MemoryWriter:
-        """Start writing: one allocation where the length is known.
+        """Start writing. Where the length is known, all memory is allocated at once.
 
         Raises:
-            RunError: if there is not so much memory.
+            RunError: if there is not enough memory.
         """
         return MemoryWriter(spec, self.name or self.label, self.site, self.out)
 
     def reopen(self, spec: Spec, place: StagingArea, state: State) -> MemoryWriter:
-        """Go on with what the checkpoint holds.
+        """Continue with the records that the checkpoint holds.
 
         Raises:
-            CheckpointError: if it does not hold it.
-            RunError: if there is not so much memory.
+            CheckpointError: if it does not hold them.
+            RunError: if there is not enough memory.
         """
         writer = self.open(spec)
         writer.restore(state, place.side())
         return writer
 
     def recover(self, spec: Spec, place: StagingArea, state: State) -> Any:
-        """The array, or the scalar, of a finished job."""
+        """Return the array, or the scalar, of a finished job."""
         return self.reopen(spec, place, state).commit()
 
 
 class MemoryWriter(Writer):
-    """Writes into an array.
+    """Writer into an array.
 
     Attributes:
         element: name of the element in the plan, for errors.
-        limit_bytes: more than this is refused; None for no limit. It matters where the
-            length is not known beforehand.
+        limit_bytes: size of the largest result, or None for no limit. It matters where the length is not known
+            beforehand.
     """
 
     def __init__(self, spec: Spec, element: str, site: Site | None, out: np.ndarray | None = None) -> None:
@@ -122,7 +126,7 @@ class MemoryWriter(Writer):
             self._result = self._allocate(spec.shape if spec.length is None else (spec.length, *spec.shape))
 
     def buffer(self, start: int, stop: int) -> np.ndarray | None:
-        """The part of the result that these records will be, where the length is known."""
+        """Return the part of the result that these records will be, or None where the length is not known."""
         if self._result is None or self._spec.stream is None:
             return None
         return self._result[start:stop]
@@ -148,7 +152,7 @@ class MemoryWriter(Writer):
         self._written = stop
 
     def commit(self) -> Any:
-        """The array, or the scalar."""
+        """Return the array, or the scalar."""
         result = self._join() if self._result is None else self._result
         self.abort()
         return result[()] if result.ndim == 0 and self._out is None else result
@@ -161,7 +165,7 @@ class MemoryWriter(Writer):
     # -- checkpoints --------------------------------------------------------------------------
 
     def snapshot(self) -> State:
-        """How many records were written (1 for a whole value)."""
+        """Return the number of records written (1 for a whole value)."""
         return {"written": self._written}
 
     def persist(self, state: State, place: StagingArea) -> State:
@@ -178,28 +182,28 @@ class MemoryWriter(Writer):
         return {**state, "side": side.mark()}
 
     def restore(self, state: State, side: GrowingFile) -> None:
-        """Take what the checkpoint holds, and forget what it holds beyond that.
+        """Read the records that the checkpoint holds, and cut off what it holds beyond them.
 
         Raises:
-            CheckpointError: if it holds less.
+            CheckpointError: if it holds fewer.
         """
         items = int(state["written"])
         resident = self._spec.stream is None
         side.restore(state["side"])
         if self._result is not None and not 0 <= items <= (1 if resident else len(self._result)):
-            raise self._not_held(f"{items} records")
+            raise self._not_in_checkpoint(f"{items} records")
         if self._result is None:
             self._limit(items)
         place = self._allocate((items, *self._spec.shape)) if self._result is None else self._result
         data = (place if resident else place[:items]).reshape(-1).view(np.uint8).data
         if items and (count := side.read_into(data, 0)) != len(data):
-            raise self._not_held(f"{count} of {len(data)} bytes")
+            raise self._not_in_checkpoint(f"{count} of {len(data)} bytes")
         if self._result is None and items:
             self._pieces = [place]
         self._written = self._persisted = items
 
     def _parts(self, start: int, stop: int) -> Iterator[np.ndarray]:
-        """The records from `start` to `stop`, as they lie in memory; more may be written meanwhile."""
+        """Yield the records from `start` to `stop` as they lie in memory. More may be written meanwhile."""
         if self._result is not None:
             yield self._result if self._spec.stream is None else self._result[start:stop]
             return
@@ -209,9 +213,9 @@ class MemoryWriter(Writer):
                 yield piece[max(start - at, 0) : stop - at]
             at += len(piece)
 
-    def _not_held(self, got: str) -> CheckpointError:
+    def _not_in_checkpoint(self, got: str) -> CheckpointError:
         return CheckpointError(
-            "the checkpoint does not hold what was computed of this result",
+            "cannot resume: the checkpoint does not hold what was computed of this result",
             element=self.element,
             site=self._site,
             got=got,
@@ -221,7 +225,7 @@ class MemoryWriter(Writer):
     def _join(self) -> np.ndarray:
         result = self._allocate((self._written, *self._spec.shape))
         stop = self._written
-        # From the end and piece by piece, so that a piece is freed as soon as its memory is used again.
+        # Pieces are copied from the last to the first, so that each is freed before the next one is copied.
         while self._pieces:
             piece = self._pieces.pop()
             result[stop - len(piece) : stop] = piece
@@ -241,7 +245,7 @@ class MemoryWriter(Writer):
 
     def _too_large(self, got: str, expected: str | None = None) -> RunError:
         return RunError(
-            "the result is too large for memory",
+            "cannot hold the result: it is too large for memory",
             element=self.element,
             site=self._site,
             expected=expected,
@@ -251,7 +255,7 @@ class MemoryWriter(Writer):
 
 
 def _is_same_memory(place: np.ndarray, array: np.ndarray) -> bool:
-    """Whether `array` is what `buffer` gave out for `place`."""
+    """Check whether `array` is the array that `buffer` returned for `place`."""
     return bool(
         array.strides == place.strides
         and array.dtype == place.dtype

@@ -18,12 +18,11 @@ def callback(function: Callable[..., object], *, labels: bool = False, name: str
     """Call a function with each batch of the result, in the order of the records.
 
     Args:
-        function: called as `function(array)` in a worker thread, one call at a time; what it
-            returns is ignored. The array is its own copy, to keep or change. How many records
-            a batch has depends on the plan. A resident result comes in one call, a single
-            number as a NumPy scalar.
-        labels: whether it is called as `function(array, delivery)`, where the `Delivery` tells
-            which records come again after a job was killed and resumed.
+        function: called as `function(array)` in a worker thread, one call at a time. Its value is ignored. The
+            array is its own copy, to keep or change. The number of records in a batch depends on the plan. A
+            resident result comes in one call, a single number as a NumPy scalar.
+        labels: whether it is called as `function(array, delivery)`, where the `Delivery` tells which records
+            come again after a job was killed and resumed.
         name: what plans and errors call it.
 
     Raises:
@@ -33,14 +32,14 @@ def callback(function: Callable[..., object], *, labels: bool = False, name: str
 
 
 class Delivery(NamedTuple):
-    """Which call of a callback it is, for those that must not count records twice.
+    """Label of a callback's records, for functions that must not count records twice.
 
-    A job that is killed and resumed may hand over records again: always from the first record
-    of an epoch on. Whoever keeps the records of the epochs before, and drops those of an epoch
-    when its first one comes again, has every record once.
+    A job that is killed and resumed may hand over records again, always from the first record of an epoch on. A
+    function may keep the records of earlier epochs, and drop those of an epoch when its first record comes
+    again. It then has every record once.
 
     Attributes:
-        epoch: checkpoints that the job had passed before these records; 0 without `checkpoint=`.
+        epoch: number of checkpoints that the job had passed before these records; 0 without `checkpoint=`.
         start: index of the first record.
     """
 
@@ -49,7 +48,7 @@ class Delivery(NamedTuple):
 
 
 class CallbackSink(Destination):
-    """Calls a function with each batch; see `callback`."""
+    """A destination that calls a function with each batch, made by `callback`."""
 
     promise = "at least once"
 
@@ -59,7 +58,7 @@ class CallbackSink(Destination):
     def __init__(self, function: Callable[..., object], *, labels: bool = False, name: str | None = None) -> None:
         if not callable(function) or inspect.iscoroutinefunction(function):
             raise SpecError(
-                "fc.callback takes a plain function",
+                "cannot call this: fc.callback takes a plain function",
                 element=name,
                 site=user_site(),
                 expected="a function of one array",
@@ -70,7 +69,7 @@ class CallbackSink(Destination):
 
     @property
     def label(self) -> str:
-        """The function that made it."""
+        """Name of the function that made it."""
         return "callback"
 
     def open(self, spec: Spec) -> CallbackWriter:
@@ -82,12 +81,12 @@ class CallbackSink(Destination):
         return CallbackWriter(self, spec, place.epoch)
 
     def reopen(self, spec: Spec, place: StagingArea, state: State) -> CallbackWriter:  # noqa: ARG002
-        """Go on calling."""
+        """Continue to call."""
         return CallbackWriter(self, spec, place.epoch)
 
 
 class CallbackWriter(Writer):
-    """Calls the function; its value is None.
+    """Writer that calls the function. Its value is None.
 
     Attributes:
         element: name of the element in the plan, for errors.
@@ -107,14 +106,14 @@ class CallbackWriter(Writer):
         Raises:
             RunError: if the function raises, with its exception as the cause.
         """
-        # A copy, since people keep what they are given, and `array` is used again for the next batch.
+        # The function gets a copy, since it may keep the array, and `array` is used again for the next batch.
         own: Any = array.copy()
         try:
             label = (Delivery(self._epoch(), start),) if self._labels else ()
             self._function(own[()] if own.ndim == 0 else own, *label)
         except Exception as error:
             raise RunError(
-                f"the callback raised {type(error).__name__}: {error}",
+                f"cannot complete the callback: it raised {type(error).__name__}: {error}",
                 element=self.element,
                 site=self._site,
                 records=None if self._spec.stream is None else (start, start + len(array)),
@@ -122,7 +121,7 @@ class CallbackWriter(Writer):
             ) from error
 
     def commit(self) -> None:
-        """Nothing to do: the function has seen everything."""
+        """Do nothing: the function has seen everything."""
 
     def abort(self) -> None:
-        """Nothing to do: what the function has seen cannot be taken back."""
+        """Do nothing: the calls cannot be undone."""

@@ -1,4 +1,4 @@
-"""Results that nobody wants."""
+"""Sink that drops its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def discard(*, name: str | None = None) -> DiscardSink:
 
 
 class DiscardSink(Destination):
-    """Drops what it is given; see `discard`."""
+    """A destination that drops its input, made by `discard`."""
 
     takes_numbers = True
 
@@ -32,12 +32,12 @@ class DiscardSink(Destination):
 
     @property
     def label(self) -> str:
-        """The function that made it."""
+        """Name of the function that made it."""
         return "discard"
 
 
 class DiscardWriter(Writer):
-    """Writes nothing; its value is None."""
+    """Writer that drops its records. Its value is None."""
 
     immediate = True
 
@@ -48,7 +48,7 @@ class DiscardWriter(Writer):
         """Drop the numbers."""
 
     def commit(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def abort(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""

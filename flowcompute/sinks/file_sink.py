@@ -1,4 +1,4 @@
-"""What the sinks of one file have in common: complete under its name, or not there at all."""
+"""Parts that all sinks of one file share. A file is complete under its name, or not there at all."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class StoredSink(Destination):
     """The result in a file.
 
     Attributes:
-        path: the file as it was named; also the value of the root.
-        target: its absolute path, settled when composed.
+        path: the file as the user named it; also the value of the root.
+        target: its absolute path, resolved when composed.
         files: the file layer.
         durable: whether committing waits until the disk has it.
     """
@@ -53,36 +53,36 @@ class StoredSink(Destination):
 
     @property
     def label(self) -> str:
-        """The function that made it."""
+        """Name of the function that made it."""
         return "save"
 
     @abstractmethod
     def header(self, spec: Spec, length: int | None) -> bytes:
-        """The bytes before the data, as many for any length; `length` is None for a resident value."""
+        """Return the bytes before the data, as many for any length. `length` is None for a resident value."""
 
     def open(self, spec: Spec) -> StoredWriter:
         """Create the temporary file beside the target.
 
         Raises:
-            DestinationError: if the folder is missing or cannot be written to, or if the
-                target is something else than a regular file.
+            DestinationError: if the folder is missing or cannot be written to, or if the target is not a
+                regular file.
         """
         return StoredWriter(self, spec)
 
     def open_at(self, spec: Spec, place: StagingArea) -> StoredWriter:
-        """As `open`, under a temporary name that tells the job."""
+        """Create the temporary file under a name that holds the job's token."""
         return StoredWriter(self, spec, token=place.token)
 
     def reopen(self, spec: Spec, place: StagingArea, state: State) -> StoredWriter:  # noqa: ARG002
-        """Go on with the temporary file.
+        """Continue with the temporary file.
 
         Raises:
-            CheckpointError: if it is not there any more, or shorter than it was.
+            CheckpointError: if it is missing, or shorter than it was.
         """
         return StoredWriter(self, spec, state=state)
 
     def recover(self, spec: Spec, place: StagingArea, state: State) -> str:  # noqa: ARG002
-        """Give the complete file its name if it has not got it yet; returns the path as it was named.
+        """Give the complete file its name unless it has it, and return the path as the user named it.
 
         Raises:
             CheckpointError: if the file is missing, or is not the one that the job has written.
@@ -96,7 +96,7 @@ class StoredSink(Destination):
             text = "no file" if found is None else f"{found.size} bytes, last changed at {found.mtime_ns} ns"
         if found != sealed:
             raise CheckpointError(
-                f"{shown(self.target)} is not what the finished job has written",
+                f"cannot use {shown(self.target)}: it is not what the finished job has written",
                 element=self.name or self.label,
                 site=self.site,
                 expected=f"{sealed.size} bytes, last changed at {sealed.mtime_ns} ns",
@@ -107,7 +107,7 @@ class StoredSink(Destination):
 
 
 class StoredWriter(Writer):
-    """Writes a file under a temporary name beside its target, and renames it when it is complete.
+    """Writer of a file under a temporary name beside its target. The file is renamed when it is complete.
 
     Attributes:
         element: name of the element in the plan, for errors.
@@ -125,15 +125,15 @@ class StoredWriter(Writer):
         self._bytes = 0
         self._is_sealed = False
         self._draft: Draft | None = None
-        self._refuse_special(sink.files)
+        self._require_replaceable(sink.files)
         if state is not None:
-            self._go_on(sink, state)
+            self._reopen_draft(sink, state)
             return
         folder = os.path.dirname(self._target)
         with self._errors(f"create a file in the folder {shown(folder)} for"):
             self._draft = Draft(sink.files, self._target, durable=sink.durable, token=token)
 
-    def _go_on(self, sink: StoredSink, state: State) -> None:
+    def _reopen_draft(self, sink: StoredSink, state: State) -> None:
         self._written, self._bytes = int(state["written"]), int(state["bytes"])
         size = self._offset + self._bytes if self._bytes else 0
         unfinished = Unfinished(state["draft"], size)
@@ -142,7 +142,7 @@ class StoredWriter(Writer):
         except OSError as error:
             text, _ = explain(error)
             raise CheckpointError(
-                f"the unfinished result {shown(unfinished.path)} cannot be continued: {text}",
+                f"cannot continue the unfinished result {shown(unfinished.path)}: {text}",
                 element=self.element,
                 site=self._site,
                 expected=f"the file that the job was writing, with at least {size} bytes",
@@ -170,17 +170,17 @@ class StoredWriter(Writer):
         self._bytes = start * spec.dtype.itemsize + len(data)
 
     def commit(self) -> str:
-        """Write the header, make the file durable and give it its name; returns the path as it was named.
+        """Write the header, make the file durable, rename it, and return the path as the user named it.
 
         Raises:
-            DestinationError: if any of that fails. Then there is no new file under that name,
-                except where an older file was replaced and only its folder could not be synced.
+            DestinationError: if any of that fails. Then there is no new file under that name. The one exception
+                is an older file that was replaced before syncing its folder failed.
         """
         try:
             self._require_complete()
             self._complete()
         except DestinationError:
-            # What a finished job has sealed is there for whoever recovers it.
+            # A draft that a finished job has sealed stays, so that `recover` finds it.
             (self.suspend if self._is_sealed else self.abort)()
             raise
         self._draft = None
@@ -190,7 +190,7 @@ class StoredWriter(Writer):
         """Remove the temporary file.
 
         Raises:
-            DestinationError: if it cannot be removed; it is named.
+            DestinationError: if it cannot be removed. The message names it.
         """
         draft, self._draft = self._draft, None
         if draft is not None:
@@ -198,7 +198,7 @@ class StoredWriter(Writer):
                 draft.discard()
 
     def snapshot(self) -> State:
-        """How much was written, and where."""
+        """Return the numbers of records and bytes written, and the path of the temporary file."""
         return {"written": self._written, "bytes": self._bytes, "draft": self._open_draft().path}
 
     def persist(self, state: State, place: StagingArea) -> State:  # noqa: ARG002
@@ -208,7 +208,7 @@ class StoredWriter(Writer):
         return state
 
     def suspend(self) -> None:
-        """Close the temporary file and leave it."""
+        """Close the temporary file and leave it in place."""
         draft, self._draft = self._draft, None
         if draft is not None:
             with self._errors("close"):
@@ -225,14 +225,14 @@ class StoredWriter(Writer):
         return {**self.snapshot(), **sealed._asdict()}
 
     def _full_header(self) -> bytes:
-        # It is written last: a temporary file that a killed process leaves behind has none and looks like nothing.
+        # It is written last, so that a temporary file of a killed process is no valid file.
         return self._header(self._spec, None if self._spec.stream is None else self._written)
 
     def _require_complete(self) -> None:
         length = self._spec.length
         if length is not None and self._written != length:
             raise DestinationError(
-                f"{shown(self._target)} is not complete",
+                f"cannot complete {shown(self._target)}: records are missing",
                 element=self.element,
                 site=self._site,
                 expected=f"{length} records",
@@ -248,16 +248,22 @@ class StoredWriter(Writer):
 
     def _open_draft(self) -> Draft:
         if self._draft is None:
-            raise DestinationError("this file is no longer being written", element=self.element, site=self._site)
+            raise DestinationError(
+                "cannot write to this file: it is no longer open", element=self.element, site=self._site
+            )
         return self._draft
 
-    def _refuse_special(self, files: Files) -> None:
-        """Refuse to replace a folder, device or pipe by a file."""
+    def _require_replaceable(self, files: Files) -> None:
+        """Check that no folder, device or pipe has the name of the file.
+
+        Raises:
+            DestinationError: if one has.
+        """
         with self._errors("look at"):
             other = in_the_way(files, self._target)
         if other is not None:
             raise DestinationError(
-                f"{shown(self._target)} is {other}",
+                f"cannot write {shown(self._target)}: it is {other}",
                 element=self.element,
                 site=self._site,
                 expected="a new name, or a file to replace",
@@ -282,7 +288,7 @@ class StoredWriter(Writer):
 
 
 def file_path(path: str | os.PathLike[str], name: str | None) -> str:
-    """The path as text.
+    """Return the path as text.
 
     Raises:
         SpecError: if no file can have it.
@@ -294,7 +300,7 @@ def file_path(path: str | os.PathLike[str], name: str | None) -> str:
     if os.path.basename(text):
         return text
     raise SpecError(
-        "this cannot be the path of a file",
+        "cannot use this as the path of a file",
         element=name,
         site=user_site(),
         expected="a str or os.PathLike that ends in a file name",

@@ -8,18 +8,22 @@ from flowcompute.sinks.file_sink import StoredSink
 from flowcompute.spec import BFLOAT16, Spec
 
 _MAGIC = b"\x93NUMPY\x01\x00"
-_LENGTH_DIGITS = 21  # NumPy's own room for a length, so that files are equal byte by byte
+_LENGTH_DIGITS = 21  # as many as NumPy reserves for a length, so that files are equal byte by byte
 _ALIGNMENT = 64
 
 
 class NpySink(StoredSink):
-    """The result in a .npy file of version 1.0, the very bytes that `np.save` writes; made by `fc.save`."""
+    """The result in a .npy file of version 1.0 with exactly the bytes that `np.save` writes. `fc.save` makes it."""
 
     def accept(self, spec: Spec, element: Element) -> None:
-        """Refuse bfloat16, for which the format has no name."""
+        """Check that the dtype is not bfloat16, for which the format has no name.
+
+        Raises:
+            SpecError: if it is.
+        """
         if spec.dtype == BFLOAT16:
             raise SpecError(
-                "a .npy file cannot say that its numbers are bfloat16",
+                "cannot write bfloat16 to a .npy file: the format has no name for it",
                 element=self.name or self.label,
                 site=self.site,
                 expected="a dtype of NumPy's own",
@@ -28,7 +32,7 @@ class NpySink(StoredSink):
             )
 
     def header(self, spec: Spec, length: int | None) -> bytes:
-        """The header, padded so that the data begin at a multiple of 64 bytes."""
+        """Return the header, padded so that the data begin at a multiple of 64 bytes."""
         shape = spec.shape if length is None else (length, *spec.shape)
         text = f"{{'descr': {spec.dtype.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
         if shape:

@@ -1,4 +1,4 @@
-"""Destinations whose items arrive in parts, because they are larger than memory."""
+"""Destinations whose items are larger than memory and arrive in parts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from flowcompute.spec import Spec
 
 
 class NumbersSink(Destination):
-    """Writes the items of another destination number by number. Only made by the planner.
+    """A destination that writes the items of another destination number by number. Only the planner makes it.
 
     Args:
-        inner: what is written; it `takes_numbers`.
+        inner: the destination that is written; it `takes_numbers`.
         spec: of the stream of numbers that arrives.
     """
 
@@ -26,44 +26,44 @@ class NumbersSink(Destination):
 
     @property
     def label(self) -> str:
-        """That of what is written."""
+        """Label of the inner destination."""
         return self.inner.name or self.inner.label
 
     def open(self, spec: Spec) -> NumbersWriter:
-        """Start writing items of the shape that they have."""
+        """Start writing items of the inner destination's shape."""
         del spec
         return NumbersWriter(self.inner.open(self.inner.spec))
 
     @property
     def promise(self) -> Promise:  # type: ignore[override]
-        """That of what is written."""
+        """Promise of the inner destination."""
         return self.inner.promise
 
     def open_at(self, spec: Spec, place: StagingArea) -> NumbersWriter:
-        """As `open`, for a job that can be resumed."""
+        """Start writing, for a job that can be resumed."""
         del spec
         return NumbersWriter(self.inner.open_at(self.inner.spec, place))
 
     def reopen(self, spec: Spec, place: StagingArea, state: State) -> NumbersWriter:
-        """Go on where a frozen job was."""
+        """Continue where a frozen job was."""
         del spec
         return NumbersWriter(self.inner.reopen(self.inner.spec, place, state))
 
     def recover(self, spec: Spec, place: StagingArea, state: State) -> Any:
-        """The value of a finished job."""
+        """Return the value of a finished job."""
         del spec
         return self.inner.recover(self.inner.spec, place, state)
 
 
 class NumbersWriter(Writer):
-    """Passes numbers on."""
+    """Writer that passes numbers on."""
 
     def __init__(self, inner: Writer) -> None:
         self.immediate = inner.immediate
         self._inner = inner
 
     def write(self, array: np.ndarray, start: int) -> None:
-        """Take numbers; see `Writer.write_numbers`."""
+        """Write numbers; see `Writer.write_numbers`."""
         self._inner.write_numbers(array, start)
 
     def commit(self) -> Any:
@@ -75,15 +75,15 @@ class NumbersWriter(Writer):
         self._inner.abort()
 
     def snapshot(self) -> State:
-        """What was written so far."""
+        """Return the inner writer's state."""
         return self._inner.snapshot()
 
     def persist(self, state: State, place: StagingArea) -> State:
-        """Make it durable."""
+        """Make what was written durable."""
         return self._inner.persist(state, place)
 
     def suspend(self) -> None:
-        """Leave what was written where it is."""
+        """Leave what was written in place."""
         self._inner.suspend()
 
     def seal(self, place: StagingArea) -> State:

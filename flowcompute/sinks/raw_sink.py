@@ -7,8 +7,8 @@ from flowcompute.spec import Spec
 
 
 class RawSink(StoredSink):
-    """The result as numbers in C order and this machine's byte order, one record after the other; made by `fc.save`."""
+    """The result as numbers in C order and this machine's byte order, record after record. `fc.save` makes it."""
 
     def header(self, spec: Spec, length: int | None) -> bytes:  # noqa: ARG002
-        """Nothing."""
+        """Return no bytes: a raw file has no header."""
         return b""

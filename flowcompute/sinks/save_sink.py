@@ -21,23 +21,22 @@ def save(
     durable: bool = True,
     files: Files = FILES,
 ) -> StoredSink:
-    """Write the result to a file; the value of the root is the path.
+    """Write the result to a file. The value of the root is the path.
 
-    The file is written under a temporary name beside `path` and gets its name when it is
-    complete and durable, so that under that name there is never half a file. A file that is
-    replaced keeps its permission bits. Where `path` is a symbolic link the link itself is
-    replaced, not what it points to.
+    The file is written under a temporary name beside `path`. It gets its name when it is complete and durable,
+    so that there is never half a file under that name. A file that is replaced keeps its permission bits. Where
+    `path` is a symbolic link, the link itself is replaced, not its target.
 
     Args:
         path: the file; its folder must exist when the job runs.
-        format: "npy" or "raw"; by default what the extension says (.npy; .raw, .bin or .dat).
+        format: "npy" or "raw"; by default that of the extension (.npy; .raw, .bin or .dat).
         name: what plans and errors call it.
-        durable: wait until the disk has the file before it gets its name. With False the run
-            ends sooner, and a power cut soon after may leave a file without its content.
+        durable: whether the file gets its name only when the disk has it. With False the run ends sooner, and a
+            power cut soon after may leave a file without its content.
         files: the file layer.
 
     Raises:
-        SpecError: if the format is not known, or this cannot be the path of a file.
+        SpecError: if the format is not known, or no file can have this path.
     """
     text = file_path(path, name)
     chosen = format_of(text) if format is None else format
@@ -46,7 +45,7 @@ def save(
     if chosen == "raw":
         return RawSink(path, name=name, files=files, durable=durable)
     raise SpecError(
-        f"the format of {shown(text)} is not known",
+        f"cannot tell the format of {shown(text)}",
         element=name,
         site=user_site(),
         expected=", ".join(FORMATS) if format is None else '"npy" or "raw"',

@@ -1,4 +1,4 @@
-"""Keeps a stream in a temporary file for later passes."""
+"""Sink that keeps a stream in a temporary file for later passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHUNK_BYTES = 1 << 22
 
 
 class SpoolSink(Destination):
-    """Writes a temporary file. Only made by the planner."""
+    """A destination that writes a temporary file. Only the planner makes it."""
 
     scratch: Scratch
 
@@ -25,25 +25,25 @@ class SpoolSink(Destination):
         self.freeze_fields(scratch=scratch, site=element.site)
 
     def open(self, spec: Spec) -> SpoolWriter:
-        """Make the file.
+        """Create the file.
 
         Raises:
-            DestinationError: if there can be none.
+            DestinationError: if it cannot be created.
         """
         del spec
         return SpoolWriter(self)
 
     def open_at(self, spec: Spec, place: StagingArea) -> SpoolWriter:
-        """As `open`, with a file of the checkpoint.
+        """Open a file of the checkpoint for writing.
 
         Raises:
-            DestinationError: if there can be none.
+            DestinationError: if it cannot be created.
         """
         del spec
         return SpoolWriter(self, place.side())
 
     def reopen(self, spec: Spec, place: StagingArea, state: State) -> SpoolWriter:
-        """Go on with the file of the checkpoint.
+        """Continue with the file of the checkpoint.
 
         Raises:
             CheckpointError: if it does not hold what was written.
@@ -54,13 +54,13 @@ class SpoolSink(Destination):
 
 
 class SpoolWriter(Writer):
-    """Writes a temporary file, which vanishes when the run commits or aborts."""
+    """Writer of a temporary file, which is removed when the run commits or aborts."""
 
     def __init__(self, sink: SpoolSink, side: GrowingFile | None = None, state: State | None = None) -> None:
         self._sink = sink
         self._scratch = sink.scratch
         self._side = side
-        # What was copied into the checkpoint, or found there.
+        # Digest of the bytes that were copied into the checkpoint or found there.
         self._digest = hashlib.sha256()
         self._hashed_bytes = 0
         try:
@@ -78,7 +78,7 @@ class SpoolWriter(Writer):
             self._scratch.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, len(array))
         except ScratchFullError:
             raise DestinationError(
-                "the temporary file would outgrow its limit",
+                "cannot write to the temporary file: it would outgrow its limit",
                 element=self._sink.name,
                 site=self._sink.site,
                 records=(start, start + len(array)),
@@ -90,11 +90,11 @@ class SpoolWriter(Writer):
             raise self._failed(error) from error
 
     def snapshot(self) -> State:
-        """How much was kept."""
+        """Return the numbers of bytes and records that were kept."""
         return {"size_bytes": self._scratch.size_bytes, "records": self._scratch.records}
 
     def persist(self, state: State, place: StagingArea) -> State:
-        """Make it durable; what lies in a file without a name is copied into the checkpoint."""
+        """Make what was kept durable. The bytes of a file without a name are copied into the checkpoint."""
         side, size = place.side(), int(state["size_bytes"])
         try:
             while self._hashed_bytes < size:
@@ -110,7 +110,11 @@ class SpoolWriter(Writer):
         return {**state, "sha256": self._digest.digest()}
 
     def _verify(self, state: State) -> None:
-        """Refuse a file that does not hold what was written."""
+        """Check that the file holds what was written.
+
+        Raises:
+            CheckpointError: if it does not.
+        """
         size = int(state["size_bytes"])
         buffer = memoryview(bytearray(min(_CHUNK_BYTES, size)))
         while self._hashed_bytes < size:
@@ -122,24 +126,24 @@ class SpoolWriter(Writer):
             self._hashed_bytes += count
         if self._digest.digest() != state["sha256"]:
             raise CheckpointError(
-                "the checkpoint does not hold what was kept of this stream",
+                "cannot resume: the checkpoint does not hold what was kept of this stream",
                 element=self._sink.name,
                 site=self._sink.site,
                 expected=f"{size} bytes",
-                got="others, or fewer",
+                got="other bytes, or fewer",
                 hint="remove the checkpoint to begin anew",
             )
 
     def suspend(self) -> None:
-        """The file of the checkpoint stays as it is."""
+        """Leave the file of the checkpoint as it is."""
         self._scratch.close()
 
     def commit(self) -> Any:
-        """The run is over: nothing needs the file any more."""
+        """Remove the file, which nothing needs after the run."""
         self._scratch.close()
 
     def abort(self) -> None:
-        """Give the bytes back."""
+        """Free the bytes."""
         self._scratch.close()
 
     def _failed(self, error: OSError) -> DestinationError:

@@ -1,8 +1,8 @@
-"""What a destination promises before it has an input."""
+"""Spec of a destination that has no input yet."""
 
 from __future__ import annotations
 
 from flowcompute.spec import FLOAT64, Spec
 
 UNBOUND = Spec(FLOAT64, ())
-"""Stands in until `x >> destination` gives the spec of x; nothing reads it before."""
+"""Placeholder until `x >> destination` gives the spec of x. Nothing reads it before."""

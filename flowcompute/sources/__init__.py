@@ -1,4 +1,4 @@
-"""Where data comes in: arrays, files and iterables as streams."""
+"""Sources: arrays, files and iterables as streams."""
 
 from flowcompute.sources.array_source import MemorySource, source
 from flowcompute.sources.feed_source import FeedSource, feed

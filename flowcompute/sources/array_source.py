@@ -14,10 +14,10 @@ from flowcompute.spec import Spec, Stream, parse_dtype
 
 
 def source(array: npt.ArrayLike, name: str | None = None) -> MemorySource:
-    """An array in memory as a stream along its axis 0.
+    """Make a stream of an array in memory, along its axis 0.
 
-    The array is referred to, not copied, and read when the job runs: what is written into it
-    before then is seen, and what is written while the job runs may be seen or not.
+    The array is referred to, not copied. It is read when the job runs, so changes made before then are seen.
+    Changes made while the job runs may be seen or not.
 
     Args:
         array: any strides, any byte order, at least one axis.
@@ -30,7 +30,7 @@ def source(array: npt.ArrayLike, name: str | None = None) -> MemorySource:
 
 
 class MemorySource(Source):
-    """An array as a stream along its axis 0; see `source`."""
+    """An array as a stream along its axis 0, made by `source`."""
 
     array: np.ndarray
 
@@ -42,7 +42,7 @@ class MemorySource(Source):
             raise SpecError(str(error), element=name, site=user_site(), hint="convert the array first") from None
         if referred.ndim == 0:
             raise SpecError(
-                "a source is a stream along axis 0, and a single number has none",
+                "cannot stream a single number: a source is a stream along axis 0",
                 element=name,
                 site=user_site(),
                 expected="an array of at least one axis",
@@ -54,17 +54,17 @@ class MemorySource(Source):
 
     @property
     def label(self) -> str:
-        """The function that made it."""
+        """Name of the function that made it."""
         return "source"
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """The array object, its memory and how it is laid out."""
+        """The array object, the address of its memory, and its shape, strides and dtype."""
         array = self.array
         return (id(array), array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str)
 
     def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
-        """Why the records are copied into buffers; None when they are used where they lie."""
+        """Return the reason why the records are copied into buffers, or None when they are used in place."""
         if not self.array.flags.c_contiguous:
             return "the array is not C-contiguous"
         if not self.array.dtype.isnative:
@@ -74,7 +74,7 @@ class MemorySource(Source):
         return None
 
     def flattened(self) -> Source | None:
-        """The numbers of a contiguous array."""
+        """Return a source of the numbers of a contiguous array, or None for another one."""
         if not self.array.flags.c_contiguous:
             return None
         twin = copy.copy(self)
@@ -83,12 +83,12 @@ class MemorySource(Source):
         return twin
 
     def open(self, *, position: int = 0, mapped: bool = True) -> MemoryReader:  # noqa: ARG002
-        """Start reading at record `position`; `mapped` says nothing about memory."""
+        """Start reading at record `position`. `mapped` has no meaning for memory."""
         return MemoryReader(self, position)
 
 
 class MemoryReader(Reader):
-    """Reads an array, or gives views of it."""
+    """Reader of an array, which copies its records or gives views of them."""
 
     immediate = True
 
@@ -106,7 +106,7 @@ class MemoryReader(Reader):
         return len(records)
 
     def view(self, items: int) -> np.ndarray | None:
-        """The next records where they lie; see `Reader.view`."""
+        """Return the next records in place; see `Reader.view`."""
         if not self._gives_views:
             return None
         records = self._next(items)
@@ -119,20 +119,24 @@ class MemoryReader(Reader):
         return records
 
     def close(self) -> None:
-        """Let go of the array."""
+        """Drop the reference to the array."""
         self._array = self._array[:0]
 
 
 def _as_array(array: npt.ArrayLike, name: str | None) -> np.ndarray:
-    """The array meant, by reference where it is one; never an array of objects made on the way."""
+    """Return the array itself where it is one, and otherwise a new one. Never make an array of objects.
+
+    Raises:
+        SpecError: if it is not an array of numbers.
+    """
     message = None
     if isinstance(array, Element):
-        message = "this is an element already"
+        message = "cannot make a source of this: it is an element already"
     elif isinstance(array, np.ma.MaskedArray):
-        message = "a masked array would lose its mask: fill it first with .filled(value)"
+        message = "cannot make a source of a masked array: it would lose its mask. Fill it first with .filled(value)"
     else:
         try:
             return np.asarray(array)
         except (TypeError, ValueError, OverflowError) as error:
-            message = f"this is no array of numbers: {error}"
+            message = f"cannot make a source of this: it is not an array of numbers: {error}"
     raise SpecError(message, element=name, site=user_site(), expected="an array", got=type(array).__name__)

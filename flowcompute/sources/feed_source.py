@@ -1,4 +1,4 @@
-"""Streams that are fed by hand, through a flow."""
+"""Streams whose records are sent by hand, through a flow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flowcompute.spec import BFLOAT16, Spec, Stream, parse_dtype
 
 
 def feed(shape: ItemShape = (), dtype: npt.DTypeLike | None = None, *, name: str | None = None) -> FeedSource:
-    """A stream of unknown length whose records are sent by hand: `with element.flow() as flow: flow.send(...)`.
+    """Make a stream of unknown length whose records are sent by hand: `with element.flow() as flow: flow.send(...)`.
 
     Args:
         shape: item shape or item type (`fc.Vector(4, "float32")`).
@@ -24,7 +24,7 @@ def feed(shape: ItemShape = (), dtype: npt.DTypeLike | None = None, *, name: str
     said = item_dtype(shape, dtype, name)
     if said is None:
         raise SpecError(
-            "a feed does not say its dtype",
+            "cannot make a feed without a dtype",
             element=name,
             site=user_site(),
             expected="dtype=",
@@ -38,38 +38,39 @@ def feed(shape: ItemShape = (), dtype: npt.DTypeLike | None = None, *, name: str
 
 
 class FeedSource(Source):
-    """A stream that a flow feeds; see `feed`."""
+    """A stream that a flow feeds, made by `feed`."""
 
     rereadable = False
     seekable = False
 
     @property
     def label(self) -> str:
-        """The function that made it."""
+        """Name of the function that made it."""
         return "feed"
 
     def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
-        """Why the records are copied into buffers: they are not, kernels see what is sent."""
+        """Return None: kernels use the sent records in place."""
         return None
 
     def open(self, *, position: int = 0, mapped: bool = True) -> Reader:
-        """A feed has no data of its own.
+        """Refuse to open: a feed has no data of its own.
 
         Raises:
             SourceError: always.
         """
         del position, mapped
         raise SourceError(
-            "a feed has no data of its own",
+            "cannot read a feed: it has no data of its own",
             element=self.name or self.label,
             site=self.site,
             hint="open it as a flow and send: with element.flow() as flow: flow.send(array)",
         )
 
     def accept(self, array: npt.ArrayLike, name: str) -> np.ndarray:
-        """What was sent as records of the feed: `(items, *item)`, C-contiguous, in the feed's dtype.
+        """Return a sent array as records of the feed: `(items, *item)`, C-contiguous, in the feed's dtype.
 
         Args:
+            array: the sent array.
             name: of the feed in the plan.
 
         Raises:
@@ -78,12 +79,14 @@ class FeedSource(Source):
         try:
             sent = np.asarray(array)
         except (TypeError, ValueError) as error:
-            raise RunError(f"what was sent is no array: {error}", element=name, site=self.site) from error
+            raise RunError(
+                f"cannot convert what was sent to an array: {error}", element=name, site=self.site
+            ) from error
         spec = self.spec
         if sent.shape[1:] != spec.shape or sent.ndim != spec.ndim:
             one = sent.shape == spec.shape
             raise RunError(
-                "records of another shape were sent",
+                "cannot take records of this shape",
                 element=name,
                 site=self.site,
                 expected=f"{('?', *spec.shape)}".replace("'", ""),
@@ -92,10 +95,10 @@ class FeedSource(Source):
             )
         if sent.dtype != spec.dtype and not _casts(sent.dtype, spec.dtype):
             raise RunError(
-                "numbers of another dtype were sent",
+                "cannot take numbers of this dtype",
                 element=name,
                 site=self.site,
-                expected=f"{spec.dtype.name}, or what casts to it safely",
+                expected=f"{spec.dtype.name}, or a dtype that casts to it safely",
                 got=sent.dtype.name,
                 hint=f"send array.astype({spec.dtype.name!r})",
             )

@@ -1,4 +1,4 @@
-"""What the sources of one file have in common: its fingerprint, its layout, and the reader of both."""
+"""Parts that all sources of one file share: the fingerprint, the layout, and the reader."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from flowcompute.thread_pool import ThreadPool
 
 _SETTLED_S = 2.0  # a file changed within this time may still be growing
 _OTHERS_WRITE = 0o022
-_LEAST_PART_BYTES = 1 << 18  # handing less to another thread costs more than reading it
+_MIN_PART_BYTES = 1 << 18  # handing less to another thread costs more than reading it
 
 
 class StoredSource(Source):
@@ -32,13 +32,13 @@ class StoredSource(Source):
 
     Attributes:
         path: the file, as an absolute path.
-        layout: where its records lie.
+        layout: the place of its records.
         fingerprint: the state of the file when this was composed; in any other state it is not read.
         files: the file layer.
     """
 
     format: ClassVar[str]
-    """The name of the format, as `fc.open(format=...)` takes it."""
+    """Name of the format, as `fc.open(format=...)` takes it."""
 
     path: str
     layout: Layout
@@ -53,7 +53,7 @@ class StoredSource(Source):
 
     @property
     def label(self) -> str:
-        """The function that made it."""
+        """Name of the function that made it."""
         return "open"
 
     @property
@@ -63,16 +63,16 @@ class StoredSource(Source):
         return (self.format, os.path.realpath(self.path), state.inode, state.device, state.size, state.mtime_ns)
 
     def must_read(self, *, mapped: bool = True) -> str | None:
-        """Why the records are read into buffers and never seen in the mapped file; None when they may be mapped.
+        """Return the reason why the records are read into buffers, or None when the file may be mapped.
 
-        A mapped file that is cut short while it is used kills the process. Files that somebody
-        else may write to, or that were changed in the last two seconds, are therefore read.
+        A mapped file that is cut short while it is used kills the process. Files that other users may write to,
+        or that were changed in the last two seconds, are therefore read.
 
         Raises:
-            SourceError: if the file cannot be looked at.
+            SourceError: if the status of the file cannot be read.
         """
-        if self.layout.copies_because is not None:
-            return self.layout.copies_because
+        if self.layout.copy_reason is not None:
+            return self.layout.copy_reason
         with source_errors("look at", self.path, element=self.name or self.label, site=self.site):
             status = self.files.stat(self.path)
         if status.st_mode & _OTHERS_WRITE:
@@ -82,7 +82,7 @@ class StoredSource(Source):
         return None if mapped else "files are not to be mapped"
 
     def flattened(self) -> Source | None:
-        """The numbers of a file in C order."""
+        """Return a source of the file's numbers in C order, or None where there is none."""
         layout = self.layout
         if layout.is_columns:
             return None
@@ -92,7 +92,7 @@ class StoredSource(Source):
         return twin
 
     def open(self, *, position: int = 0, mapped: bool = True) -> StoredReader:
-        """Start reading at record `position`; views are given when `mapped` and `must_read` allow it.
+        """Start reading at record `position`. The reader gives views when `mapped` and `must_read` allow it.
 
         Raises:
             SourceError: if the file cannot be opened, or is not the one that was composed.
@@ -101,7 +101,7 @@ class StoredSource(Source):
 
 
 class StoredReader(Reader):
-    """Reads one file, or gives views of it mapped into memory."""
+    """Reader of one file, which copies its records or gives views of the mapped file."""
 
     def __init__(self, source: StoredSource, position: int, *, mapped: bool, element: str | None = None) -> None:
         self.element = element or source.name or source.label
@@ -121,7 +121,7 @@ class StoredReader(Reader):
             self.check()
             if mapped:
                 self._map()
-                # A view costs one look at the file's status, but bools are looked at one by one.
+                # A view costs one call for the file's status, but bools are checked one by one.
                 self.immediate = self._layout.dtype != BOOL
         except BaseException:
             self.close()
@@ -135,7 +135,7 @@ class StoredReader(Reader):
 
     @property
     def reads_at_a_time(self) -> int:
-        """Two where threads share a read: while the last of them end one, the first begin the next."""
+        """Number of reads in progress: two where threads share a read, so that idle threads begin the next one."""
         together = self._bytes is None and self.threads > 1 and not self._layout.is_columns
         return 2 if together else 1
 
@@ -145,17 +145,17 @@ class StoredReader(Reader):
         records = (position, position + items)
         with self._errors("read", records):
             complete = self._read(position, out[:items])
-        # The status is taken after the data, so that a change before or while they were read is seen.
+        # The status is read after the data, so that a change before or during the read is seen.
         self.check()
         if not complete:
-            self._fail("the file ends before its records do", records)
+            self._fail("it ends before its records do", records)
         self._check_bools(position, out[:items])
         return items
 
     def _read(self, begin: int, out: np.ndarray) -> bool:
-        """Fill `out`, each of the threads a run of records; False when the file ends before that."""
+        """Fill `out`, with a run of records for each thread. Return False when the file ends before that."""
         layout = self._layout
-        parts = 1 if layout.is_columns else min(self.threads, len(out), max(1, out.nbytes // _LEAST_PART_BYTES))
+        parts = 1 if layout.is_columns else min(self.threads, len(out), max(1, out.nbytes // _MIN_PART_BYTES))
         if parts <= 1:
             return layout.read(self._files, self._handle, begin, out)
         ends = [len(out) * part // parts for part in range(parts + 1)]
@@ -163,11 +163,11 @@ class StoredReader(Reader):
             partial(layout.read, self._files, self._handle, begin + start, out[start:stop])
             for start, stop in itertools.pairwise(ends)
         ]
-        # All are waited for, since they write into what the caller owns.
+        # All reads must end before this returns, since they write into the caller's memory.
         return all(self._threads.begin(reads, self.reads_at_a_time * parts).wait())
 
     def view(self, items: int) -> np.ndarray | None:
-        """The next records in the mapped file; see `Reader.view`."""
+        """Return the next records in the mapped file; see `Reader.view`."""
         if self._bytes is None:
             return None
         self.check()
@@ -181,18 +181,22 @@ class StoredReader(Reader):
         return array
 
     def check(self) -> None:
-        """Raise SourceError if the open file differs from the one that was composed."""
+        """Check that the open file is in the state in which it was composed.
+
+        Raises:
+            SourceError: if it has changed.
+        """
         with self._errors("look at"):
             now = Fingerprint.of(self._files.status(self._handle))
         if now != self._source.fingerprint:
             fail_changed(self._source, now, element=self.element)
 
     def close(self) -> None:
-        """Close the file. Views die with their arrays."""
+        """Close the file. Views remain valid until their arrays are freed."""
         self._bytes = None
         mapping, self._mapping = self._mapping, None
         if mapping is not None:
-            # While a view is held elsewhere the mapping cannot be taken away: it goes with the last of them.
+            # While a view is held elsewhere the mapping cannot be closed. It is freed with the last view.
             with contextlib.suppress(BufferError):
                 mapping.close()
         self._threads.close()
@@ -216,7 +220,7 @@ class StoredReader(Reader):
         if bad is not None:
             record = position + bad[0]
             self._fail(
-                "the file holds a byte that is no bool",
+                "it holds a byte that is not a bool",
                 (record, record + 1),
                 expected="0 or 1",
                 got=str(bad[1]),
@@ -236,7 +240,7 @@ class StoredReader(Reader):
         hint: str | None = None,
     ) -> NoReturn:
         raise SourceError(
-            f"{message}: {shown(self._source.path)}",
+            f"cannot read {shown(self._source.path)}: {message}",
             element=self.element,
             site=self._source.site,
             records=records,
@@ -247,11 +251,15 @@ class StoredReader(Reader):
 
 
 def fail_changed(source: StoredSource, now: Fingerprint, element: str | None) -> NoReturn:
-    """Raise SourceError: the file is not in the state in which it was composed."""
+    """Refuse a file that is not in the state in which it was composed.
+
+    Raises:
+        SourceError: always.
+    """
     then = source.fingerprint
     fields = [field for field in Fingerprint._fields if getattr(now, field) != getattr(then, field)]
     raise SourceError(
-        f"the file changed since it was opened for this job: {shown(source.path)}",
+        f"cannot read {shown(source.path)}: the file changed since it was opened for this job",
         element=element,
         site=source.site,
         expected=_describe(then, fields),
@@ -266,10 +274,14 @@ def _describe(fingerprint: Fingerprint, fields: list[str]) -> str:
 
 
 def check_position(position: int, length: int, *, element: str | None, site: Site | None) -> None:
-    """Raise SourceError unless reading can start at `position`."""
+    """Check that reading can start at `position`.
+
+    Raises:
+        SourceError: if it cannot.
+    """
     if not 0 <= position <= length:
         raise SourceError(
-            "cannot start reading there",
+            "cannot start reading at this record",
             element=element,
             site=site,
             expected=f"a record from 0 to {length}",
@@ -278,7 +290,7 @@ def check_position(position: int, length: int, *, element: str | None, site: Sit
 
 
 def absolute(path: str | os.PathLike[str], name: str | None) -> str:
-    """The absolute path meant, so that a later change of folder changes nothing.
+    """Return the absolute path, so that a later change of the working folder changes nothing.
 
     Raises:
         SpecError: if no file can have that path.
@@ -287,7 +299,7 @@ def absolute(path: str | os.PathLike[str], name: str | None) -> str:
         return os.path.abspath(path_text(path))
     except ValueError:
         raise SpecError(
-            "this cannot be the path of a file",
+            "cannot use this as the path of a file",
             element=name,
             site=user_site(),
             expected="a str or os.PathLike",
@@ -304,7 +316,7 @@ def source_errors(
     site: Site | None,
     records: tuple[int, int] | None = None,
 ) -> Iterator[None]:
-    """Turn an OSError into a SourceError that says what was being done to which file."""
+    """Turn an OSError into a SourceError that names the operation and the file."""
     try:
         yield
     except OSError as error:
@@ -315,7 +327,7 @@ def source_errors(
 
 @contextlib.contextmanager
 def probe(path: str, *, element: str | None, site: Site | None, files: Files) -> Iterator[tuple[int, Fingerprint]]:
-    """Open a file to look at its header: gives descriptor and fingerprint, and closes it at the end."""
+    """Open a file to read its header. Yield its descriptor and fingerprint, and close it at the end."""
     with source_errors("open", path, element=element, site=site):
         handle = files.open_read(path)
         try:

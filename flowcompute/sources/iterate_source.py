@@ -13,7 +13,7 @@ import numpy.typing as npt
 from flowcompute.elements import AsyncReader, ItemShape, Reader, Source, item_dtype, parse_item_shape, user_site
 from flowcompute.elements.policies import ErrorPolicy, OnError, SkipCounter, parse_policy
 from flowcompute.errors import DestinationError, SourceError, SpecError
-from flowcompute.sources.intake import DroppingIntake, Intake
+from flowcompute.sources.record_packer import RecordPacker, SkippingPacker
 from flowcompute.spec import Spec, Stream, parse_dtype
 
 _SKIP_BYTES = 1 << 20
@@ -29,35 +29,33 @@ def iterate(
     dead_letter: str | os.PathLike[str] | None = None,
     name: str | None = None,
 ) -> IterateSource:
-    """What an iterable yields, as a stream of unknown length.
+    """Make a stream of unknown length from the values that an iterable yields.
 
     Args:
-        iterable: yields batches of shape `(k, *shape)`, k free and 0 allowed, or single items.
-            A generator or other iterator is read once; an object whose `iter()` begins anew
-            (a list, an instance with `__iter__`) may be read as often as needed. Arrays may
-            be used again by the iterable once it is asked for the next one.
+        iterable: yields batches of shape `(k, *shape)` with any k, also 0, or single items. A generator or
+            other iterator is read once. An object whose `iter()` begins anew (a list, an instance with
+            `__iter__`) may be read as often as needed. The iterable may use an array again once it is asked for
+            the next one.
         shape: item shape or item type.
-        dtype: of the stream, unless the item type says it. What is yielded must cast to it
-            safely (NumPy's `same_kind`), and integers must fit; Python's own numbers are cast
-            where they fit.
+        dtype: of the stream, unless the item type says it. Yielded arrays must cast to it safely (NumPy's
+            `same_kind`), and integers must fit. Python's own numbers are cast where they fit.
         items: whether it yields single items.
-        on_error: what happens when it yields something else than declared: "raise" fails the
-            run, "skip" drops that batch or item, counts and names it in `run.skipped`, and
-            "dead_letter" also writes it to a file. What the iterable itself raises always fails
-            the run.
-        dead_letter: path of that file, as for `fc.host`. Its `record` says which of the batches
-            or items yielded it was, from 0; what is no array of numbers is shown as by `repr`.
+        on_error: the reaction to a yielded value other than declared. "raise" fails the run. "skip" drops that
+            batch or item, and counts and names it in `run.skipped`. "dead_letter" also writes it to a file. An
+            exception of the iterable itself always fails the run.
+        dead_letter: path of that file, as for `fc.host`. Its `record` is the index of the yielded batch or
+            item, from 0. A value that is not an array of numbers is shown as by `repr`.
         name: what plans and errors call it.
 
     Raises:
-        SpecError: if this is no iterable, or an argument makes no sense.
+        SpecError: if `iterable` is not iterable, or an argument makes no sense.
     """
     policy = parse_policy(on_error, dead_letter, name or "iterate")
     return IterateSource(iterable, shape=shape, dtype=dtype, items=items, policy=policy, name=name)
 
 
 class IterateSource(Source):
-    """What an iterable yields as a stream; see `iterate`."""
+    """A stream of the values that an iterable yields, made by `iterate`."""
 
     seekable = False
 
@@ -65,7 +63,7 @@ class IterateSource(Source):
     items: bool
     policy: ErrorPolicy
     _last: list[Any]
-    """The iterator given out last, which must not come again; the one thing here that changes."""
+    """Last iterator that was returned, which must not be returned again. Only this attribute changes."""
 
     def __init__(
         self,
@@ -81,7 +79,7 @@ class IterateSource(Source):
         said = item_dtype(shape, dtype, name)
         if said is None:
             raise SpecError(
-                "an iterable does not say the dtype of what it yields",
+                "cannot iterate without a dtype",
                 element=name,
                 site=user_site(),
                 expected="dtype=",
@@ -94,7 +92,7 @@ class IterateSource(Source):
         if not (hasattr(iterable, "__iter__") or hasattr(iterable, "__aiter__") or hasattr(iterable, "__getitem__")):
             called = callable(iterable)
             raise SpecError(
-                "there is nothing to iterate over",
+                "cannot iterate over this value",
                 element=name,
                 site=user_site(),
                 expected="an iterable, plain or asynchronous",
@@ -102,7 +100,7 @@ class IterateSource(Source):
                 hint="call the function: fc.iterate(f(), ...)" if called else None,
             )
         super().__init__(Spec(parsed, item_shape, Stream(None)), name=name)
-        # Asked of the type and not by calling `iter`, which may start the workers of a data loader.
+        # The type is checked, since calling `iter` may start the workers of a data loader.
         rereadable = not (hasattr(iterable, "__next__") or hasattr(iterable, "__anext__"))
         self.freeze_fields(
             iterable=iterable,
@@ -114,21 +112,23 @@ class IterateSource(Source):
 
     @property
     def label(self) -> str:
-        """The function that made it."""
+        """Name of the function that made it."""
         return "iterate"
 
     def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
-        """Why the records are copied into buffers."""
+        """Return the reason why the records are copied into buffers."""
         return "an iterable yields arrays of any size"
 
     def open(self, *, position: int = 0, mapped: bool = True) -> IterateReader | AsyncIterateReader:  # noqa: ARG002
-        """Start iterating. What lies before `position` is read and dropped at the first read.
+        """Start iterating. The first read drops the records before `position`.
 
         Raises:
             SourceError: if the iterator was opened before, or its `iter()` fails.
         """
         if position < 0:
-            raise SourceError("cannot start reading there", element=self.name, site=self.site, got=str(position))
+            raise SourceError(
+                "cannot start reading at this record", element=self.name, site=self.site, got=str(position)
+            )
         asynchronous = not hasattr(self.iterable, "__iter__") and hasattr(self.iterable, "__aiter__")
         iterator = self._begin(asynchronous)
         reader = AsyncIterateReader if asynchronous else IterateReader
@@ -139,10 +139,10 @@ class IterateSource(Source):
             iterable: Any = self.iterable
             iterator = aiter(iterable) if asynchronous else iter(iterable)
         except Exception as error:
-            raise failed(self, error, 0) from error
+            raise iterable_error(self, error, 0) from error
         if iterator is self._last[0]:
             raise SourceError(
-                "an iterator can be read only once",
+                "cannot read this iterator again: it can be read only once",
                 element=self.name or self.label,
                 site=self.site,
                 expected="an iterable that begins anew each time, like a list or an object with __iter__",
@@ -154,14 +154,14 @@ class IterateSource(Source):
 
 
 class IterateReader(Reader):
-    """Reads a plain iterator."""
+    """Reader of a plain iterator."""
 
     def __init__(self, source: IterateSource, iterator: Iterator[Any], position: int) -> None:
         self.element = source.name or source.label
         self.position = 0
         self._source = source
         self._iterator: Iterator[Any] | None = iterator
-        self._intake, self.skip_counter = open_intake(source)
+        self._packer, self.skip_counter = make_packer(source)
         self._skip_to = position
 
     def read(self, out: np.ndarray) -> int:
@@ -171,10 +171,10 @@ class IterateReader(Reader):
         return self._fill(out)
 
     def _fill(self, out: np.ndarray) -> int:
-        intake = self._intake
-        full = intake.begin(out, self.position)
+        packer = self._packer
+        full = packer.begin(out, self.position)
         if not full and self._iterator is not None:
-            take = intake.take
+            take = packer.take
             try:
                 for value in self._iterator:
                     if take(value):
@@ -184,14 +184,14 @@ class IterateReader(Reader):
             except (SourceError, DestinationError):
                 raise
             except Exception as error:
-                raise failed(self._source, error, intake.next_record) from error
-        count = intake.end()
+                raise iterable_error(self._source, error, packer.next_record) from error
+        count = packer.end()
         self.position += count
         return count
 
     def _require(self, count: int) -> None:
         if count == 0:
-            raise too_short(self._source, self._skip_to, self.position)
+            raise too_short_error(self._source, self._skip_to, self.position)
 
     def close(self) -> None:
         """Close the generator, if it is one."""
@@ -201,42 +201,42 @@ class IterateReader(Reader):
             try:
                 close()
             except Exception as error:
-                raise failed(self._source, error, self.position) from error
+                raise iterable_error(self._source, error, self.position) from error
 
 
 class AsyncIterateReader(AsyncReader):
-    """Reads an asynchronous iterator, in the trio task that asks."""
+    """Reader of an asynchronous iterator, in the trio task that asks."""
 
     def __init__(self, source: IterateSource, iterator: AsyncIterator[Any], position: int) -> None:
         self.element = source.name or source.label
         self.position = 0
         self._source = source
         self._iterator: AsyncIterator[Any] | None = iterator
-        self._intake, self.skip_counter = open_intake(source)
+        self._packer, self.skip_counter = make_packer(source)
         self._skip_to = position
 
     async def read_async(self, out: np.ndarray) -> int:
         """Fill `out` with the next records; see `Reader.read`."""
         while self.position < self._skip_to:
             if await self._fill(skip_buffer(self._source, self._skip_to - self.position)) == 0:
-                raise too_short(self._source, self._skip_to, self.position)
+                raise too_short_error(self._source, self._skip_to, self.position)
         return await self._fill(out)
 
     async def _fill(self, out: np.ndarray) -> int:
-        intake = self._intake
-        full = intake.begin(out, self.position)
+        packer = self._packer
+        full = packer.begin(out, self.position)
         if not full and self._iterator is not None:
             try:
                 async for value in self._iterator:
-                    if intake.take(value):
+                    if packer.take(value):
                         break
                 else:
                     self._iterator = None
             except (SourceError, DestinationError):
                 raise
             except Exception as error:
-                raise failed(self._source, error, intake.next_record) from error
-        count = intake.end()
+                raise iterable_error(self._source, error, packer.next_record) from error
+        count = packer.end()
         self.position += count
         return count
 
@@ -252,31 +252,31 @@ class AsyncIterateReader(AsyncReader):
         except StopIteration:
             return
         except Exception as error:
-            raise failed(self._source, error, self.position) from error
-        # Its clean-up awaits, and there is no task here to wait in: the generator is ended where it stands.
+            raise iterable_error(self._source, error, self.position) from error
+        # Its clean-up awaits, and there is no task here to wait in. The generator is therefore ended where it stands.
         with contextlib.suppress(RuntimeError):
             step.close()
 
 
-def open_intake(source: IterateSource) -> tuple[Intake, SkipCounter | None]:
-    """Packs what the iterable yields; with a tally where something else than declared is dropped."""
+def make_packer(source: IterateSource) -> tuple[RecordPacker, SkipCounter | None]:
+    """Make the packer of an iterable's values, with a counter where unfit values are dropped."""
     element = source.name or source.label
     if not source.policy.drops:
-        return Intake(source.spec, items=source.items, element=element, site=source.site), None
+        return RecordPacker(source.spec, items=source.items, element=element, site=source.site), None
     skip_counter = SkipCounter(element, source.policy)
-    return DroppingIntake(source.spec, items=source.items, skip_counter=skip_counter, site=source.site), skip_counter
+    return SkippingPacker(source.spec, items=source.items, skip_counter=skip_counter, site=source.site), skip_counter
 
 
 def skip_buffer(source: IterateSource, items: int) -> np.ndarray:
-    """Memory to read up to `items` records into that are not wanted."""
+    """Return memory to read up to `items` unwanted records into."""
     spec = source.spec
     return np.empty((min(items, max(_SKIP_BYTES // max(spec.item_bytes, 1), 1)), *spec.shape), spec.dtype)
 
 
-def too_short(source: IterateSource, position: int, length: int) -> SourceError:
-    """The error for a stream that ended before the record to start at."""
+def too_short_error(source: IterateSource, position: int, length: int) -> SourceError:
+    """Return the error for a stream that ended before the record to start at."""
     return SourceError(
-        "the iterable ended before the record to start at",
+        "cannot start reading: the iterable ended before the record to start at",
         element=source.name or source.label,
         site=source.site,
         expected=f"at least {position} records",
@@ -285,10 +285,10 @@ def too_short(source: IterateSource, position: int, length: int) -> SourceError:
     )
 
 
-def failed(source: IterateSource, error: Exception, record: int) -> SourceError:
-    """The error for an exception raised in the user's iterable."""
+def iterable_error(source: IterateSource, error: Exception, record: int) -> SourceError:
+    """Return the error for an exception raised in the user's iterable."""
     return SourceError(
-        f"the iterable raised {type(error).__name__}: {error}",
+        f"cannot read the iterable: it raised {type(error).__name__}: {error}",
         element=source.name or source.label,
         site=source.site,
         records=(record, record + 1),

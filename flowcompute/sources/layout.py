@@ -1,4 +1,4 @@
-"""Where the records of a file lie, and how they come into memory from there."""
+"""Places of records in a file, and the ways to read them into memory."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from flowcompute.files import Files
 from flowcompute.spec import BOOL, Spec, Stream
 
 _SCRATCH_BYTES = 1 << 20  # column pieces of Fortran files, and pieces swapped while they are in the cache
-_SHORT_COLUMN_BYTES = 1 << 14  # reading so much costs about as much as asking for it
-_LEAST_PIECE = 1024  # numbers read at once of a Fortran column, where a batch has that many
+_SHORT_COLUMN_BYTES = 1 << 14  # reading so many bytes costs about as much as the call
+_MIN_PIECE = 1024  # numbers of a Fortran column that are read at once, where a batch has that many
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the records of one file lie.
+    """Place of the records of one file.
 
     Attributes:
         dtype: of a number as stored, in its byte order.
         item_shape: shape of a record.
-        length: records.
+        length: number of records.
         offset: bytes before the first record.
         fortran: whether the whole array is stored in Fortran order, axis 0 fastest.
     """
@@ -36,12 +36,12 @@ class Layout:
 
     @property
     def spec(self) -> Spec:
-        """The stream that the records make."""
+        """Stream that the records make."""
         return Spec(self.native, self.item_shape, Stream(self.length))
 
     @property
     def native(self) -> np.dtype:
-        """The dtype in this machine's byte order."""
+        """Dtype in this machine's byte order."""
         return self.dtype if self.dtype.isnative else self.dtype.newbyteorder("=")
 
     @property
@@ -56,14 +56,14 @@ class Layout:
 
     @property
     def is_columns(self) -> bool:
-        """Whether a record is scattered over the file."""
-        # With nothing in it, or at most one axis longer than 1, both orders are the same bytes.
+        """True where a record is scattered over the file."""
+        # Of an empty array, or one with at most one axis longer than 1, both orders have the same bytes.
         shape = (self.length, *self.item_shape)
         return self.fortran and 0 not in shape and sum(size > 1 for size in shape) > 1
 
     @property
-    def copies_because(self) -> str | None:
-        """Why the records cannot be used where they lie in the mapped file; None when they can."""
+    def copy_reason(self) -> str | None:
+        """Reason why the records cannot be used in the mapped file, or None when they can."""
         if self.is_columns:
             return "the file is in Fortran order"
         if not self.dtype.isnative:
@@ -73,7 +73,7 @@ class Layout:
         return None
 
     def read(self, files: Files, handle: int, start: int, out: np.ndarray) -> bool:
-        """Fill `out` (native, C-contiguous) with records from `start`; False when the file ends before that."""
+        """Fill `out` (native, C-contiguous) with records from `start`. Return False when the file ends before that."""
         if out.size == 0:
             return True
         if self.is_columns:
@@ -81,7 +81,7 @@ class Layout:
         return self._read_numbers(files, handle, start * self.item_numbers, out.reshape(-1))
 
     def _read_numbers(self, files: Files, handle: int, first: int, flat: np.ndarray) -> bool:
-        """Fill `flat` with the numbers from index `first` of the file on."""
+        """Fill `flat` with the numbers from index `first` of the file. Return False when the file ends before that."""
         size = self.dtype.itemsize
         step = flat.size if self.dtype.isnative else _SCRATCH_BYTES // size
         for begin in range(0, flat.size, step):
@@ -94,12 +94,12 @@ class Layout:
         return True
 
     def _read_columns(self, files: Files, handle: int, start: int, out: np.ndarray) -> bool:
-        """Read a Fortran file: column k of the flattened item is the run of numbers from `length * k` on.
+        """Read a Fortran file, in which column k of the flattened item begins at number `length * k`.
 
-        Goes through about a MiB of memory with a transposing copy. Short columns are read whole
-        and many at once, long ones piece by piece, which is slow when an item has many numbers.
+        The columns pass through about a MiB of memory and are transposed by a copy. Short columns are read
+        whole, many at once. Long ones are read piece by piece, which is slow when an item has many numbers.
         """
-        # Items flattened in Fortran order, as the file counts columns: the last axes reversed, axis 0 kept.
+        # Items are flattened in Fortran order, as the file counts columns: the item axes reversed, axis 0 kept.
         by_column = out.transpose(0, *range(out.ndim - 1, 0, -1))
         limit = _SCRATCH_BYTES // self.dtype.itemsize
         if self.length * self.dtype.itemsize <= _SHORT_COLUMN_BYTES:
@@ -119,7 +119,7 @@ class Layout:
 
     def _read_column_pieces(self, files: Files, handle: int, start: int, by_column: np.ndarray, limit: int) -> bool:
         columns, count = self.item_numbers, len(by_column)
-        rows = min(count, max(limit // columns, _LEAST_PIECE))
+        rows = min(count, max(limit // columns, _MIN_PIECE))
         width = min(columns, max(limit // rows, 1))
         scratch = np.empty((width, rows), self.native)
         for top in range(0, count, rows):
@@ -134,13 +134,16 @@ class Layout:
 
 
 def _place_columns(by_column: np.ndarray, left: int, block: np.ndarray) -> None:
-    """Store columns from number `left` on; `block` has one in each row."""
+    """Store consecutive columns, the first of which is number `left`. Each row of `block` is a column."""
     where: tuple[Any, ...] = np.unravel_index(np.arange(left, left + len(block)), by_column.shape[1:])
     by_column[(slice(None), *where)] = block.T
 
 
 def first_bad_bool(array: np.ndarray) -> tuple[int, int] | None:
-    """Index of the first record with a byte that is neither 0 nor 1, and that byte; None for other dtypes."""
+    """Return the index of the first record with a byte that is neither 0 nor 1, and that byte.
+
+    The result is None where there is no such byte, and for other dtypes.
+    """
     if array.dtype != BOOL or array.size == 0:
         return None
     flat = array.reshape(-1).view(np.uint8)

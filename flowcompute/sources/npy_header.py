@@ -1,4 +1,4 @@
-"""The header of a .npy file, read by a grammar of its own: nothing in it is evaluated, unpickled or allocated."""
+"""Reader of .npy headers with a grammar of its own: nothing in a header is evaluated, unpickled or allocated."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 MAGIC = b"\x93NUMPY"
-LARGEST_HEADER_BYTES = 1 << 16
-"""No array of plain numbers needs more; NumPy itself writes 118 bytes and refuses more than 10,000."""
+MAX_HEADER_BYTES = 1 << 16
+"""Limit of a header. No array of plain numbers needs more: NumPy writes 118 bytes and refuses more than 10,000."""
 
-_MOST_AXES = 64  # NumPy's own limit
-_MOST_BYTES = 1 << 63
+_MAX_AXES = 64  # NumPy's own limit
+_MAX_BYTES = 1 << 63
 
 _DICT = re.compile(r"\s*\{(?P<entries>.*)\}\s*", re.ASCII | re.DOTALL)
 _ENTRY = re.compile(
@@ -39,7 +39,7 @@ _UNSUPPORTED = {
 
 
 class HeaderError(ValueError):
-    """A header that is refused; the three sides of the message."""
+    """A header that is refused: the message with its expected and found values."""
 
     def __init__(self, message: str, expected: str | None = None, got: str | None = None, hint: str | None = None):
         super().__init__(message)
@@ -47,7 +47,11 @@ class HeaderError(ValueError):
 
 
 class Header(NamedTuple):
-    """What a .npy header says: dtype in its byte order (void of 2 bytes for bfloat16), order, shape, data offset."""
+    """Content of a .npy header.
+
+    The dtype has the byte order of the file (void of 2 bytes for bfloat16). `fortran` is the order, and
+    `offset` the first byte of the data.
+    """
 
     dtype: np.dtype
     fortran: bool
@@ -59,8 +63,8 @@ def read_header(read: Callable[[int, int], bytes], file_bytes: int) -> Header:
     """Read and check a header.
 
     Args:
-        read: `read(offset, count)` gives bytes of the file, fewer at its end.
-        file_bytes: size of the file; nothing beyond it is asked for.
+        read: `read(offset, count)` returns bytes of the file, fewer at its end.
+        file_bytes: size of the file; nothing beyond it is requested.
 
     Raises:
         HeaderError: if it is not the header of a .npy file of plain numbers.
@@ -69,7 +73,7 @@ def read_header(read: Callable[[int, int], bytes], file_bytes: int) -> Header:
     if start[:6] != MAGIC:
         got = "an empty file" if not start else f"the bytes {start[:6]!r}"
         raise HeaderError(
-            "this is no .npy file",
+            "it is not a .npy file",
             r"a file that begins with b'\x93NUMPY'",
             got,
             'check the path; for plain numbers without a header use format="raw"',
@@ -77,15 +81,15 @@ def read_header(read: Callable[[int, int], bytes], file_bytes: int) -> Header:
     version = tuple(start[6:8])
     if version not in ((1, 0), (2, 0), (3, 0)):
         got = "the end of the file" if len(version) < 2 else f"version {version[0]}.{version[1]}"
-        raise HeaderError("its .npy version is not known", "version 1.0, 2.0 or 3.0", got, "save it anew with np.save")
+        raise HeaderError("its .npy version is unknown", "version 1.0, 2.0 or 3.0", got, "save it anew with np.save")
     begin = 10 if version == (1, 0) else 12
     if len(start) < begin:
         _truncated(f"at least {begin} bytes", file_bytes)
     size = int.from_bytes(start[8:begin], "little")
-    if size > LARGEST_HEADER_BYTES:
+    if size > MAX_HEADER_BYTES:
         raise HeaderError(
             "its header is too large for an array of plain numbers",
-            f"at most {LARGEST_HEADER_BYTES} bytes",
+            f"at most {MAX_HEADER_BYTES} bytes",
             f"{size} bytes",
             "save it anew with np.save",
         )
@@ -108,7 +112,7 @@ def _truncated(expected: str, file_bytes: int) -> NoReturn:
 
 
 def _parse(text: str) -> tuple[np.dtype, bool, tuple[int, ...]]:
-    """Dtype, Fortran order and shape from the text of a header."""
+    """Parse dtype, Fortran order and shape from the text of a header."""
     whole = _DICT.fullmatch(text)
     if whole is None:
         _not_understood(text)
@@ -131,7 +135,7 @@ def _parse(text: str) -> tuple[np.dtype, bool, tuple[int, ...]]:
         end = entry.end()
     if len(entries) != 3:
         missing = ", ".join(key for key in ("descr", "fortran_order", "shape") if key not in entries)
-        raise HeaderError("its header is not complete", "descr, fortran_order and shape", f"no {missing}")
+        raise HeaderError("its header is incomplete", "descr, fortran_order and shape", f"no {missing}")
     descr, flag, sizes = entries["descr"]["text"], entries["fortran_order"]["flag"], entries["shape"]["sizes"]
     if descr is None or flag is None or sizes is None:
         _not_understood(text)
@@ -142,7 +146,7 @@ def _parse(text: str) -> tuple[np.dtype, bool, tuple[int, ...]]:
 
 def _not_understood(text: str) -> NoReturn:
     expected = "{'descr': '<f4', 'fortran_order': False, 'shape': (1000, 96), }"
-    raise HeaderError("its header is not understood", expected, _shorten(text), "save it anew with np.save")
+    raise HeaderError("its header cannot be parsed", expected, _shorten(text), "save it anew with np.save")
 
 
 def _parse_shape(sizes: str) -> tuple[int, ...]:
@@ -151,16 +155,16 @@ def _parse_shape(sizes: str) -> tuple[int, ...]:
             "the shape in its header is not a tuple of whole numbers", "(1000, 96)", f"({_shorten(sizes)})"
         )
     digits = [size.strip().rstrip("L") for size in sizes.split(",") if size.strip()]
-    if len(digits) > _MOST_AXES:
-        raise HeaderError("the shape in its header has too many axes", f"at most {_MOST_AXES}", str(len(digits)))
-    # The digits are counted first: turning a million of them into a number takes for ever.
-    if any(len(size) > 19 or int(size) >= _MOST_BYTES for size in digits):
+    if len(digits) > _MAX_AXES:
+        raise HeaderError("the shape in its header has too many axes", f"at most {_MAX_AXES}", str(len(digits)))
+    # The digits are counted first: converting a million of them takes quadratic time.
+    if any(len(size) > 19 or int(size) >= _MAX_BYTES for size in digits):
         raise HeaderError("a size in its header is too large", "less than 2**63", f"({_shorten(sizes)})")
     return tuple(int(size) for size in digits)
 
 
 def parse_descr(descr: str) -> np.dtype:
-    """The dtype of a descr like `<f4`; void of 2 bytes for `<V2`, as which bfloat16 is written.
+    """Return the dtype of a descr like `<f4`. NumPy writes bfloat16 as `<V2`, a void of 2 bytes.
 
     Raises:
         HeaderError: if it is not one of the supported dtypes.
@@ -187,6 +191,6 @@ def parse_descr(descr: str) -> np.dtype:
 
 
 def _shorten(text: str) -> str:
-    """Text from a file as messages show it: short, on one line, control characters escaped."""
+    """Return text from a file as messages show it: short, on one line, with control characters escaped."""
     text = text if len(text) <= 100 else text[:97] + "..."
     return text if text.isprintable() else repr(text)[1:-1]

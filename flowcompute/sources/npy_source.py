@@ -19,11 +19,11 @@ _VOID2 = np.dtype("V2")
 
 
 class NpySource(StoredSource):
-    """The array in a .npy file as a stream along its axis 0; made by `fc.open`.
+    """The array in a .npy file as a stream along its axis 0. `fc.open` makes it.
 
-    C order is mapped or read; Fortran order and the other byte order are always read, Fortran
-    order column by column and so more slowly. Only plain numbers are accepted, and only a
-    file of exactly the size that its header says; nothing is ever unpickled.
+    C order is mapped or read. Fortran order and the other byte order are always read, Fortran order column by
+    column and so more slowly. Only plain numbers are accepted, and only a file of exactly the size that its
+    header says. Nothing is ever unpickled.
 
     Args:
         path: the file.
@@ -33,7 +33,7 @@ class NpySource(StoredSource):
 
     Raises:
         SourceError: if the file cannot be read or is not such a file.
-        SpecError: if `dtype` is not what the file holds.
+        SpecError: if `dtype` differs from the file's.
     """
 
     format = "npy"
@@ -57,7 +57,7 @@ class NpySource(StoredSource):
                 header = read_header(read, fingerprint.size)
             except HeaderError as error:
                 raise SourceError(
-                    f"{shown(where)}: {error.message}",
+                    f"cannot read {shown(where)}: {error.message}",
                     element=name,
                     site=user_site(),
                     expected=error.expected,
@@ -70,10 +70,14 @@ class NpySource(StoredSource):
 
 
 def _layout(header: Header, path: str, name: str | None, dtype: npt.DTypeLike | None) -> Layout:
-    """The layout a header describes, or the error that says why there is none."""
+    """Return the layout that a header describes.
+
+    Raises:
+        SourceError, SpecError: if it describes none that can be read.
+    """
     if not header.shape:
         raise SourceError(
-            f"{shown(path)} holds a single number, not a stream",
+            f"cannot stream {shown(path)}: it holds a single number",
             element=name,
             site=user_site(),
             expected="an array of at least one axis",
@@ -93,7 +97,7 @@ def _stored_dtype(found: np.dtype, path: str, name: str | None, asked: npt.DType
         if wanted is not None and wanted == BFLOAT16:
             return wanted
         raise SourceError(
-            f"{shown(path)} holds 2-byte values without a dtype (V2)",
+            f"cannot read {shown(path)}: it holds 2-byte values without a dtype (V2)",
             element=name,
             site=user_site(),
             expected="a numeric dtype",
@@ -102,7 +106,7 @@ def _stored_dtype(found: np.dtype, path: str, name: str | None, asked: npt.DType
         )
     if wanted is not None and wanted != parse_dtype(found):
         raise SpecError(
-            f"{shown(path)} has a dtype of its own",
+            f"cannot read {shown(path)} as another dtype than its own",
             element=name,
             site=user_site(),
             expected=found.name,
@@ -113,11 +117,15 @@ def _stored_dtype(found: np.dtype, path: str, name: str | None, asked: npt.DType
 
 
 def _check_size(layout: Layout, path: str, name: str | None, fingerprint: Fingerprint) -> None:
-    """Compare the size of the file with what its header promises; Python's integers do not wrap."""
+    """Compare the size of the file with the size that its header says. Python's integers do not overflow.
+
+    Raises:
+        SourceError: if they differ.
+    """
     site = user_site()
     if layout.item_bytes == 0 and layout.length:
         raise SourceError(
-            f"{shown(path)} has items of no bytes, so its length cannot be checked",
+            f"cannot check the length of {shown(path)}: its items have no bytes",
             element=name,
             site=site,
             expected="items of at least one number",
@@ -125,7 +133,7 @@ def _check_size(layout: Layout, path: str, name: str | None, fingerprint: Finger
         )
     if layout.item_bytes >= 1 << 63:
         raise SourceError(
-            f"{shown(path)} has items larger than any memory",
+            f"cannot read {shown(path)}: its items are larger than any memory",
             element=name,
             site=site,
             expected="items of less than 2**63 bytes",
@@ -135,7 +143,7 @@ def _check_size(layout: Layout, path: str, name: str | None, fingerprint: Finger
     if fingerprint.size != expected:
         state = "shorter" if fingerprint.size < expected else "longer"
         raise SourceError(
-            f"{shown(path)} is {state} than its header says",
+            f"cannot read {shown(path)}: it is {state} than its header says",
             element=name,
             site=site,
             expected=f"{expected} bytes ({layout.dtype.name} of shape {(layout.length, *layout.item_shape)})",

@@ -29,24 +29,24 @@ def open(
     name: str | None = None,
     files: Files = FILES,
 ) -> StoredSource | SeveralSource:
-    """The records of a file, or of several files one after the other, as a stream.
+    """Open a file, or several files one after the other, as a stream of their records.
 
-    Only headers are read here; what they say is checked against the size of the file.
+    Only headers are read here. Their contents are checked against the size of the file.
 
     Args:
-        path: a file; a pattern such as "day-*.npy" (`**` spans folders) for all files that match,
-            in lexical order; or a list of files in the order wanted.
-        format: "npy" or "raw"; by default what the extension says (.npy; .raw, .bin or .dat).
-        dtype: of a number. Raw files need it, with its byte order where that is not this
-            machine's (">f4"), unless the item type in `shape` says it; .npy files only to say
-            that their 2-byte values are "bfloat16".
+        path: a file; a pattern such as "day-*.npy" (`**` spans folders) for all files that match, in lexical
+            order; or a list of files in the order wanted.
+        format: "npy" or "raw"; by default that of the extension (.npy; .raw, .bin or .dat).
+        dtype: of a number. Raw files need it, with its byte order where that is not this machine's (">f4"),
+            unless the item type in `shape` says it. A .npy file needs it only where its 2-byte values are
+            "bfloat16".
         shape: item shape or item type (`fc.Vector(4, "float32")`), of raw files only; `()` by default.
         offset: bytes before the first record, of raw files only.
         name: what plans and errors call it.
         files: the file layer.
 
     Raises:
-        SourceError: if a file is missing or cannot be read, or is not what it should be.
+        SourceError: if a file is missing, cannot be read, or has other contents than its format needs.
         SpecError: if the arguments make no sense together.
     """
 
@@ -54,7 +54,7 @@ def open(
         return _open_one(file, format=format, dtype=dtype, shape=shape, offset=offset, name=name, files=files)
 
     if isinstance(path, (str, os.PathLike, bytes)):
-        # A file may bear the characters of a pattern in its name.
+        # A file's name may hold the characters of a pattern.
         where = absolute(path, name)
         if not is_pattern(where) or os.path.lexists(where):
             return one(where)
@@ -65,7 +65,7 @@ def open(
         got = "an empty list"
     if not paths:
         raise SourceError(
-            "there are no files to open", element=name, site=user_site(), expected="at least one file", got=got
+            "cannot open a stream without files", element=name, site=user_site(), expected="at least one file", got=got
         )
     parts = [one(file) for file in paths]
     return parts[0] if len(parts) == 1 else SeveralSource(parts, name=name)
@@ -84,7 +84,7 @@ def _open_one(
     where = absolute(path, name)
     if format is None and os.path.isdir(where):
         raise SourceError(
-            f"{shown(where)} is a folder",
+            f"cannot open {shown(where)}: it is a folder",
             element=name,
             site=user_site(),
             expected="a file, a pattern or a list of files",
@@ -94,7 +94,7 @@ def _open_one(
     if chosen == "npy":
         if shape is not None or offset != 0:
             raise SpecError(
-                "shape= and offset= are for raw files; a .npy file says its own",
+                "cannot use shape= or offset= for a .npy file: its header says them",
                 element=name,
                 site=user_site(),
                 hint='leave them out, or say format="raw"',
@@ -105,7 +105,7 @@ def _open_one(
             where, dtype=dtype, shape=() if shape is None else shape, offset=offset, name=name, files=files
         )
     raise SpecError(
-        f"the format of {shown(where)} is not known",
+        f"cannot tell the format of {shown(where)}",
         element=name,
         site=user_site(),
         expected=", ".join(FORMATS) if format is None else '"npy" or "raw"',
@@ -125,7 +125,7 @@ def _listed(paths: object, name: str | None) -> list[Path]:
         if all(isinstance(path, (str, os.PathLike)) for path in listed):
             return listed
     raise SpecError(
-        "this is no path and no list of paths",
+        "cannot open this: it is neither a path nor a list of paths",
         element=name,
         site=user_site(),
         expected="a str, an os.PathLike, or a list of them",

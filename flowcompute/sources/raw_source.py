@@ -18,12 +18,12 @@ from flowcompute.spec import parse_dtype
 
 
 class RawSource(StoredSource):
-    """Records of one dtype and shape, one after the other from `offset` to the end of a file; made by `fc.open`.
+    """Records of one dtype and shape, one after the other from `offset` to the end of a file. `fc.open` makes it.
 
     Args:
         path: the file.
-        dtype: of a number, with its byte order where that is not this machine's: ">f4". None
-            where the item type in `shape` says it.
+        dtype: of a number, with its byte order where that is not this machine's: ">f4". None where the item
+            type in `shape` says it.
         shape: item shape or item type, () by default.
         offset: bytes before the first record.
         name: what plans and errors call it.
@@ -50,7 +50,7 @@ class RawSource(StoredSource):
         said = item_dtype(shape, dtype, name)
         if said is None:
             raise SpecError(
-                "a raw file does not say its dtype",
+                "cannot open a raw file without a dtype",
                 element=name,
                 site=user_site(),
                 expected="dtype=",
@@ -62,7 +62,7 @@ class RawSource(StoredSource):
         item_bytes = math.prod(item_shape) * stored.itemsize
         if not 0 < item_bytes < 1 << 63:
             raise SpecError(
-                "records of a raw file must have bytes to count",
+                "cannot count the records of a raw file by their bytes",
                 element=name,
                 site=user_site(),
                 expected="1 to 2**63 - 1 bytes a record",
@@ -72,7 +72,7 @@ class RawSource(StoredSource):
             data_bytes = fingerprint.size - start
         if data_bytes < 0:
             raise SourceError(
-                f"{shown(where)} ends before its first record",
+                f"cannot read {shown(where)}: it ends before its first record",
                 element=name,
                 site=user_site(),
                 expected=f"at least {start} bytes (offset={start})",
@@ -81,7 +81,7 @@ class RawSource(StoredSource):
         length, rest = divmod(data_bytes, item_bytes)
         if rest:
             raise SourceError(
-                f"{shown(where)} does not hold a whole number of records",
+                f"cannot read {shown(where)}: it does not hold a whole number of records",
                 element=name,
                 site=user_site(),
                 expected=f"a multiple of {item_bytes} bytes ({stored.name}, shape={item_shape}) after byte {start}",
@@ -93,12 +93,16 @@ class RawSource(StoredSource):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """The file, in the state in which it was composed, and how its bytes are read."""
+        """The file in the state in which it was composed, and the layout of its records."""
         return (*super().identity, self.layout.dtype.str, self.layout.item_shape, self.layout.offset)
 
 
 def parse_stored_dtype(dtype: npt.DTypeLike, name: str | None) -> np.dtype:
-    """The dtype meant, in the byte order asked for."""
+    """Return the dtype in the requested byte order.
+
+    Raises:
+        SpecError: if it is not a supported dtype.
+    """
     try:
         native = parse_dtype(dtype)
         stored = native if isinstance(dtype, str) and dtype == "bfloat16" else np.dtype(dtype)
@@ -114,10 +118,10 @@ def _parse_offset(offset: int, name: str | None) -> int:
         parsed = -1
     if parsed < 0 or isinstance(offset, bool):
         raise SpecError(
-            "offset= counts bytes from the start of the file",
+            "cannot open a raw file at this offset=",
             element=name,
             site=user_site(),
-            expected="a whole number from 0 on",
+            expected="a whole number of bytes from the start of the file, 0 or more",
             got=repr(offset),
         )
     return parsed

@@ -16,10 +16,10 @@ from flowcompute.spec import Spec, Stream
 
 
 class SeveralSource(Source):
-    """Files of one dtype and item shape as one stream; made by `fc.open` from a pattern or a list.
+    """Files of one dtype and item shape as one stream. `fc.open` makes it from a pattern or a list.
 
-    They are always read into buffers, since a batch may begin in one file and end in the
-    next; one file is open at a time.
+    The records are always read into buffers, since a batch may begin in one file and end in the next. One file
+    is open at a time.
 
     Args:
         sources: the files, in the order of their records; at least one.
@@ -36,7 +36,7 @@ class SeveralSource(Source):
         for other in sources[1:]:
             if (other.spec.dtype, other.spec.shape) != (first.spec.dtype, first.spec.shape):
                 raise SourceError(
-                    f"{shown(other.path)} does not continue {shown(first.path)}",
+                    f"cannot continue {shown(first.path)} with {shown(other.path)}",
                     element=name,
                     site=user_site(),
                     expected=f"{first.spec.dtype.name} items of shape {first.spec.shape}, as in the first file",
@@ -49,7 +49,7 @@ class SeveralSource(Source):
 
     @property
     def label(self) -> str:
-        """The function that made it."""
+        """Name of the function that made it."""
         return "open"
 
     @property
@@ -58,16 +58,16 @@ class SeveralSource(Source):
         return ("several", *(source.identity for source in self.sources))
 
     def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
-        """Why the records are copied into buffers."""
+        """Return the reason why the records are copied into buffers."""
         return f"{len(self.sources)} files are read as one stream"
 
     def open(self, *, position: int = 0, mapped: bool = True) -> SeveralReader:  # noqa: ARG002
-        """Start reading at record `position` of the whole; `mapped` changes nothing."""
+        """Start reading at record `position` of the whole stream. `mapped` has no effect."""
         return SeveralReader(self, position)
 
 
 class SeveralReader(Reader):
-    """Reads files one after the other."""
+    """Reader of files one after the other."""
 
     def __init__(self, source: SeveralSource, position: int) -> None:
         self.element = source.name or source.label
@@ -91,7 +91,11 @@ class SeveralReader(Reader):
         return done
 
     def check(self) -> None:
-        """Raise SourceError if any of the files differs from the one that was composed."""
+        """Check that every file is in the state in which it was composed.
+
+        Raises:
+            SourceError: if one of them has changed.
+        """
         for index, part in enumerate(self._source.sources):
             if index == self._index and self._current is not None:
                 self._current.check()
@@ -108,13 +112,13 @@ class SeveralReader(Reader):
             current.close()
 
     def _open_part(self) -> StoredReader:
-        """The reader of the file that holds the next record."""
+        """Return the reader of the file that holds the next record."""
         index = bisect_right(self._ends, self.position)
         if self._current is None or index != self._index:
             self.close()
             begin = self._ends[index] - self._source.sources[index].layout.length
             part = self._source.sources[index]
-            # Made here and not by `part.open`, so that errors on opening bear the name of the whole.
+            # Made here and not by `part.open`, so that errors on opening name the whole element.
             self._current = StoredReader(part, self.position - begin, mapped=False, element=self.element)
             self._index = index
         return self._current

@@ -1,4 +1,4 @@
-"""What an earlier pass has kept in a temporary file."""
+"""Source of records that an earlier pass has kept in a temporary file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flowcompute.spec import Spec
 
 
 class SpoolSource(Source):
-    """Records of a temporary file. Only made by the planner, for the passes after the one that wrote them."""
+    """Records of a temporary file. Only the planner makes it, for the passes after the one that wrote them."""
 
     scratch: Scratch
 
@@ -20,7 +20,7 @@ class SpoolSource(Source):
         self.freeze_fields(scratch=scratch)
 
     def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
-        """Why the records are copied into buffers."""
+        """Return the reason why the records are copied into buffers."""
         return "what was kept in a temporary file"
 
     def open(self, *, position: int = 0, mapped: bool = True) -> SpoolReader:  # noqa: ARG002
@@ -29,7 +29,7 @@ class SpoolSource(Source):
 
 
 class SpoolReader(Reader):
-    """Reads a temporary file."""
+    """Reader of a temporary file."""
 
     def __init__(self, source: SpoolSource, position: int) -> None:
         self.position = position
@@ -47,9 +47,9 @@ class SpoolReader(Reader):
             text, hint = explain(error)
             raise SourceError(f"cannot read the temporary file: {text}", element=self.element, hint=hint) from error
         if count < len(data):
-            raise SourceError("the temporary file ends before its records do", element=self.element)
+            raise SourceError("cannot read the temporary file: it ends before its records do", element=self.element)
         self.position += items
         return items
 
     def close(self) -> None:
-        """The file belongs to the run."""
+        """Do nothing: the file belongs to the run."""

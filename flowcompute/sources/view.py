@@ -1,4 +1,4 @@
-"""A part of a source, or its records in runs, read as a source of its own."""
+"""View of a source: a part of it, or runs of its records, as a source of its own."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _CHUNK_BYTES = 1 << 20
 class SourceView(Source):
     """Runs of `every` records of another source, each `step` records after the one before.
 
-    Only made by the planner, of sources that can be read again from any position: so
-    `x[100:200]` reads a hundred records, and `x[1:] - x[:-1]` holds nothing back.
+    The planner alone makes views, of sources that can be read again from any position. Thus `x[100:200]` reads
+    a hundred records, and `x[1:] - x[:-1]` keeps no records back.
 
     Args:
-        inner: what is read.
+        inner: the source that is read.
         first: its first record that is used.
-        step: records of it from one record to the next.
-        every: records of it in each record; 0 for one, without an axis of its own.
+        step: its records from one record of the view to the next.
+        every: its records in each record of the view; 0 for one, without an axis of its own.
         length: records of the view.
     """
 
@@ -40,25 +40,25 @@ class SourceView(Source):
 
     @property
     def label(self) -> str:
-        """That of what is read."""
+        """Label of the source that is read."""
         return self.inner.name or self.inner.label
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What is read, and which part of it."""
+        """The source that is read, and the part of it."""
         return ("view", self.inner.identity, self.first, self.step, self.every, self.spec.length)
 
     @property
     def dense(self) -> bool:
-        """Whether its records lie one behind the other."""
+        """True where its records lie one behind the other."""
         return self.step == max(1, self.every)
 
     def must_read(self, *, mapped: bool = True) -> str | None:
-        """Why the records are copied into buffers."""
+        """Return the reason why the records are copied into buffers, or None."""
         return self.inner.must_read(mapped=mapped) if self.dense else f"only one of {self.step} records is used"
 
     def flattened(self) -> Source | None:
-        """The numbers of dense records, where those of what is read can be had."""
+        """Return a source of the numbers of dense records, or None where the inner source has none."""
         flat = self.inner.flattened() if self.dense else None
         if flat is None:
             return None
@@ -69,7 +69,7 @@ class SourceView(Source):
         """Start reading at record `position` of the view.
 
         Raises:
-            SourceError: if there is no such position, or what is read cannot be opened.
+            SourceError: if there is no such position, or the inner source cannot be opened.
         """
         length = self.spec.length or 0
         check_position(position, length, element=self.name or self.label, site=self.site)
@@ -81,7 +81,7 @@ class SourceView(Source):
 
 
 class SourceViewReader(Reader):
-    """Reads a part of a source."""
+    """Reader of a part of a source."""
 
     def __init__(self, source: SourceView, inner: Reader, position: int) -> None:
         self.position = position
@@ -92,7 +92,7 @@ class SourceViewReader(Reader):
 
     @property
     def element(self) -> str | None:
-        """Name of the element in the plan; what is read has the same."""
+        """Name of the element in the plan. The inner reader has the same."""
         return self._inner.element
 
     @element.setter
@@ -114,7 +114,7 @@ class SourceViewReader(Reader):
         return items
 
     def view(self, items: int) -> np.ndarray | None:
-        """The next records where they lie; see `Reader.view`."""
+        """Return the next records in place; see `Reader.view`."""
         source = self._source
         if not source.dense:
             return None
@@ -133,19 +133,19 @@ class SourceViewReader(Reader):
             raise self._too_short()
 
     def _pick(self, target: np.ndarray, items: int) -> None:
-        """Look at what lies in between too, or read it a little at a time, and keep what is wanted."""
+        """Copy the records that are wanted, from a view of the inner source or from small reads."""
         source = self._source
         size = max(1, source.every)
         at_once = max(1, _CHUNK_BYTES // max(1, source.inner.spec.item_bytes * source.step))
         for first in range(0, items, at_once):
             count = min(at_once, items - first)
-            # Behind the last record of all there may be nothing more.
+            # Behind the last record there may be nothing more.
             last = first + count == items and self.position + items == self._length
             records = (count - 1) * source.step + size if last else count * source.step
             wanted = target[first * size : (first + count) * size]
             seen = self._inner.view(records)
             if seen is None and count == 1:
-                # The step alone may be more than should lie in memory.
+                # A single step may be larger than the buffer should be.
                 self._fill(wanted)
                 self._skip(records - size)
                 continue
@@ -158,7 +158,7 @@ class SourceViewReader(Reader):
                 wanted[offset::size] = seen[offset : (count - 1) * source.step + offset + 1 : source.step]
 
     def _skip(self, records: int) -> None:
-        """Read records that nobody wants."""
+        """Read records and drop them."""
         inner = self._source.inner.spec
         most = max(1, _CHUNK_BYTES // max(1, inner.item_bytes))
         room = np.empty((min(most, records), *inner.shape), inner.dtype)
@@ -166,16 +166,22 @@ class SourceViewReader(Reader):
             self._fill(room[: min(most, records - first)])
 
     def check(self) -> None:
-        """Raise SourceError if what is read has changed."""
+        """Check that the inner source has not changed.
+
+        Raises:
+            SourceError: if it has.
+        """
         self._inner.check()
 
     def snapshot(self) -> dict[str, Any]:
-        """The position in the view."""
+        """Return the position in the view."""
         return {"position": self.position}
 
     def close(self) -> None:
-        """Close what is read."""
+        """Close the inner reader."""
         self._inner.close()
 
     def _too_short(self) -> SourceError:
-        return SourceError("the source ended early", element=self.element, site=self._source.site)
+        return SourceError(
+            "cannot read all records: the source ended early", element=self.element, site=self._source.site
+        )

@@ -1,7 +1,7 @@
-"""What every source and every destination must do, as test suites to inherit.
+"""Contracts of every source and every destination, as test suites to inherit.
 
-A new source is tested by a class that says how to make one; pytest (with pytest-trio, since
-a source may be asynchronous) then runs the whole suite:
+A new source is tested by a class that makes one. pytest then runs the whole suite, with pytest-trio, since a
+source may be asynchronous:
 
     class TestMySource(SourceContract):
         def make(self, records, folder):
@@ -29,7 +29,10 @@ BATCH_SIZES = [1, 7, 20, 1000]
 
 
 def sample(dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """An array of values that are easily damaged: extremes, and for floats NaN, infinities, -0 and subnormals."""
+    """Return an array of values that are easily damaged.
+
+    These are extremes, and for floats also NaN, infinities, -0 and subnormals.
+    """
     count = int(np.prod(shape))
     rng = np.random.default_rng(count)
     if dtype == np.bool_:
@@ -53,7 +56,7 @@ def assert_same(got: np.ndarray, want: np.ndarray) -> None:
 
 
 def assert_plain(value: object) -> None:
-    """Assert that a snapshot is data only: numbers, text, bytes, arrays, and lists and dicts of them."""
+    """Assert that a snapshot is plain data: numbers, text, bytes, arrays, and lists and dicts of them."""
     if isinstance(value, dict):
         for key, inner in value.items():
             assert type(key) is str
@@ -70,14 +73,14 @@ def _bits(array: np.ndarray) -> np.ndarray:
 
 
 async def read(reader: Reader, out: np.ndarray) -> int:
-    """`reader.read(out)`, or its asynchronous form."""
+    """Fill `out` with `reader.read`, or its asynchronous form."""
     if isinstance(reader, AsyncReader):
         return await reader.read_async(out)
     return reader.read(out)
 
 
 async def read_rest(reader: Reader, spec: Spec, batch: int) -> np.ndarray:
-    """Everything from the reader's position on, read in batches of `batch` records."""
+    """Read all records from the reader's position on, in batches of `batch` records."""
     pieces = [np.empty((0, *spec.shape), spec.dtype)]
     while True:
         out = np.empty((batch, *spec.shape), spec.dtype)
@@ -89,12 +92,12 @@ async def read_rest(reader: Reader, spec: Spec, batch: int) -> np.ndarray:
 
 
 class SourceContract(ABC):
-    """The suite for a Source. Inherit, name the class `Test...` and define `make`."""
+    """Test suite for a Source. Inherit it, name the class `Test...` and define `make`."""
 
     pytestmark = pytest.mark.trio
 
     dtypes: tuple[np.dtype, ...] = SUPPORTED_DTYPES
-    """The dtypes that the source can hold."""
+    """Dtypes that the source can hold."""
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Run the tests that take a dtype once for each of `dtypes`."""
@@ -103,16 +106,16 @@ class SourceContract(ABC):
 
     @abstractmethod
     def make(self, records: np.ndarray, folder: Path) -> Source:
-        """A source of exactly these records; `folder` is empty and its own."""
+        """Make a source of exactly these records. `folder` is empty and for this source alone."""
 
     @pytest.fixture
     def records(self) -> np.ndarray:
-        """Twenty records of three numbers."""
+        """Return twenty records of three numbers."""
         return sample(FLOAT32, (20, 3))
 
     @pytest.fixture
     def source(self, records: np.ndarray, tmp_path: Path) -> Source:
-        """A source of `records`."""
+        """Make a source of `records`."""
         return self.make(records, tmp_path)
 
     async def test_reads_every_dtype_bit_by_bit(self, dtype: np.dtype, tmp_path: Path) -> None:
@@ -212,7 +215,7 @@ class SourceContract(ABC):
             assert view.flags.aligned
             assert not view.flags.writeable
             views.append(view)
-        # Compared at the end: an earlier view must stay what it was while later ones are taken.
+        # They are compared at the end, since an earlier view must not change while later ones are taken.
         assert_same(np.concatenate(views), records)
         del views, view
         reader.close()
@@ -265,10 +268,10 @@ class SourceContract(ABC):
 
 
 class DestinationContract(ABC):
-    """The suite for a Destination. Inherit, name the class `Test...` and define `make` and `load`."""
+    """Test suite for a Destination. Inherit it, name the class `Test...` and define `make` and `load`."""
 
     dtypes: tuple[np.dtype, ...] = SUPPORTED_DTYPES
-    """The dtypes that can be written."""
+    """Dtypes that can be written."""
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Run the tests that take a dtype once for each of `dtypes`."""
@@ -277,14 +280,14 @@ class DestinationContract(ABC):
 
     @abstractmethod
     def make(self, folder: Path) -> Destination:
-        """An unbound destination; `folder` is empty and its own."""
+        """Make an unbound destination. `folder` is empty and for this destination alone."""
 
     @abstractmethod
     def load(self, value: Any, spec: Spec, folder: Path) -> np.ndarray:
-        """What was written, read without the code under test; `value` is what `commit` gave."""
+        """Read the result without the code under test. `value` is the value that `commit` returned."""
 
     def visible(self, folder: Path) -> bool:
-        """Whether anybody can see a result."""
+        """Check whether anybody can see a result."""
         return any(not name.startswith(".") for name in os.listdir(folder))
 
     def _write(self, writer: Writer, array: np.ndarray, sizes: Iterator[int]) -> None:

@@ -118,23 +118,23 @@ def test_without_any_whole_generation_all_that_is_wrong_is_said() -> None:
     with pytest.raises(CheckpointError) as caught:
         folder.newest()
     text = str(caught.value)
-    assert "no generation in /data/job can be used" in text
-    assert "gen-00000001.msgpack: gen-00000001.bin ends before an array does" in text
-    assert "gen-00000000.msgpack: its bytes do not have the checksum" in text
+    assert "cannot use any generation in /data/job" in text
+    assert "gen-00000001.msgpack: cannot read gen-00000001.bin: it ends before an array does" in text
+    assert "gen-00000000.msgpack: its bytes do not match the checksum" in text
     assert "restore the folder from a copy" in text
-    with pytest.raises(CheckpointError, match="no generation"):
+    with pytest.raises(CheckpointError, match="cannot use any generation"):
         folder.commit({})
     assert f"{PATH}/gen-00000001.msgpack" in bad.tree()
 
 
 def test_a_damaged_job_or_blob_is_named() -> None:
     disk = prepared(TWO)
-    with pytest.raises(CheckpointError, match=r"job.msgpack: its bytes do not have the checksum"):
+    with pytest.raises(CheckpointError, match=r"job.msgpack: its bytes do not match the checksum"):
         resumed(SimulatedFiles(damaged(disk, "job.msgpack", b"")), PATH)
     blobs = [name for name, _ in contents(disk) if name.startswith("blob")]
     assert len(blobs) == 2
     for name in blobs:
-        with pytest.raises(CheckpointError, match=f"{name} does not hold what was written"):
+        with pytest.raises(CheckpointError, match=f"cannot read {name}: it does not hold what was written"):
             resumed(SimulatedFiles(damaged(disk, name, b"12345678")), PATH)
 
 
@@ -163,7 +163,7 @@ def test_a_generation_under_another_name_or_checksum_is_not_taken_for_it() -> No
     head = dict(contents(disk))["HEAD"]
     k, said, _ = judged(damaged(disk, "HEAD", head[:2] + b"00" * 32 + b"\n"))
     assert k == 1
-    assert "generation 1 is not the one that HEAD names" in said
+    assert "cannot use generation 1: it is not the one that HEAD names" in said
 
 
 @pytest.mark.parametrize("change", [bytes.upper, bytes.strip, lambda head: b"0" + head, lambda head: head + b"\n"])
@@ -171,7 +171,7 @@ def test_a_head_that_is_written_otherwise_is_none(change: Callable[[bytes], byte
     disk = prepared(TWO)
     k, said, _ = judged(damaged(disk, "HEAD", change(dict(contents(disk))["HEAD"])))
     assert k == 1
-    assert "HEAD is not a generation and its checksum" in said
+    assert "HEAD: it is not a generation and its checksum" in said
 
 
 @pytest.mark.parametrize("name", ["HEAD", "gen-00000001.msgpack", "gen-00000001.bin"])

@@ -124,7 +124,7 @@ def test_everything_to_be_bound_is_listed(folder: Path) -> None:
     [
         ("twice", 3, "needs a function"),
         ("step", None, "needs a function"),
-        ("callback", "print", "takes a plain function"),
+        ("callback", "print", "fc.callback takes a plain function"),
         ("f", "float f(float a) { return a * 3; }", "not the OpenCL text that the job was begun with"),
         ("f", "float f(float a, float b) { return a; }", "another number of inputs"),
         ("f", 3, "the source is text"),

@@ -153,7 +153,7 @@ class Name(str):
 def test_what_cannot_be_stored_is_refused_by_its_place(value: object, place: str, got: str) -> None:
     with pytest.raises(CheckpointError) as caught:
         encode(value)
-    assert str(caught.value).startswith(f"{place} cannot be stored in a checkpoint")
+    assert str(caught.value).startswith(f"cannot store {place} in a checkpoint")
     assert got in str(caught.value)
     assert caught.value.hint
 

@@ -167,7 +167,7 @@ def test_the_limit_holds_and_accounts_balance(steps: list[int | None]) -> None:
         elif sum(buffer.size for buffer in lent) + size_class(step) <= limit:
             lent.append(arena.take(step))
         else:
-            with pytest.raises(RunError, match="no room") as caught:
+            with pytest.raises(RunError, match="cannot allocate a buffer") as caught:
                 arena.take(step)
             assert str(limit) in str(caught.value)
         assert arena.lent_bytes == sum(buffer.size for buffer in lent) <= arena.allocated_bytes <= limit
@@ -188,6 +188,6 @@ def test_a_device_that_is_full_is_an_error_with_numbers(device: Device, monkeypa
         raise cl.MemoryError(cl._cl._ErrorRecord(msg="full", code=-4, routine="clCreateBuffer"))
 
     monkeypatch.setattr(cl, "Buffer", full)
-    with pytest.raises(RunError, match=f"no room for a buffer of {size_class(70_000)} bytes"):
+    with pytest.raises(RunError, match=f"cannot allocate a buffer of {size_class(70_000)} bytes"):
         arena.take(70_000)
     assert tries == [size_class(1000), 0], "what waits is released before giving up"

@@ -117,7 +117,7 @@ def test_auto_skips_what_has_no_float64_and_says_so() -> None:
     chosen = choose(devices, "auto", needs_float64=True)
     assert chosen.handle is WHEEL.handle
     assert "skipped: Arc has no float64" in chosen.capabilities.reason
-    with pytest.raises(PlanError, match="no OpenCL device has float64") as caught:
+    with pytest.raises(PlanError, match="cannot compute in float64: no OpenCL device") as caught:
         choose([poor], "auto", needs_float64=True)
     assert caught.value.got == "Arc has no float64"
     assert "float32" in str(caught.value.hint)
@@ -127,7 +127,7 @@ def test_auto_skips_what_has_no_float64_and_says_so() -> None:
 def test_a_named_device_without_float64_is_refused_by_name(spec: str) -> None:
     poor = fake("Arc", float64=False)
     assert choose([poor], spec, needs_float64=False).handle is poor.handle
-    with pytest.raises(PlanError, match="device Arc has no float64"):
+    with pytest.raises(PlanError, match="cannot compute in float64 on device Arc"):
         choose([poor], spec, needs_float64=True)
 
 
@@ -192,7 +192,7 @@ def test_several_names_in_one_text_are_to_be_a_list() -> None:
 
 def test_without_devices_the_error_says_what_to_install() -> None:
     for spec in ("auto", "cpu", "anything"):
-        with pytest.raises(PlanError, match="no OpenCL device was found") as caught:
+        with pytest.raises(PlanError, match="cannot find any OpenCL device") as caught:
             choose([], spec, needs_float64=False)
         assert "OCL_ICD_VENDORS" in str(caught.value.hint)
         assert "pocl" in str(caught.value.hint)
@@ -314,7 +314,7 @@ def test_a_loader_without_drivers_means_no_devices(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cl, "get_platforms", no_platforms)
     assert devices_module._listed() == ()
     code = cl.status_code.OUT_OF_HOST_MEMORY
-    with pytest.raises(PlanError, match="loader does not start: clGetPlatformIDs"):
+    with pytest.raises(PlanError, match="cannot start the OpenCL loader: clGetPlatformIDs"):
         devices_module._listed()
 
 

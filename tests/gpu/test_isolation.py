@@ -189,7 +189,7 @@ def test_a_worker_ends_with_its_process_even_in_a_launch() -> None:
 
 def test_a_worker_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(fc.DeviceError, match=r"worker process of .* does not start: .*/nowhere/python"):
+    with pytest.raises(fc.DeviceError, match=r"cannot start the worker process of .*: .*/nowhere/python"):
         (numbers() * 2).resolve(device="cpu", isolate=True)
 
 

@@ -16,7 +16,7 @@ import flowcompute as fc
 from flowcompute.errors import PlanError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device import device as module
-from flowcompute.gpu.device.device import passes_wide_vectors_wrong
+from flowcompute.gpu.device.device import has_avx512_mismatch
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.render.renderer import program_of
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64
@@ -45,12 +45,12 @@ ZEN_3, ZEN_4 = "flags : fpu sse2 avx avx2\n", "model name : x\nflags : fpu avx2 
 )
 def test_which_processors_these_are(target: str, processor: str, wrong: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "open", lambda *_, **__: io.StringIO(processor), raising=False)
-    assert passes_wide_vectors_wrong(target) is wrong
+    assert has_avx512_mismatch(target) is wrong
 
 
 def test_without_the_list_of_features_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "open", mock.Mock(side_effect=FileNotFoundError), raising=False)
-    assert not passes_wide_vectors_wrong("pthread-x86_64-unknown-linux-gnu-znver3")
+    assert not has_avx512_mismatch("pthread-x86_64-unknown-linux-gnu-znver3")
 
 
 def narrow(shape: str) -> OpenCLBackend:

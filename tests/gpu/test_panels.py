@@ -16,7 +16,7 @@ import flowcompute as fc
 from flowcompute.errors import DeviceFullError, PlanError
 from flowcompute.fuse.weight_tiles import WeightTiles
 from flowcompute.gpu.backend import OpenCLBackend
-from flowcompute.gpu.memory.device_buffers import as_lines, packed
+from flowcompute.gpu.memory.device_buffers import as_lines, copy_lines
 from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.memory.streamed_weights import StreamedWeights
 from flowcompute.gpu.memory.transfers import Transfers
@@ -265,5 +265,5 @@ def test_lines_are_put_together_wherever_a_piece_begins(lines: int, width: int) 
     for start in range(lines * width):
         for stop in (start + 1, (start + lines * width + 1) // 2, lines * width):
             target = np.zeros(stop - start, np.uint8)
-            packed(seen, start, target)
+            copy_lines(seen, start, target)
             assert target.tobytes() == expected[start:stop].tobytes()

@@ -22,7 +22,7 @@ WORKER = """
 import sys
 import time
 import numpy as np
-from flowcompute.gpu import programs
+from flowcompute.gpu.device import programs
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.discovery import select_device
 device = select_device("cpu", False)
@@ -70,7 +70,7 @@ def test_two_processes_build_the_same_kernel_at_once_and_a_third_compiles_nothin
 KILLED = """
 import itertools, os, signal, sys, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what Python 3.12 says of forks beside threads
-from flowcompute.gpu import programs
+from flowcompute.gpu.device import programs
 from flowcompute.gpu.device.discovery import select_device
 
 def child(number):

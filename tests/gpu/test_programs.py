@@ -91,7 +91,7 @@ def test_equal_kernels_of_a_graph_are_built_once(device: Device, monkeypatch: py
 
 
 def test_a_process_keeps_so_many_programs(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "_KEPT_IN_PROCESS", 2)
+    monkeypatch.setattr(programs, "_MAX_PROGRAMS", 2)
     a, b = build(device, TEXT % 1), build(device, TEXT % 2)
     assert build(device, TEXT % 1) is a
     build(device, TEXT % 3)
@@ -150,9 +150,9 @@ def test_nothing_is_kept_once_the_drivers_files_are_gone(
     device: Device, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(device, TEXT % 2)
-    monkeypatch.setattr(cache, "_WORKING", [str(folder / "removed")])
+    monkeypatch.setattr(cache, "_WORKING_FOLDERS", [str(folder / "removed")])
     assert save_new_programs() == 0
-    monkeypatch.setattr(cache, "_WORKING", [])
+    monkeypatch.setattr(cache, "_WORKING_FOLDERS", [])
     assert save_new_programs() == 0
     assert compiled_anew(device, TEXT % 2, monkeypatch)
 
@@ -283,7 +283,7 @@ def test_a_folder_that_others_can_change_is_not_used(
     else:
         place.rename(place.with_name("real"))
         place.write_bytes(b"")
-    monkeypatch.setattr(cache, "_TOLD", set())
+    monkeypatch.setattr(cache, "_LOGGED", set())
     trusted = wrong == "link" and level == "cache"  # the user may point FLOWCOMPUTE_CACHE anywhere
     with caplog.at_level(logging.WARNING):
         for store in (ProgramStore(), ProgramStore()):
@@ -341,7 +341,7 @@ def test_a_compile_error_shows_the_lines_round_it(device: Device) -> None:
     with pytest.raises(KernelError) as caught:
         build(device, "\n".join(lines))
     said = str(caught.value)
-    assert f"does not compile on {device.capabilities.name}" in said
+    assert f"cannot compile a kernel on {device.capabilities.name}" in said
     assert "missing" in caught.value.message.splitlines()[1]
     assert ">   12 |     x[10] = missing(10);" in said
     assert "     9 |     x[7] = 7;" in said
@@ -352,7 +352,7 @@ def test_a_compile_error_shows_the_lines_round_it(device: Device) -> None:
 
 
 def test_wrong_options_are_a_kernel_error(device: Device) -> None:
-    with pytest.raises(KernelError, match="does not compile"):
+    with pytest.raises(KernelError, match="cannot compile a kernel"):
         build(device, TEXT % 1, ["-no-such-option"])
 
 

@@ -125,7 +125,7 @@ class Watched:
 
         def upload(own: DeviceMemory, key: Any, array: np.ndarray, slot: int) -> None:
             uploaded(own, key, array, slot)
-            self._holds[own._there[slot][key].int_ptr] = key
+            self._holds[own._slot_values[slot][key].int_ptr] = key
 
         def fetched(own: DeviceMemory, key: Any, array: np.ndarray) -> None:
             assert isinstance(key, tuple) or self._holds[own._current[key].int_ptr] == key

@@ -207,7 +207,7 @@ def test_a_device_that_fails_is_named_with_its_records(code: int, kind: type[Exc
 
 def test_a_job_that_has_lost_one_of_its_devices_goes_on_with_the_others(tmp_path: Path) -> None:
     first = gpu_shaped().device
-    both = [one.because(f"device='gpu:{i}' names it") for i, one in enumerate((first, twin(first)))]
+    both = [one.with_reason(f"device='gpu:{i}' names it") for i, one in enumerate((first, twin(first)))]
     begun: list[int] = []
     lost: list[Device] = []
     real = OpenCLExecutor._compute
@@ -265,7 +265,7 @@ def test_where_a_device_has_no_room_the_first_one_computes_in_slices() -> None:
 @pytest.mark.parametrize(
     ("device", "words"),
     [
-        (["cpu", "cpu:0"], "names a device twice"),
+        (["cpu", "cpu:0"], "cannot use a device twice"),
         ([], "a list of devices' names"),
         (["cpu", 3], "a list of devices' names"),
         (["cpu", "gpu:7"], "does not exist"),

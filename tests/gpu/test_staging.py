@@ -15,7 +15,7 @@ from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.device.pinned_memory import PinnedMemory
 from flowcompute.gpu.memory.device_buffers import DeviceArena
-from flowcompute.gpu.memory.staging import LEAST_BYTES, Staging
+from flowcompute.gpu.memory.staging import MIN_BYTES, Staging
 from flowcompute.gpu.memory.transfers import Transfers
 from flowcompute.schedule.explain.applied_knobs import complete_strategy
 from flowcompute.schedule.memory.in_flight import pinned
@@ -31,7 +31,7 @@ def device() -> Device:
 
 
 @pytest.mark.parametrize("pieces", [1, 2])
-@pytest.mark.parametrize("size", [1, LEAST_BYTES, PIECE_BYTES - 1, PIECE_BYTES, 7 * PIECE_BYTES + 17])
+@pytest.mark.parametrize("size", [1, MIN_BYTES, PIECE_BYTES - 1, PIECE_BYTES, 7 * PIECE_BYTES + 17])
 def test_bytes_go_there_and_come_back(device: Device, size: int, pieces: int) -> None:
     transfers, arena = Transfers(device, 2 * STAGING_BLOCKS * pieces * PIECE_BYTES), DeviceArena(device)
     data = np.random.default_rng(size).integers(0, 256, size, np.uint8)
@@ -54,14 +54,14 @@ def test_bytes_go_there_and_come_back(device: Device, size: int, pieces: int) ->
 
 def test_small_arrays_and_small_budgets_pin_nothing(device: Device) -> None:
     assert not Staging(device, staging_bytes(8 << 20), threading.Lock()).takes(1 << 30)
-    assert not Staging(device, MOST_STAGING_BYTES, threading.Lock()).takes(LEAST_BYTES - 1)
+    assert not Staging(device, MOST_STAGING_BYTES, threading.Lock()).takes(MIN_BYTES - 1)
     assert staging_bytes(1 << 40) == MOST_STAGING_BYTES
     assert staging_bytes(1 << 28) % (2 * STAGING_BLOCKS * PIECE_BYTES) == 0
 
 
 def test_small_arrays_go_through_slots_and_may_change_at_once(device: Device) -> None:
     transfers, arena = Transfers(device, MOST_STAGING_BYTES), DeviceArena(device)
-    sizes = [1, 5000, LEAST_BYTES - 4, 1 << 20, 77, 1 << 16, 4096, 333]
+    sizes = [1, 5000, MIN_BYTES - 4, 1 << 20, 77, 1 << 16, 4096, 333]
     sent = [np.random.default_rng(size).integers(0, 256, size, np.uint8) for size in sizes]
     buffers = [arena.take(size) for size in sizes]
 
@@ -162,7 +162,7 @@ def test_pinned_memory_is_handed_out_again(device: Device) -> None:
 
 def test_no_more_stays_pinned_than_is_said(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     pinned = PinnedMemory(device.context)
-    monkeypatch.setattr("flowcompute.gpu.device.pinned_memory.KEPT_BYTES", 1000)
+    monkeypatch.setattr("flowcompute.gpu.device.pinned_memory.MAX_FREE_BYTES", 1000)
     blocks = [pinned.take(size) for size in (400, 500, 600, 5000)]
     starts = [block.ctypes.data for block in blocks]
     for block in blocks:
@@ -220,9 +220,9 @@ def test_what_is_pinned_for_life_is_not_pinned_again(device: Device) -> None:
     assert pinned.holds(data)
     assert not pinned._in_place
     place = data.ctypes.data, data.nbytes
-    assert place in pinned._lasting
+    assert place in pinned._pinned_arrays
     del data
-    assert place not in pinned._lasting
+    assert place not in pinned._pinned_arrays
 
 
 def test_what_one_device_has_pinned_another_pins_as_well(device: Device) -> None:
@@ -234,10 +234,10 @@ def test_what_one_device_has_pinned_another_pins_as_well(device: Device) -> None
     assert not stays_pinned(block), "what is made of it is copied"
     pinned.give(block)
     assert not pinned.holds(block), "it may be somebody else's"
-    assert len(other._lasting) == 1
+    assert len(other._pinned_arrays) == 1
     del block
     pinned._free.clear()
-    assert not other._lasting
+    assert not other._pinned_arrays
 
 
 @pytest.mark.parametrize("part", [np.s_[:], np.s_[7:31], np.s_[:, 90:], np.s_[3:4, 5:9], np.s_[:0]])

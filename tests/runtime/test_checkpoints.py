@@ -311,7 +311,7 @@ def test_a_folder_in_the_way_of_a_result_is_told_before_the_job_goes_on(x: fc.El
     job = x * 2 >> fc.save(target)
     assert frozen_after([job], 2, path, device="numpy", checkpoint=path)
     target.mkdir()
-    with pytest.raises(fc.DestinationError, match=r"y\.npy is a folder"):
+    with pytest.raises(fc.DestinationError, match=r"y\.npy: it is a folder"):
         job.resolve(device="numpy", progress=False, checkpoint=path, on_batch=done.append)
     assert not done
     target.rmdir()
@@ -334,7 +334,7 @@ def test_a_finished_job_whose_file_is_gone_is_refused(x: fc.Element, tmp_path: P
     job = x * 2 >> fc.save(file)
     assert job.resolve(device="numpy", progress=False, checkpoint=path) == str(file)
     file.unlink()
-    with pytest.raises(CheckpointError, match=r"y\.npy is not what the finished job has written(.|\n)*no file"):
+    with pytest.raises(CheckpointError, match=r"y\.npy: it is not what the finished job has written(.|\n)*no file"):
         job.resolve(device="numpy", progress=False, checkpoint=path)
 
 
@@ -371,7 +371,7 @@ def test_a_freeze_needs_a_place(x: fc.Element, tmp_path: Path) -> None:
             run.freeze(tmp_path / "there")
         with pytest.raises(CheckpointError, match=r"cannot create .*nowhere(.|\n)*check the path"):
             run.freeze(tmp_path / "nowhere" / "ckpt")
-        with pytest.raises(CheckpointError, match="int is no path"):
+        with pytest.raises(CheckpointError, match="cannot use a value of type int as a path"):
             run.freeze(5)  # type: ignore[arg-type]
         go.set()
         np.testing.assert_array_equal(run.wait().value, DATA * 2)
@@ -379,7 +379,7 @@ def test_a_freeze_needs_a_place(x: fc.Element, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", [5, None, "", b"x", "a\0b", ["x"]])
 def test_what_is_thawed_is_a_path(path: Any) -> None:
-    with pytest.raises(CheckpointError, match=r"is no path(.|\n)*give the path of a folder"):
+    with pytest.raises(CheckpointError, match=r"as a path(.|\n)*give the path of a folder"):
         fc.thaw(path)
 
 

@@ -145,7 +145,7 @@ def test_a_spool_goes_on_in_the_checkpoint() -> None:
     state = writer.persist(writer.snapshot(), place(side))
     writer.commit()
     side.data[17] ^= 1
-    with pytest.raises(CheckpointError, match="kept: the checkpoint does not hold"):
+    with pytest.raises(CheckpointError, match="kept: cannot resume: the checkpoint does not hold"):
         fresh.reopen(spec, place(side), state)
 
 
@@ -180,7 +180,9 @@ def test_an_unfinished_file_that_is_gone_or_cut_short_is_an_error(tmp_path: Path
     writer.suspend()
     (draft,) = tmp_path.glob(".*.partial")
     draft.write_bytes(draft.read_bytes()[:-1])
-    with pytest.raises(CheckpointError, match=r"out: the unfinished result (.|\n)*it has 211 bytes where 212"):
+    with pytest.raises(
+        CheckpointError, match=r"out: cannot continue the unfinished result (.|\n)*it has 211 bytes where 212"
+    ):
         sink.reopen(spec, place(side), state)
     draft.unlink()
     with pytest.raises(CheckpointError, match="No such file"):
@@ -196,7 +198,7 @@ def test_a_finished_file_that_was_changed_or_removed_is_an_error(tmp_path: Path)
     writer.commit()
     path = tmp_path / "y.npy"
     os.utime(path, ns=(0, sealed["mtime_ns"] + 1))
-    with pytest.raises(CheckpointError, match=r"out: .*y\.npy is not what the finished job has written"):
+    with pytest.raises(CheckpointError, match=r"out: .*y\.npy: it is not what the finished job has written"):
         sink.recover(spec, place(side), sealed)
     os.utime(path, ns=(0, sealed["mtime_ns"]))
     assert sink.recover(spec, place(side), sealed) == str(path)
@@ -208,7 +210,7 @@ def test_a_finished_file_that_was_changed_or_removed_is_an_error(tmp_path: Path)
 def test_a_result_in_memory_that_the_checkpoint_lost_is_an_error() -> None:
     spec, side = Spec(FLOAT32, (3,), Stream(20)), Side()
     sink = fc.to_array(name="all")
-    with pytest.raises(CheckpointError, match=r"all: the checkpoint does not hold(.|\n)*0 of 60 bytes"):
+    with pytest.raises(CheckpointError, match=r"all: cannot resume: the checkpoint does not hold(.|\n)*0 of 60 bytes"):
         sink.reopen(spec, place(side), {"written": 5, "side": b""})
     with pytest.raises(CheckpointError, match="21 records"):
         sink.reopen(spec, place(side), {"written": 21, "side": b""})

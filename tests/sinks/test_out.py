@@ -112,7 +112,7 @@ def test_arrays_stay_pinned_as_long_as_they_live() -> None:
     assert not memory.holds(np.zeros(10))
     del array
     gc.collect()
-    assert not memory._lasting
+    assert not memory._pinned_arrays
 
 
 def test_only_arrays_with_memory_of_their_own_are_pinned(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_a_relative_path_is_settled_when_composed(tmp_path: Path, monkeypatch: p
 def test_an_incomplete_stream_is_not_committed(tmp_path: Path, records: int) -> None:
     writer = save(tmp_path / "y.npy").open(SPEC)
     writer.write(ARRAY[:records], 0)
-    with pytest.raises(DestinationError, match="not complete") as caught:
+    with pytest.raises(DestinationError, match="records are missing") as caught:
         writer.commit()
     assert caught.value.expected == "20 records"
     assert not os.listdir(tmp_path)
@@ -244,9 +244,9 @@ def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
     for end in ("commit", "abort"):
         writer = save(tmp_path / "y.raw").open(OPEN_SPEC)
         getattr(writer, end)()
-        with pytest.raises(DestinationError, match="no longer"):
+        with pytest.raises(DestinationError, match="no longer open"):
             writer.write(ARRAY, 0)
-        with pytest.raises(DestinationError, match="no longer"):
+        with pytest.raises(DestinationError, match="no longer open"):
             writer.commit()
 
 

@@ -140,7 +140,7 @@ def test_several_readings_of_one_iterable_drop_the_same(tmp_path: Path) -> None:
 
 
 def test_raise_is_the_default() -> None:
-    with pytest.raises(SourceError, match="something else than was declared"):
+    with pytest.raises(SourceError, match="differs from what was declared"):
         run(fc.iterate(["text"], shape=(), dtype="f4"))
 
 

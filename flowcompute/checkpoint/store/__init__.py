@@ -1,4 +1,4 @@
-"""Bytes on disk: generations, side files, and one moment of commit."""
+"""Checkpoint files on disk: generations, side files, and a commit that is one atomic step."""
 
 from flowcompute.checkpoint.store.contents import Generation, GenerationStatus
 from flowcompute.checkpoint.store.folder import CheckpointFolder, absolute_path

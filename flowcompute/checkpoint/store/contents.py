@@ -1,4 +1,4 @@
-"""What lies in a checkpoint's folder: which generation is to be used, and what each of them is worth."""
+"""Contents of a checkpoint's folder: the choice of the generation to use, and the state of each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from flowcompute.checkpoint.store import generations as stored
-from flowcompute.checkpoint.store.durable_files import naming, reading
+from flowcompute.checkpoint.store.durable_files import naming_path, reading_path
 from flowcompute.checkpoint.store.generations import ArraysAre, Loaded
 from flowcompute.checkpoint.store.head import HEAD, Head, read_head
 from flowcompute.checkpoint.store.side_files import SUFFIX
@@ -25,7 +25,7 @@ class Generation(NamedTuple):
     Attributes:
         number: grows with each commit; numbers may be missing.
         created: seconds since 1970 by the clock of the machine that wrote it; informative.
-        body: as given to `commit`, lists in place of tuples; arrays are read, checked, and in memory of their own.
+        body: as given to `commit`, with lists in place of tuples. Arrays were checked and are in new memory.
     """
 
     number: int
@@ -34,13 +34,13 @@ class Generation(NamedTuple):
 
 
 class GenerationStatus(NamedTuple):
-    """What `CheckpointFolder.generations` says of one.
+    """Report on one generation, as given by `CheckpointFolder.generations`.
 
     Attributes:
         number: of the generation.
         newest: whether HEAD names it.
-        ok: whether it and all that it refers to verifies.
-        problem: what is wrong, or None.
+        ok: whether it and everything that it refers to is intact.
+        problem: description of the damage, or None.
         size_bytes: of its own files.
         created: as in `Generation`; None where the file does not tell.
     """
@@ -54,11 +54,11 @@ class GenerationStatus(NamedTuple):
 
 
 class Contents:
-    """The files of a checkpoint, wherever its folder is now.
+    """Files of a checkpoint, at the present path of its folder.
 
     Attributes:
         files: the file layer.
-        folder: where the checkpoint is.
+        folder: the present path of the checkpoint.
     """
 
     def __init__(self, files: Files, folder: str) -> None:
@@ -66,29 +66,29 @@ class Contents:
         self.folder = folder
 
     def names(self) -> list[str]:
-        """The files of the checkpoint, without LOCK and what others put there."""
-        with reading(self.folder):
+        """Return the names of the checkpoint's files, without LOCK and foreign files."""
+        with reading_path(self.folder):
             names = self.files.list_folder(self.folder)
         return [name for name in names if is_ours(name)]
 
     def numbers(self) -> list[int]:
-        """The generations that have an envelope, oldest first."""
+        """Return the numbers of the generations that have an envelope, oldest first."""
         found = (stored.number_of(name, envelope_only=True) for name in self.names())
         return sorted(number for number in found if number is not None)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files."""
+        """Remove files of the checkpoint."""
         for name in names:
             path = os.path.join(self.folder, name)
-            with naming("remove", path):
+            with naming_path("remove", path):
                 self.files.remove(path)
 
     def choose(self, *, owned: bool, arrays: ArraysAre = "read") -> tuple[Loaded, list[str]]:
-        """The generation to be used, and what is wrong with newer ones.
+        """Return the generation to use, and descriptions of what is wrong with newer ones.
 
         Args:
             owned: whether nobody else can change the folder meanwhile.
-            arrays: what becomes of its arrays.
+            arrays: treatment of its arrays, as for `read_generation`.
 
         Raises:
             CheckpointError: if there is none, or a newer version is needed.
@@ -101,7 +101,7 @@ class Contents:
                 return self._load(head, arrays), problems
             except DamagedError as error:
                 problems.append(error.message)
-            # The owner may have gone on and removed what HEAD named before.
+            # The owner may have committed meanwhile and removed what HEAD named before.
             if owned or not self._moved(head):
                 break
         for number in reversed(self.numbers()):
@@ -111,13 +111,13 @@ class Contents:
                 if error.message not in problems:
                     problems.append(error.message)
         raise CheckpointError(
-            f"no generation in {shown(self.folder)} can be used",
+            f"cannot use any generation in {shown(self.folder)}",
             got="; ".join(problems),
             hint="restore the folder from a copy, or remove it to begin anew",
         )
 
     def status(self, number: int, head: Head | None) -> GenerationStatus:
-        """What a generation is worth, where HEAD says that."""
+        """Return the state of a generation, given what HEAD says."""
         created, problem, size = None, None, 0
         newest = head is not None and head.number == number
         try:
@@ -131,13 +131,19 @@ class Contents:
         return GenerationStatus(number, newest, problem is None, problem, size, created)
 
     def statuses(self, head: Head | None) -> list[GenerationStatus]:
-        """What all of them are worth, oldest first; without those that the owner has removed meanwhile."""
+        """Return the states of all generations, oldest first.
+
+        Generations that the owner has removed meanwhile are left out.
+        """
         found = [self.status(number, head) for number in self.numbers()]
         left = self.numbers()
         return [one for one in found if one.ok or one.number in left]
 
     def verify(self) -> list[str]:
-        """What is wrong with any file that counts, in bounded memory; the owner may go on meanwhile."""
+        """Return descriptions of all damage to committed files, found in bounded memory.
+
+        The owner may go on meanwhile.
+        """
         problems: list[str] = []
         head: Head | None = None
         try:
@@ -145,7 +151,7 @@ class Contents:
         except DamagedError as error:
             problems.append(error.message)
         found = self.statuses(head)
-        # What is beyond HEAD was begun and never committed: nobody will use it.
+        # Generations beyond HEAD were begun and never committed. Nobody will use them.
         counting = [one for one in found if head is None or one.number <= head.number]
         problems += [f"generation {one.number}: {one.problem}" for one in counting if one.problem is not None]
         if head is not None and not any(one.newest for one in found) and not self._moved(head):
@@ -155,7 +161,7 @@ class Contents:
     def _load(self, head: Head, arrays: ArraysAre) -> Loaded:
         loaded = stored.read_generation(self.files, self.folder, head.number, arrays)
         if head.sha256 and loaded.sha256 != head.sha256:
-            raise DamagedError(f"generation {head.number} is not the one that {HEAD} names")
+            raise DamagedError(f"cannot use generation {head.number}: it is not the one that {HEAD} names")
         self._check_job(loaded.job)
         return loaded
 
@@ -172,7 +178,7 @@ class Contents:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a file of this name belongs to a checkpoint; LOCK does not count."""
+    """Check whether a file of this name belongs to a checkpoint. LOCK does not count."""
     return (
         name in (HEAD, stored.JOB)
         or name.endswith((SUFFIX, ".partial"))

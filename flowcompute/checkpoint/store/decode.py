@@ -1,7 +1,7 @@
-"""Plain data from bytes: the reading half of a checkpoint's format, which trusts nothing.
+"""Decoder of a checkpoint's format: bytes to plain data. It trusts nothing in the bytes.
 
-Nothing is made before its bytes are there, nesting and the number of values are limited, map keys are strings and
-occur once, and whatever is wrong is a `DamagedError`.
+Nothing is allocated before its bytes are there. Nesting and the number of values are limited. Map keys are
+strings and occur once. Any violation is a `DamagedError`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _WITH_FIELDS = {
 }
 
 Arrays = Callable[[ArrayPlace], object]
-"""What is to be made of an array, told where it lies."""
+"""Function that makes a value of an array from its place."""
 
 
 @dataclass(slots=True)
 class Decoded:
-    """What bytes stand for.
+    """Result of decoding bytes.
 
     Attributes:
         value: the plain data.
@@ -58,14 +58,14 @@ class Decoded:
 
 
 def decode(data: bytes, arrays: Arrays) -> Decoded:
-    """Plain data from the bytes of `encode`.
+    """Decode plain data from the bytes of `encode`.
 
     Args:
-        data: the bytes, trusted in nothing.
-        arrays: called once for each array, in the order in which they lie in their file, without gaps.
+        data: the bytes, none of which is trusted.
+        arrays: called once for each array, in the order of their file, which has no gaps.
 
     Raises:
-        DamagedError: if the bytes are not what `encode` writes.
+        DamagedError: if `encode` cannot have written the bytes.
     """
     decoded = Decoded()
     decoder = _Decoder(data, decoded, arrays)
@@ -75,7 +75,7 @@ def decode(data: bytes, arrays: Arrays) -> Decoded:
 
 
 class _Decoder:
-    """Reads values one by one: containers are walked here, so that a size in the data allocates nothing."""
+    """Reader of values one by one. It iterates over containers itself, so that a size in the data allocates nothing."""
 
     def __init__(self, data: bytes, decoded: Decoded, arrays: Arrays, *, within_extension: bool = False) -> None:
         self._data = data
@@ -118,14 +118,14 @@ class _Decoder:
         for _ in range(size):
             key = self.value(depth + 1)
             if not isinstance(key, str) or key in result:
-                raise DamagedError("a map key is no string, or occurs twice")
+                raise DamagedError("a map key is not a string, or occurs twice")
             result[key] = self.value(depth + 1)
         return result
 
     def _size(self, read_header: Callable[[], int], depth: int) -> int:
         if depth >= MAX_DEPTH:
             raise DamagedError(f"values are nested more than {MAX_DEPTH} levels deep")
-        # It may be anything: whoever reads so many values comes to the end of the bytes first.
+        # The size is not checked here: reading too many values ends with the bytes.
         return int(self._guarded(read_header))
 
     @staticmethod
@@ -133,7 +133,7 @@ class _Decoder:
         try:
             return read()
         except (ValueError, msgpack.exceptions.UnpackException) as error:
-            raise DamagedError(f"the bytes are no values: {type(error).__name__}") from error
+            raise DamagedError(f"the bytes are not valid msgpack: {type(error).__name__}") from error
 
     def _extension(self, code: int, data: bytes) -> object:
         if code == Extension.INTEGER and len(data) == INT_BYTES:
@@ -149,12 +149,14 @@ class _Decoder:
         except DamagedError:
             raise
         except (TypeError, ValueError, KeyError) as error:
-            raise DamagedError(
-                f"the fields of a {_WITH_FIELDS[Extension(code)]} are not what they should be"
-            ) from error
+            raise DamagedError(f"the fields of a {_WITH_FIELDS[Extension(code)]} are invalid") from error
 
     def _referred(self, code: Extension, found: Any) -> object:
-        """The object that the fields of an extension stand for; wrong ones raise TypeError, ValueError or KeyError."""
+        """Return the object that the fields of an extension stand for.
+
+        Raises:
+            TypeError, ValueError, KeyError: if the fields are wrong.
+        """
         if code == Extension.SCALAR:
             name, content = found
             dtype = DTYPES[_typed(name, str)]

@@ -1,4 +1,4 @@
-"""Whole files of a checkpoint: written durably, read completely, and every error with the path it happened at."""
+"""Whole files of a checkpoint: durable writes, complete reads, and errors that name the path."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from flowcompute.files import Files, explain, shown
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 _CHUNK_BYTES = 1 << 20
-# What the system says of a file that is lost or rotten. Anything else (permissions, descriptors, memory) is no
-# property of the file: with another generation it would be the same, or better soon.
+# Errors that say that the file itself is lost or damaged. Any other error (permissions, descriptors, memory) is not a
+# property of the file: another generation would fail alike, or the same one works later.
 _DAMAGE = {errno.ENOENT, errno.EIO, errno.EUCLEAN, errno.EBADMSG, errno.EISDIR, errno.EINVAL, errno.ELOOP, errno.ENXIO}
 
 
 @contextlib.contextmanager
-def naming(action: str, path: str) -> Iterator[None]:
-    """Turn what the system refuses into a CheckpointError that names the path."""
+def naming_path(action: str, path: str) -> Iterator[None]:
+    """Turn an OSError into a CheckpointError that names the path."""
     try:
         yield
     except OSError as error:
@@ -31,8 +31,11 @@ def naming(action: str, path: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def reading(path: str) -> Iterator[None]:
-    """The same for reading; what means that the file itself is bad becomes a DamagedError."""
+def reading_path(path: str) -> Iterator[None]:
+    """Turn an OSError on reading into a CheckpointError that names the path.
+
+    An error that means that the file itself is bad becomes a DamagedError.
+    """
     try:
         yield
     except OSError as error:
@@ -42,21 +45,21 @@ def reading(path: str) -> Iterator[None]:
 
 
 def write_new(files: Files, path: str, parts: Iterable[memoryview | bytes]) -> None:
-    """Write a file that must not exist yet and make its contents durable. On an error it is gone again."""
-    with naming("write", path):
+    """Write a file that must not exist yet and make its contents durable. On an error it is removed again."""
+    with naming_path("write", path):
         handle = files.create(path, FILE_MODE)
         _fill(files, handle, path, parts)
 
 
 def write_over(files: Files, path: str, parts: Iterable[memoryview | bytes]) -> None:
-    """Make a file's contents durable under a temporary name, then give it its name, atomically."""
-    with naming("write", path):
+    """Replace a file atomically: write a temporary file, make it durable, and rename it."""
+    with naming_path("write", path):
         handle, temporary = files.create_temporary(path, FILE_MODE)
         _fill(files, handle, temporary, parts)
         try:
             files.replace(temporary, path)
         except OSError:
-            _forget(files, temporary)
+            _remove_quietly(files, temporary)
             raise
 
 
@@ -71,37 +74,39 @@ def _fill(files: Files, handle: int, path: str, parts: Iterable[memoryview | byt
         finally:
             files.close(handle)
     except OSError:
-        _forget(files, path)
+        _remove_quietly(files, path)
         raise
 
 
-def _forget(files: Files, path: str) -> None:
-    # Nothing refers to the file: what cannot be removed now goes when the folder is tidied.
+def _remove_quietly(files: Files, path: str) -> None:
+    # Nothing refers to the file. If it cannot be removed now, `Retention.remove_unneeded` removes it later.
     with contextlib.suppress(OSError):
         files.remove(path)
 
 
 def read_whole(files: Files, path: str, limit_bytes: int) -> bytes:
-    """All of a file that may have `limit_bytes` bytes.
+    """Return all bytes of a file of at most `limit_bytes` bytes.
 
     Raises:
         DamagedError: if it is missing, larger, or cannot be read.
     """
     with OpenFile(files, path) as file:
         if file.size_bytes > limit_bytes:
-            raise DamagedError(f"{shown(path)} has {file.size_bytes} bytes, where {limit_bytes} are the most")
+            raise DamagedError(
+                f"cannot read {shown(path)}: it has {file.size_bytes} bytes, but at most {limit_bytes} are allowed"
+            )
         data = bytearray(file.size_bytes)
         file.read_into(memoryview(data), 0)
     return bytes(data)
 
 
 class OpenFile:
-    """A file open for reading: what is missing of it is a DamagedError that names it."""
+    """A file open for reading. A missing part of it is a DamagedError that names the file."""
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
         self._path = path
-        with reading(path):
+        with reading_path(path):
             self._handle = files.open_read(path)
             try:
                 self.size_bytes = files.status(self._handle).st_size
@@ -116,19 +121,23 @@ class OpenFile:
         self.close()
 
     def close(self) -> None:
-        """Close it."""
-        with reading(self._path):
+        """Close the file."""
+        with reading_path(self._path):
             self._files.close(self._handle)
 
     def read_into(self, buffer: memoryview, offset: int) -> None:
-        """Fill `buffer` from `offset`."""
-        with reading(self._path):
+        """Fill `buffer` from `offset`.
+
+        Raises:
+            DamagedError: if the file ends before the buffer is full.
+        """
+        with reading_path(self._path):
             count = self._files.read_into(self._handle, buffer, offset)
         if count < len(buffer):
-            raise DamagedError(f"{shown(self._path)} ends at byte {offset + count}")
+            raise DamagedError(f"cannot read {shown(self._path)}: it ends at byte {offset + count}")
 
     def sha256(self, offset: int, size_bytes: int) -> bytes:
-        """SHA-256 of a part, in bounded memory."""
+        """Compute the SHA-256 of a part of the file in bounded memory."""
         digest = hashlib.sha256()
         buffer = memoryview(bytearray(min(size_bytes, _CHUNK_BYTES)))
         for at in range(offset, offset + size_bytes, _CHUNK_BYTES):
@@ -140,10 +149,10 @@ class OpenFile:
 
 def sync_folder(files: Files, folder: str) -> None:
     """Make the names in a folder durable."""
-    with naming("write", folder):
+    with naming_path("write", folder):
         files.fsync_folder(folder)
 
 
-def base(path: str) -> str:
-    """The last part of a path, as messages within a folder show it."""
+def file_name(path: str) -> str:
+    """Return the last component of a path, as messages within a folder show it."""
     return shown(os.path.basename(path))

@@ -1,4 +1,4 @@
-"""Plain data as bytes: the writing half of a checkpoint's format."""
+"""Encoder of a checkpoint's format: plain data to bytes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from flowcompute.checkpoint.store.values import (
     Blob,
     Extension,
     SideMark,
+    cannot_store,
     contents_of,
-    unfit,
 )
 
 
@@ -41,14 +41,16 @@ class Encoded:
 
 
 def encode(value: object) -> Encoded:
-    """Plain data as bytes.
+    """Encode plain data as bytes.
 
     Args:
-        value: None, bool, int (up to 128 bits), float, str, bytes, list or tuple (read back as lists), dict with
-            str keys, arrays and NumPy scalars of the supported dtypes, `Blob`, `SideMark`.
+        value: None, bool, int (up to 128 bits), float, str or bytes. Lists and tuples are read back as lists,
+            and a dict has str keys. Arrays and NumPy scalars of the supported dtypes, `Blob` and `SideMark` are
+            allowed.
 
     Raises:
-        CheckpointError: naming the place of what is none of these, or too deep, or too much.
+        CheckpointError: if a value is none of these, is nested too deeply, or is one too many. It names the
+            place.
     """
     encoder = _Encoder()
     encoder.encoded.data = _pack(encoder.plain(value, "", 0))
@@ -56,7 +58,7 @@ def encode(value: object) -> Encoded:
 
 
 class _Encoder:
-    """Turns plain data into what msgpack can hold, and gathers what lies outside of it."""
+    """Converter of plain data to what msgpack can hold. It collects the arrays and references."""
 
     def __init__(self) -> None:
         self.encoded = Encoded()
@@ -66,7 +68,7 @@ class _Encoder:
     def plain(self, value: Any, place: str, depth: int) -> object:
         self._count += 1
         if self._count > MAX_VALUES:
-            raise unfit(place, f"more than {MAX_VALUES} values", "keep long lists as arrays")
+            raise cannot_store(place, f"more than {MAX_VALUES} values", "keep long lists as arrays")
         if value is None or type(value) in (bool, float, str, bytes):
             return value
         if type(value) is int:
@@ -83,21 +85,23 @@ class _Encoder:
             self.encoded.marks.append(value)
             return msgpack.ExtType(Extension.MARK, _pack([value.name, value.size_bytes, value.sha256]))
         if depth >= MAX_DEPTH:
-            raise unfit(place, f"more than {MAX_DEPTH} levels of lists and maps", "store it flatter")
+            raise cannot_store(place, f"more than {MAX_DEPTH} levels of lists and maps", "store it flatter")
         if isinstance(value, Mapping):
             for key in value:
                 if type(key) is not str:
-                    raise unfit(place, f"a map key of type {type(key).__name__}", "use strings as keys")
+                    raise cannot_store(place, f"a map key of type {type(key).__name__}", "use strings as keys")
             return {key: self.plain(one, f"{place}.{key}", depth + 1) for key, one in value.items()}
         if isinstance(value, list | tuple):
             return [self.plain(one, f"{place}[{index}]", depth + 1) for index, one in enumerate(value)]
-        raise unfit(place, f"a value of type {type(value).__name__}", "store plain data: numbers, text, lists, arrays")
+        raise cannot_store(
+            place, f"a value of type {type(value).__name__}", "store plain data: numbers, text, lists, arrays"
+        )
 
     def _integer(self, value: int, place: str) -> object:
         if -(2**63) <= value < 2**64:
             return value
         if not -(2 ** (MAX_INT_BITS - 1)) <= value < 2**MAX_INT_BITS:
-            raise unfit(place, f"an integer of {value.bit_length()} bits", f"{MAX_INT_BITS} bits are the most")
+            raise cannot_store(place, f"an integer of {value.bit_length()} bits", f"{MAX_INT_BITS} bits are the most")
         return msgpack.ExtType(Extension.INTEGER, value.to_bytes(INT_BYTES, "little", signed=True))
 
     def _array(self, value: np.ndarray, place: str) -> object:
@@ -113,6 +117,6 @@ def _blob_extension(blob: Blob) -> object:
 
 
 def _pack(value: object) -> bytes:
-    # Paths may hold bytes that are no text; Python keeps these as surrogates.
+    # Paths may hold bytes that are not UTF-8. Python keeps these as surrogates.
     packed: bytes = msgpack.packb(value, use_bin_type=True, unicode_errors="surrogatepass")
     return packed

@@ -1,8 +1,8 @@
-"""The sealed msgpack files of a checkpoint: what they begin with, what they end with, and which versions are read.
+"""Sealed msgpack files of a checkpoint: their first entries, their checksum, and the versions that are read.
 
-A file is one msgpack map. Its first three entries are `magic`, `format` and `library`, its last one is `sha256`, of
-all bytes before the 32 of that checksum. These stay as they are in every version, so that a file of a newer one is
-recognised and not taken for a damaged one.
+A file is one msgpack map. Its first three entries are `magic`, `format` and `library`. Its last entry is
+`sha256`: the checksum of all bytes before its own 32. These entries are the same in every version, so that a
+file of a newer version is not taken for a damaged one.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from flowcompute.version import __version__
 
 MAGIC = "flowcompute checkpoint"
 FORMAT = (1, 0)
-"""Major and minor: a reader of the same major reads it and ignores entries that a later minor added."""
+"""Major and minor version. A reader of the same major version ignores entries that a later minor version added."""
 
 MAX_BYTES = 1 << 28
-"""The largest file that is read. What is large belongs into arrays, which lie elsewhere."""
+"""Size of the largest file that is read. Large contents belong into arrays, which lie elsewhere."""
 
 _TRAILER = b"\xa6sha256\xc4\x20"
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -33,16 +33,16 @@ _OPENING_BYTES = 64
 
 
 def seal(fields: Mapping[str, Any]) -> Encoded:
-    """The bytes of a file with these entries.
+    """Return the bytes of a file with these entries.
 
     Raises:
-        CheckpointError: if they cannot be stored, or are too many bytes.
+        CheckpointError: if the entries cannot be stored, or take too many bytes.
     """
     opening = {"magic": MAGIC, "format": list(FORMAT), "library": __version__, "created": time.time()}
     sealed = encode({**opening, **fields, "sha256": bytes(_DIGEST_BYTES)})
     if len(sealed.data) > MAX_BYTES:
         raise CheckpointError(
-            "the state is too large for one file",
+            "cannot store the state: it is too large for one file",
             expected=f"at most {MAX_BYTES} bytes beside arrays",
             got=f"{len(sealed.data)} bytes",
             hint="keep long lists and texts as arrays",
@@ -53,26 +53,26 @@ def seal(fields: Mapping[str, Any]) -> Encoded:
 
 
 def checksum(data: bytes) -> bytes:
-    """The checksum that a sealed file ends with, compared with its bytes.
+    """Return the checksum that a sealed file ends with, after comparing it with the bytes.
 
     Raises:
         DamagedError: if they do not agree.
     """
     content, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if not content.endswith(_TRAILER) or hashlib.sha256(content).digest() != digest:
-        raise DamagedError("its bytes do not have the checksum that it ends with")
+        raise DamagedError("its bytes do not match the checksum that it ends with")
     return digest
 
 
 def unseal(data: bytes, arrays: Arrays) -> Decoded:
-    """The entries of a sealed file.
+    """Return the entries of a sealed file.
 
     Args:
         data: its bytes.
-        arrays: what is to be made of arrays, as for `decode`.
+        arrays: called with the place of each array, as for `decode`.
 
     Raises:
-        DamagedError: if the bytes are not what `seal` made.
+        DamagedError: if `seal` did not make these bytes.
         CheckpointError: if a newer version made them.
     """
     checksum(data)
@@ -85,16 +85,16 @@ def unseal(data: bytes, arrays: Arrays) -> Decoded:
     decoded = decode(data, arrays)
     fields = decoded.value
     if not isinstance(fields, dict) or major < 1:
-        raise DamagedError("it is no map, or of an unknown format")
+        raise DamagedError("it is not a map, or its format is unknown")
     return decoded
 
 
 class NewerError(CheckpointError):
-    """A file that only a newer version can read: no reason to go back to an older generation."""
+    """A file that only a newer version can read. It is no reason to fall back to an older generation."""
 
 
 def field_of(fields: Mapping[str, Any], name: str, *kinds: type) -> Any:
-    """An entry of one of these very types.
+    """Return an entry, checked to be of exactly one of these types.
 
     Raises:
         DamagedError: if it is missing or of another type.
@@ -106,7 +106,7 @@ def field_of(fields: Mapping[str, Any], name: str, *kinds: type) -> Any:
 
 
 def _opening(data: bytes) -> tuple[int, int, str]:
-    """Format and library of a file, from its first bytes."""
+    """Return the format (major, minor) and the library's version from a file's first bytes."""
     unpacker = msgpack.Unpacker(max_buffer_size=_OPENING_BYTES * 4)
     unpacker.feed(data[: _OPENING_BYTES * 4])
     try:
@@ -117,5 +117,5 @@ def _opening(data: bytes) -> tuple[int, int, str]:
     if (magic_name, magic, format_name) != ("magic", MAGIC, "format"):
         raise DamagedError("it does not begin as a checkpoint's file does")
     if type(numbers) is not list or len(numbers) != 2 or any(type(one) is not int for one in numbers):
-        raise DamagedError("its format is no pair of numbers")
+        raise DamagedError("its format is not a pair of numbers")
     return numbers[0], numbers[1], library if type(library) is str else "unknown"

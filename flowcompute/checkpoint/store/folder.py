@@ -1,8 +1,9 @@
-"""The folder that a frozen job is kept in: one owner, numbered generations, one moment of commit.
+"""Folder of a frozen job: it has one owner and numbered generations, and each commit is one atomic step.
 
-Immutable files and one pointer. A commit writes the files of a new generation, makes them and their names durable,
-and replaces HEAD, which is the moment from which it counts. A crash at any point leaves the generation before or
-the new one. A new folder is built beside its path and appears, complete with its first generation, by one rename.
+The folder holds immutable files and one pointer, HEAD. A commit writes the files of a new generation, makes
+them and their names durable, and replaces HEAD. Replacing HEAD is the moment of the commit. A crash at any
+point leaves the generation before or the new one. A new folder is built beside its path and appears by one
+rename, complete with its first generation.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ import numpy as np
 
 from flowcompute.checkpoint.store import generations as stored
 from flowcompute.checkpoint.store.contents import Contents, Generation, GenerationStatus, is_ours
-from flowcompute.checkpoint.store.durable_files import FOLDER_MODE, naming, sync_folder
+from flowcompute.checkpoint.store.durable_files import FOLDER_MODE, naming_path, sync_folder
 from flowcompute.checkpoint.store.envelope import seal
 from flowcompute.checkpoint.store.head import Head, read_head, write_head
-from flowcompute.checkpoint.store.lock import LOCK, Lock, take
+from flowcompute.checkpoint.store.lock import LOCK, Lock, acquire
 from flowcompute.checkpoint.store.retention import Retention
 from flowcompute.checkpoint.store.side_files import SideFile
 from flowcompute.checkpoint.store.values import Blob, DamagedError, SideMark, blob_of, side_name
@@ -31,13 +32,13 @@ from flowcompute.files import FILES, Files, path_text, shown
 
 
 class CheckpointFolder:
-    """One frozen job on disk. Made by `create`, `open` or `peek`; given back by `close`, or as a context manager.
+    """A frozen job on disk. `create`, `open` and `peek` make it. `close` or a `with` statement releases it.
 
-    May be used from several threads.
+    Several threads may use it.
 
     Attributes:
-        path: where it is, or will be once it is published; absolute.
-        site: the user's line that warnings name; None for whoever calls.
+        path: absolute path of the folder, also before it is published.
+        site: the user's line that warnings name; None for the line that calls.
     """
 
     def __init__(self, path: str, folder: str, files: Files, lock: Lock | None, token: str | None) -> None:
@@ -53,25 +54,28 @@ class CheckpointFolder:
         self._sides: dict[str, SideFile] = {}
         self._mutex = threading.RLock()
         self._closed = False
-        self._settled = False
+        self._names_are_durable = False
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], files: Files = FILES) -> CheckpointFolder:
-        """A new checkpoint, locked and invisible until `publish`.
+        """Create a new checkpoint, locked and invisible until `publish`.
 
         Raises:
-            CheckpointError: if there is one, if it is being made by another process, or if the disk refuses.
+            CheckpointError: if there is one, if another process is creating it, or if the disk refuses.
         """
         path = absolute_path(path)
         folder = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.building")
         _require_absent(path, files)
-        with naming("create", folder):
-            # It is there if a process was killed while it made one; the lock tells whether that one still lives.
+        with naming_path("create", folder):
+            # It is there if a process was killed while it made one. The lock tells whether that process still runs.
             with contextlib.suppress(FileExistsError):
                 files.make_folder(folder, FOLDER_MODE)
             if not files.is_folder(folder):
-                raise CheckpointError(f"{shown(folder)} is in the way", hint="remove it, or choose another path")
-        made = cls(path, folder, files, take(files, folder, path), secrets.token_hex(16))
+                raise CheckpointError(
+                    f"cannot create {shown(folder)}: something else has this name",
+                    hint="remove it, or choose another path",
+                )
+        made = cls(path, folder, files, acquire(files, folder, path), secrets.token_hex(16))
         try:
             _require_absent(path, files)
             made._contents.remove(made._contents.names())
@@ -82,18 +86,19 @@ class CheckpointFolder:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], files: Files = FILES) -> CheckpointFolder:
-        """An existing checkpoint, locked.
+        """Open an existing checkpoint and lock it.
 
         Raises:
-            CheckpointError: if there is none, if another process has it (which is named), or if the disk refuses.
+            CheckpointError: if there is none, if another process owns it (which is named), or if the disk
+                refuses.
         """
         path = absolute_path(path)
         _require_checkpoint(path, files)
-        return cls(path, path, files, take(files, path, path), None)
+        return cls(path, path, files, acquire(files, path, path), None)
 
     @classmethod
     def peek(cls, path: str | os.PathLike[str], files: Files = FILES) -> CheckpointFolder:
-        """An existing checkpoint to be looked at, also while another process owns it; nothing can be written.
+        """Open an existing checkpoint for reading only, also while another process owns it.
 
         Raises:
             CheckpointError: if there is none.
@@ -104,9 +109,12 @@ class CheckpointFolder:
 
     @staticmethod
     def exists(path: str | os.PathLike[str], files: Files = FILES) -> bool:
-        """Whether something is at this path. An empty folder counts as nothing: a checkpoint never is one."""
+        """Check whether something is at this path.
+
+        An empty folder counts as nothing, since a checkpoint is never empty.
+        """
         path = absolute_path(path)
-        with naming("look at", path):
+        with naming_path("look at", path):
             try:
                 return bool(files.list_folder(path))
             except FileNotFoundError:
@@ -122,7 +130,7 @@ class CheckpointFolder:
 
     @property
     def token(self) -> str:
-        """Random hexadecimal text, made with the checkpoint and kept in each generation: it names this job's drafts."""
+        """Random hexadecimal text, made with the checkpoint and kept in each generation. It names this job's drafts."""
         with self._mutex:
             if self._token is None:
                 self.newest()
@@ -132,20 +140,20 @@ class CheckpointFolder:
     # -- reading --------------------------------------------------------------------------
 
     def newest(self) -> Generation:
-        """The newest generation, verified with all that it refers to.
+        """Return the newest generation, verified with everything that it refers to.
 
-        When it does not verify an older one is used, and a `CheckpointWarning` says what is wrong. With the lock,
-        files of a generation that was begun and never committed are removed.
+        If it is damaged, an older one is used and a `CheckpointWarning` describes the damage. A folder that
+        holds the lock also removes files of generations that were begun and never committed.
 
         Raises:
-            CheckpointError: if no generation verifies, or the newest needs a newer version of flowcompute.
+            CheckpointError: if no generation is intact, or the newest needs a newer version of flowcompute.
         """
         with self._mutex:
             self._require_open()
             return self._choose("read")
 
     def look(self) -> Generation:
-        """As `newest` in bounded memory: arrays are checked too, but come as None."""
+        """Return the newest generation in bounded memory: arrays are checked, but come as None."""
         with self._mutex:
             self._require_open()
             return self._choose("checked")
@@ -157,29 +165,32 @@ class CheckpointFolder:
             warn_at(self.site, text, CheckpointWarning)
         self._token, self._job = loaded.token, loaded.job
         if self._lock is not None:
-            self._settle()
-            self._retention.take_up(self._contents, loaded, trusted=not problems)
+            self._sync_found_names()
+            self._retention.resume_after(self._contents, loaded, trusted=not problems)
         return Generation(loaded.number, loaded.created, loaded.body)
 
-    def _settle(self) -> None:
-        """Make the names that were found durable: whoever made them may have been killed before that.
+    def _sync_found_names(self) -> None:
+        """Make the names that were found durable. Their author may have been killed before that.
 
-        What is resumed from is acted upon (results are given their names, old files removed), so no power cut
-        may bring back what was before it.
+        A resumed job acts upon its generation: results get their names and old files are removed. No power cut
+        may therefore bring back the state before it.
         """
-        if self._published and not self._settled:
+        if self._published and not self._names_are_durable:
             sync_folder(self._files, self._folder)
             sync_folder(self._files, os.path.dirname(self.path))
-            self._settled = True
+            self._names_are_durable = True
 
     def verify(self) -> list[str]:
-        """What is wrong with any file that counts, one line each, found in bounded memory; empty where all is sound."""
+        """Return descriptions of all damage to committed files, one line each, found in bounded memory.
+
+        The list is empty where everything is intact.
+        """
         with self._mutex:
             self._require_open()
             return self._contents.verify()
 
     def generations(self) -> list[GenerationStatus]:
-        """What is there, oldest first, each verified in bounded memory."""
+        """Return the state of each generation, oldest first, verified in bounded memory."""
         with self._mutex:
             self._require_open()
             try:
@@ -189,10 +200,10 @@ class CheckpointFolder:
             return self._contents.statuses(head)
 
     def job(self) -> dict[str, Any]:
-        """What was given to `set_job`.
+        """Return the job as given to `set_job`.
 
         Raises:
-            CheckpointError: if nothing was, or its file is damaged.
+            CheckpointError: if no job was set, or its file is damaged.
         """
         with self._mutex:
             self._require_open()
@@ -200,12 +211,13 @@ class CheckpointFolder:
                 self.newest()
             if self._job is None:
                 raise CheckpointError(
-                    f"{shown(self.path)} holds no job", hint="choose another path: nothing is frozen here"
+                    f"cannot read a job from {shown(self.path)}: it holds none",
+                    hint="choose another path: nothing is frozen here",
                 )
             return stored.read_job(self._files, self._folder, self._job)[0]
 
     def get_blob(self, blob: Blob) -> np.ndarray:
-        """The array that was put, in memory of its own.
+        """Read a stored array into new memory.
 
         Raises:
             CheckpointError: if its file is missing or damaged.
@@ -217,7 +229,7 @@ class CheckpointFolder:
     # -- writing --------------------------------------------------------------------------
 
     def set_job(self, body: Mapping[str, Any]) -> None:
-        """Store what stays the same in all generations, once, before the first commit.
+        """Store the part that stays the same in all generations, once, before the first commit.
 
         Args:
             body: plain data, arrays as blobs.
@@ -228,14 +240,14 @@ class CheckpointFolder:
         with self._mutex:
             self._require_owner()
             if self._published or self._retention.kept or self._job is not None:
-                raise ValueError("the job is set once, before the first commit")
+                raise ValueError("cannot set the job: it is set once, before the first commit")
             self._job, blobs = stored.write_job(self._files, self._folder, self.token, body)
             self._retention.job(blobs)
 
     def put_blob(self, array: np.ndarray) -> Blob:
-        """Store an immutable array; one that is there already is not stored again.
+        """Store an immutable array. An array that is stored already is not stored again.
 
-        It is kept while a generation or the job refers to it, and until one did.
+        It is kept until a generation or the job refers to it, and then as long as one does.
 
         Raises:
             CheckpointError: if its dtype cannot be stored, or the disk refuses.
@@ -252,7 +264,7 @@ class CheckpointFolder:
         return blob
 
     def side(self, name: str) -> SideFile:
-        """An append-only file beside the generations, made when it is missing.
+        """Open an append-only file beside the generations, and create it when it is missing.
 
         Args:
             name: up to 64 letters, digits, `-` and `_`.
@@ -265,13 +277,13 @@ class CheckpointFolder:
             self._require_open()
             old = self._sides.get(name)
             if old is not None and not old.closed:
-                raise ValueError(f"the side file {name!r} is open already")
+                raise ValueError(f"cannot open the side file {name!r}: it is open already")
             made = SideFile(self._files, self._folder, name, writable=self._lock is not None)
             self._sides[name] = made
             return made
 
     def commit(self, body: Mapping[str, Any]) -> int:
-        """Store a new generation; when this returns it is durable (the first one when `publish` does).
+        """Store a new generation. When this returns it is durable (the first one when `publish` does).
 
         Side files that the body has marks of are made durable first.
 
@@ -282,8 +294,8 @@ class CheckpointFolder:
             The number of the generation.
 
         Raises:
-            CheckpointError: if it cannot be stored. The generation before is what counts then, or, where only
-                the last step of making it durable failed, possibly this one.
+            CheckpointError: if it cannot be stored. The generation before remains the newest then. If only the
+                last step of making it durable failed, possibly the new one is.
         """
         with self._mutex:
             self._require_owner()
@@ -298,22 +310,22 @@ class CheckpointFolder:
             }
             sealed = seal({**fields, "body": body})
             self._sync_sides(sealed.marks)
-            # A number is never used twice: what failed under it cannot be taken for what comes next.
+            # A number is never used twice: files of a failed commit must not be taken for those of the next.
             self._retention.next += 1
             stored.write_generation(self._files, self._folder, number, sealed)
             self._sync_names()
             write_head(self._files, self._folder, Head(number, sealed.data[-32:]))
-            # It may count from here on, even if the next line fails.
+            # It may be committed from here on, even if the next line fails.
             self._retention.committed(number, sealed.blobs)
             self._sync_names()
             try:
-                self._retention.tidy(self._contents)
+                self._retention.remove_unneeded(self._contents)
             except CheckpointError as error:
                 warn_at(self.site, f"an old generation stays: {error.message}", CheckpointWarning)
             return number
 
     def publish(self) -> None:
-        """Let the folder appear under its path, after the first commit.
+        """Make the folder appear under its path, after the first commit.
 
         Raises:
             CheckpointError: if something else appeared there, or the disk refuses.
@@ -321,16 +333,16 @@ class CheckpointFolder:
         with self._mutex:
             self._require_owner()
             if self._published or not self._retention.kept:
-                raise ValueError("a checkpoint is published once, after its first commit")
+                raise ValueError("cannot publish the checkpoint: it is published once, after its first commit")
             sync_folder(self._files, self._folder)
-            with naming("create", self.path):
+            with naming_path("create", self.path):
                 self._files.rename_folder(self._folder, self.path)
             self._contents.folder, self._published = self.path, True
             sync_folder(self._files, os.path.dirname(self.path))
-            self._settled = True
+            self._names_are_durable = True
 
     def close(self) -> None:
-        """Give the lock back; what was never published is removed. Harmless when called twice."""
+        """Release the lock and remove a folder that was never published. Calling it twice does nothing."""
         with self._mutex:
             if self._closed:
                 return
@@ -344,11 +356,11 @@ class CheckpointFolder:
 
     def _unlock(self, lock: Lock) -> None:
         if not self._published and lock.held:
-            # What is left is taken over by whoever creates this checkpoint next.
+            # The next process that creates this checkpoint takes over what is left.
             with contextlib.suppress(OSError, CheckpointError):
                 self._contents.remove([*self._contents.names(), LOCK])
                 self._files.remove_folder(self._folder)
-        with naming("close", self.path):
+        with naming_path("close", self.path):
             lock.release()
 
     def _sync_sides(self, marks: Iterable[SideMark]) -> None:
@@ -358,7 +370,7 @@ class CheckpointFolder:
                 open_one.fsync()
 
     def _sync_names(self) -> None:
-        # Before the folder is published nobody sees its names: publishing makes them durable.
+        # Before the folder is published nobody sees its names. Publishing makes them durable.
         if self._published:
             sync_folder(self._files, self._folder)
 
@@ -368,21 +380,21 @@ class CheckpointFolder:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise ValueError("the checkpoint is closed")
+            raise ValueError("cannot use the checkpoint: it is closed")
 
     def _require_owner(self) -> None:
         self._require_open()
         if self._lock is None:
-            raise ValueError("the checkpoint was opened by peek: nothing can be written")
+            raise ValueError("cannot write a checkpoint that was opened by peek")
         if not self._lock.held:
             raise CheckpointError(
-                f"{shown(self.path)} belongs to the process that this one was forked from",
+                f"cannot write {shown(self.path)}: it belongs to the process that this one was forked from",
                 hint='use it there, or start processes with multiprocessing.get_context("spawn")',
             )
 
 
 def absolute_path(path: str | os.PathLike[str]) -> str:
-    """Where a checkpoint is meant to be.
+    """Return the absolute path of a checkpoint.
 
     Raises:
         CheckpointError: if no folder can have this path.
@@ -395,18 +407,21 @@ def absolute_path(path: str | os.PathLike[str]) -> str:
 
 def _require_absent(path: str, files: Files) -> None:
     if CheckpointFolder.exists(path, files):
-        raise CheckpointError(f"{shown(path)} is there already", hint="resume it, remove it, or choose another path")
+        raise CheckpointError(
+            f"cannot create {shown(path)}: something is there already",
+            hint="resume it, remove it, or choose another path",
+        )
 
 
 def _require_checkpoint(path: str, files: Files) -> None:
-    with naming("open", path):
+    with naming_path("open", path):
         try:
             names = files.list_folder(path)
         except NotADirectoryError:
             names = None
     if names is None or not any(is_ours(name) for name in names):
         raise CheckpointError(
-            f"{shown(path)} is not a checkpoint",
+            f"cannot open {shown(path)}: it is not a checkpoint",
             got="no folder" if names is None else "a folder without generations",
             hint="choose another path: a checkpoint is a folder of its own",
         )

@@ -1,4 +1,4 @@
-"""Generations, blobs and the job: the immutable files of a checkpoint, checked whenever they are read."""
+"""Generations, blobs and the job: the immutable files of a checkpoint. Each read checks their checksums."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from flowcompute.checkpoint.store import envelope
-from flowcompute.checkpoint.store import side_files as side
-from flowcompute.checkpoint.store.durable_files import OpenFile, base, read_whole, write_new, write_over
+from flowcompute.checkpoint.store import envelope, side_files
+from flowcompute.checkpoint.store.durable_files import OpenFile, file_name, read_whole, write_new, write_over
 from flowcompute.checkpoint.store.encode import Encoded
 from flowcompute.checkpoint.store.envelope import NewerError, field_of, seal, unseal
 from flowcompute.checkpoint.store.values import ArrayPlace, Blob, DamagedError, empty_array, native
@@ -31,14 +30,14 @@ ArraysAre = Literal["read", "checked", "skipped"]
 
 @dataclass(slots=True)
 class Loaded:
-    """A generation as its files say.
+    """A generation as read from its files.
 
     Attributes:
         number: of the generation.
-        sha256: that its envelope ends with.
+        sha256: checksum that its envelope ends with.
         created: seconds since 1970 by the clock of the machine that wrote it; informative.
         token: of the job.
-        parent: the generation before, or None.
+        parent: number of the generation before, or None.
         job: checksum of the job's file, or None.
         body: as committed; arrays are None unless they were read.
         blobs: names of the blobs it refers to.
@@ -55,34 +54,34 @@ class Loaded:
 
 
 def envelope_path(folder: str, number: int) -> str:
-    """Where the envelope of a generation lies."""
+    """Return the path of a generation's envelope."""
     return os.path.join(folder, f"gen-{number:08d}.msgpack")
 
 
 def arrays_path(folder: str, number: int) -> str:
-    """Where the arrays of a generation lie, if it has any."""
+    """Return the path of a generation's arrays. Without arrays there is no such file."""
     return os.path.join(folder, f"gen-{number:08d}.bin")
 
 
 def blob_path(folder: str, sha256: str) -> str:
-    """Where a blob lies."""
+    """Return the path of a blob."""
     return os.path.join(folder, f"blob-{sha256}.bin")
 
 
 def number_of(name: str, *, envelope_only: bool = False) -> int | None:
-    """The generation that a file of this name belongs to."""
+    """Return the number of the generation that a file of this name belongs to, or None."""
     match = (_ENVELOPE if envelope_only else _NUMBERED).fullmatch(name)
     return int(match[1]) if match else None
 
 
 def digest_of(name: str) -> str | None:
-    """The content that a blob of this file name has."""
+    """Return the SHA-256 (hexadecimal) in the file name of a blob, or None for another file."""
     match = _BLOB.fullmatch(name)
     return match[1] if match else None
 
 
 def write_generation(files: Files, folder: str, number: int, sealed: Encoded) -> None:
-    """Write the files of a generation and make their contents durable. On an error they are gone again."""
+    """Write the files of a generation and make their contents durable. On an error they are removed again."""
     arrays = arrays_path(folder, number)
     if sealed.arrays:
         write_new(files, arrays, sealed.arrays)
@@ -96,17 +95,17 @@ def write_generation(files: Files, folder: str, number: int, sealed: Encoded) ->
 
 
 def read_generation(files: Files, folder: str, number: int, arrays: ArraysAre) -> Loaded:
-    """A generation and all that it refers to in its folder, except the job, checked.
+    """Read and check a generation and everything in its folder that it refers to, except the job.
 
     Args:
         files: the file layer.
-        folder: where the checkpoint is.
+        folder: the path of the checkpoint.
         number: of the generation.
-        arrays: what becomes of arrays, blobs and side files: arrays are read and the rest is checked; or all is
-            checked in bounded memory; or none is looked at.
+        arrays: treatment of arrays, blobs and side files. "read" reads the arrays and checks the rest.
+            "checked" checks all of them in bounded memory. "skipped" opens none of them.
 
     Raises:
-        DamagedError: if anything is missing or not what was written.
+        DamagedError: if anything is missing or differs from what was written.
         CheckpointError: if a newer version wrote it, or the system refuses for another reason.
     """
     path = envelope_path(folder, number)
@@ -129,21 +128,21 @@ def read_generation(files: Files, folder: str, number: int, arrays: ArraysAre) -
         )
         content.finish(decoded.arrays_bytes)
     except DamagedError as error:
-        raise DamagedError(f"{base(path)}: {error.message}") from error
+        raise DamagedError(f"cannot read {file_name(path)}: {error.message}") from error
     except NewerError as error:
-        raise NewerError(f"{base(path)}: {error.message}", hint=error.hint) from error
+        raise NewerError(f"cannot read {file_name(path)}: {error.message}", hint=error.hint) from error
     finally:
         content.close()
     if arrays != "skipped":
         for blob in decoded.blobs:
             check_blob(files, folder, blob)
         for mark in decoded.marks:
-            side.matches(files, folder, mark)
+            side_files.check_side_file(files, folder, mark)
     return loaded
 
 
 class _Arrays:
-    """The file of arrays of a generation, opened when the first one is asked for."""
+    """File of a generation's arrays, opened when the first array is requested."""
 
     def __init__(self, files: Files, path: str, what: ArraysAre) -> None:
         self._files = files
@@ -157,16 +156,16 @@ class _Arrays:
         if self._file is None:
             self._file = OpenFile(self._files, self._path)
         if place.offset + place.size_bytes > self._file.size_bytes:
-            raise DamagedError(f"{base(self._path)} ends before an array does")
+            raise DamagedError(f"cannot read {file_name(self._path)}: it ends before an array does")
         if self._what == "read":
             return read_array(self._file, self._path, place)
         if self._file.sha256(place.offset, place.size_bytes) != place.sha256:
-            raise DamagedError(f"{base(self._path)} holds an array with another checksum")
+            raise DamagedError(f"cannot read {file_name(self._path)}: it holds an array with another checksum")
         return None
 
     def finish(self, size_bytes: int) -> None:
         if self._file is not None and self._file.size_bytes != size_bytes:
-            raise DamagedError(f"{base(self._path)} is longer than its arrays")
+            raise DamagedError(f"cannot read {file_name(self._path)}: it is longer than its arrays")
 
     def close(self) -> None:
         if self._file is not None:
@@ -174,30 +173,32 @@ class _Arrays:
 
 
 def read_array(file: OpenFile, path: str, place: ArrayPlace) -> np.ndarray:
-    """An array from a file, in memory of its own, checked."""
+    """Read an array into new memory and check it."""
     array, content = empty_array(place.dtype, place.shape)
     file.read_into(content, place.offset)
     if hashlib.sha256(content).digest() != place.sha256:
-        raise DamagedError(f"{base(path)} holds an array with another checksum")
+        raise DamagedError(f"cannot read {file_name(path)}: it holds an array with another checksum")
     return native(array)
 
 
 def write_blob(files: Files, folder: str, blob: Blob, content: memoryview) -> None:
-    """Write a blob's file, replacing a damaged one."""
+    """Write a blob's file and replace a damaged one."""
     write_over(files, blob_path(folder, blob.sha256), [content])
 
 
 def read_blob(files: Files, folder: str, blob: Blob) -> np.ndarray:
-    """The array of a blob, in memory of its own.
+    """Read a blob's array into new memory.
 
     Raises:
-        DamagedError: if it is missing or not what was written.
+        DamagedError: if the file is missing or differs from what was written.
     """
     path = blob_path(folder, blob.sha256)
     place = ArrayPlace(blob.dtype, blob.shape, 0, blob.size_bytes, bytes.fromhex(blob.sha256))
     with OpenFile(files, path) as file:
         if file.size_bytes != blob.size_bytes:
-            raise DamagedError(f"{base(path)} has {file.size_bytes} bytes, {blob.size_bytes} were written")
+            raise DamagedError(
+                f"cannot read {file_name(path)}: it has {file.size_bytes} bytes, but {blob.size_bytes} were written"
+            )
         return read_array(file, path, place)
 
 
@@ -205,28 +206,28 @@ def check_blob(files: Files, folder: str, blob: Blob) -> None:
     """Check a blob's file in bounded memory.
 
     Raises:
-        DamagedError: if it is missing or not what was written.
+        DamagedError: if the file is missing or differs from what was written.
     """
     path = blob_path(folder, blob.sha256)
     with OpenFile(files, path) as file:
         if file.size_bytes != blob.size_bytes or file.sha256(0, blob.size_bytes).hex() != blob.sha256:
-            raise DamagedError(f"{base(path)} does not hold what was written")
+            raise DamagedError(f"cannot read {file_name(path)}: it does not hold what was written")
 
 
 def write_job(files: Files, folder: str, token: str, body: Mapping[str, Any]) -> tuple[bytes, list[Blob]]:
-    """Write the job's file; returns its checksum and the blobs it refers to."""
+    """Write the job's file and return its checksum and the blobs it refers to."""
     sealed = seal({"token": token, "job": body})
     if sealed.arrays or sealed.marks:
-        raise CheckpointError("the job cannot be stored in a checkpoint", hint="put its arrays with put_blob")
+        raise CheckpointError("cannot store the job in a checkpoint", hint="put its arrays with put_blob")
     write_new(files, os.path.join(folder, JOB), [sealed.data])
     return sealed.data[-32:], sealed.blobs
 
 
 def read_job(files: Files, folder: str, sha256: bytes) -> tuple[dict[str, Any], list[Blob]]:
-    """The job, and the blobs it refers to, which are not looked at.
+    """Return the job and the blobs it refers to. The blobs are not checked.
 
     Raises:
-        DamagedError: if the file is not the one with this checksum.
+        DamagedError: if the file does not have this checksum.
     """
 
     def refuse(_: ArrayPlace) -> None:
@@ -239,4 +240,4 @@ def read_job(files: Files, folder: str, sha256: bytes) -> tuple[dict[str, Any], 
         decoded = unseal(data, refuse)
         return field_of(decoded.value, "job", dict), decoded.blobs
     except DamagedError as error:
-        raise DamagedError(f"{JOB}: {error.message}") from error
+        raise DamagedError(f"cannot read {JOB}: {error.message}") from error

@@ -1,4 +1,4 @@
-"""HEAD, the one file of a checkpoint that changes: which generation counts. Replacing it is the moment of commit."""
+"""HEAD, the only file of a checkpoint that changes: it names the current generation. Replacing it is the commit."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _LIMIT_BYTES = 128
 
 
 class Head(NamedTuple):
-    """What HEAD says: a generation, and the checksum that its file ends with."""
+    """Contents of HEAD: a generation, and the checksum that its file ends with."""
 
     number: int
     sha256: bytes
 
 
 def read_head(files: Files, folder: str) -> Head:
-    """What HEAD says.
+    """Read HEAD.
 
     Raises:
-        DamagedError: if it is missing or no such line.
+        DamagedError: if it is missing or malformed.
     """
     path = os.path.join(folder, HEAD)
     match = re.fullmatch(rb"(0|[1-9]\d{0,17}) ([0-9a-f]{64})\n", read_whole(files, path, _LIMIT_BYTES))
     if not match:
-        raise DamagedError(f"{shown(path)} is not a generation and its checksum")
+        raise DamagedError(f"cannot read {shown(path)}: it is not a generation and its checksum")
     return Head(int(match[1]), bytes.fromhex(match[2].decode()))
 
 
 def write_head(files: Files, folder: str, head: Head) -> None:
-    """Put a HEAD in place of the one before, atomically. It is durable when the folder is."""
+    """Replace HEAD atomically. It is durable when the folder is."""
     write_over(files, os.path.join(folder, HEAD), [f"{head.number} {head.sha256.hex()}\n".encode()])

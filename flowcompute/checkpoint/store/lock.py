@@ -1,4 +1,4 @@
-"""One owner for a checkpoint: a lock that the system gives back when its process ends, however it ends."""
+"""Lock that gives a checkpoint one owner. The system releases it when the owner's process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import weakref
 
-from flowcompute.checkpoint.store.durable_files import FILE_MODE, naming
+from flowcompute.checkpoint.store.durable_files import FILE_MODE, naming_path
 from flowcompute.errors import CheckpointError
 from flowcompute.files import Files, shown
 
@@ -15,7 +15,7 @@ _PID_BYTES = 20
 
 
 class Lock:
-    """A lock that this process holds, and none that is forked off it. Made by `take`."""
+    """A lock that this process holds, and no process forked off it. `acquire` makes it."""
 
     def __init__(self, files: Files, handle: int) -> None:
         self._files = files
@@ -24,11 +24,11 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Whether it is held; never in a process that was forked off."""
+        """True while this process holds the lock. It is always False in a process that was forked off."""
         return self._handle is not None
 
     def release(self) -> None:
-        """Give it back; harmless where it is not held.
+        """Release the lock. Calling it when the lock is not held does nothing.
 
         Raises:
             OSError: as the system does.
@@ -41,41 +41,42 @@ class Lock:
 _held: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
-def _let_go() -> None:
-    # A child has the descriptors of its parent, and may live on when that is killed.
+def _release_in_child() -> None:
+    # A child inherits the descriptors of its parent, and may outlive it.
     for lock in tuple(_held):
         with contextlib.suppress(OSError):
             lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
+    os.register_at_fork(after_in_child=_release_in_child)
 
 
-def take(files: Files, folder: str, path: str) -> Lock:
+def acquire(files: Files, folder: str, path: str) -> Lock:
     """Lock a checkpoint's folder.
 
     Args:
         files: the file layer.
-        folder: where the checkpoint is now.
-        path: how messages call it.
+        folder: the present path of the checkpoint.
+        path: the path that messages show.
 
     Raises:
-        CheckpointError: if another owner has it; naming its process.
+        CheckpointError: if another owner holds the lock. The message names its process.
     """
     name = os.path.join(folder, LOCK)
-    with naming("lock", name):
+    with naming_path("lock", name):
         handle = files.open_update(name, create=True, mode=FILE_MODE)
         try:
             if not files.lock(handle):
                 raise CheckpointError(
-                    f"{shown(path)} is in use by {_owner(files, handle)}",
+                    f"cannot lock {shown(path)}: it is in use by {_owner(files, handle)}",
                     hint="wait until that run ends, or stop it; it freezes its job when it is stopped by SIGTERM",
                 )
             # The folder may have been renamed or removed between opening and locking.
             if not os.path.samestat(files.status(handle), files.stat(name)):
                 raise CheckpointError(
-                    f"{shown(path)} was changed by another run just now", hint="run it again when that run has ended"
+                    f"cannot lock {shown(path)}: another run changed it meanwhile",
+                    hint="run it again when that run has ended",
                 )
             files.truncate(handle, 0)
             files.write_at(handle, f"{os.getpid()}\n".encode(), 0)

@@ -1,4 +1,4 @@
-"""Which files of a checkpoint are still needed: the last generations, and what these and the job refer to."""
+"""Retention: the files of a checkpoint that are needed still. These are the last generations and what they refer to."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from flowcompute.checkpoint.store.generations import Loaded
 from flowcompute.checkpoint.store.values import Blob, DamagedError
 
 KEPT = 3
-"""How many generations are kept."""
+"""Number of generations that are kept."""
 
 
 class Retention:
-    """What is needed, kept up to date by the owner of a checkpoint.
+    """Record of the files that are needed, kept up to date by the owner of a checkpoint.
 
     Attributes:
-        kept: committed generations that are there, oldest first.
+        kept: numbers of the committed generations that are there, oldest first.
         next: the number of the next one; none is used twice.
-        stored: blobs that this owner wrote or verified, by content.
+        stored: contents of the blobs that this owner wrote or verified.
     """
 
     def __init__(self) -> None:
@@ -26,32 +26,32 @@ class Retention:
         self.stored: set[str] = set()
         self._referred: dict[int, set[str]] = {}
         self._by_job: set[str] = set()
-        # Put and not referred to yet.
+        # Blobs that were stored and that no generation refers to yet.
         self._pending: set[str] = set()
 
     def put(self, blob: Blob) -> None:
-        """A blob is there, and about to be referred to."""
+        """Record that a blob is stored and about to be referred to."""
         self.stored.add(blob.sha256)
         self._pending.add(blob.sha256)
 
     def job(self, blobs: list[Blob]) -> None:
-        """The job refers to these blobs."""
+        """Record the blobs that the job refers to."""
         self._by_job = _contents(blobs)
 
     def committed(self, number: int, blobs: list[Blob]) -> None:
-        """A generation counts now, and refers to these blobs."""
+        """Record that a generation is committed, and the blobs that it refers to."""
         self.kept = [*self.kept[1 - KEPT :], number]
         self._referred[number] = _contents(blobs)
         self._pending -= self._referred[number]
 
-    def take_up(self, contents: Contents, loaded: Loaded, *, trusted: bool) -> None:
-        """Go on after a generation that an earlier owner committed.
+    def resume_after(self, contents: Contents, loaded: Loaded, *, trusted: bool) -> None:
+        """Continue after a generation that an earlier owner committed.
 
         Args:
-            contents: the files that are there.
+            contents: the files of the checkpoint.
             loaded: the generation.
-            trusted: whether HEAD names it. Then later ones were never committed, though they may be complete, and
-                are removed: nobody may fall back to them when the job has gone on without.
+            trusted: whether HEAD names it. If so, later ones were never committed, though they may be complete,
+                and are removed. Otherwise somebody could fall back to one that the resumed job has left behind.
         """
         self.kept = [number for number in contents.numbers() if number <= loaded.number]
         numbered = [(number, name) for name in contents.names() if (number := stored.number_of(name)) is not None]
@@ -61,8 +61,8 @@ class Retention:
         if loaded.job is not None:
             self._by_job = _contents(stored.read_job(contents.files, contents.folder, loaded.job)[1])
 
-    def tidy(self, contents: Contents) -> None:
-        """Remove what is not needed.
+    def remove_unneeded(self, contents: Contents) -> None:
+        """Remove the files that are not needed.
 
         Raises:
             CheckpointError: if the system refuses.

@@ -1,11 +1,11 @@
-"""Append-only files beside the generations: what is too large to be written again with each of them."""
+"""Side files: append-only files beside the generations, too large to be written anew with each of them."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 
-from flowcompute.checkpoint.store.durable_files import FILE_MODE, OpenFile, naming, reading
+from flowcompute.checkpoint.store.durable_files import FILE_MODE, OpenFile, naming_path, reading_path
 from flowcompute.checkpoint.store.values import DamagedError, SideMark
 from flowcompute.errors import CheckpointError
 from flowcompute.files import Files, shown
@@ -15,14 +15,14 @@ _CHUNK_BYTES = 1 << 20
 
 
 class SideFile:
-    """A file that grows. A generation that holds its `mark()` refers to the bytes that it had then.
+    """An append-only file. A generation that holds its `mark()` refers to the bytes that it had then.
 
-    What lies beyond the mark of the generation that a job is resumed from was never committed: `restore` cuts it off.
-    One thread may write to it while another one commits.
+    Bytes beyond the mark of the generation that a job is resumed from were never committed. `restore` cuts them
+    off. One thread may write to the file while another one commits.
 
     Attributes:
         name: as given to `CheckpointFolder.side`.
-        size: bytes that it has.
+        size: its bytes.
     """
 
     def __init__(self, files: Files, folder: str, name: str, *, writable: bool) -> None:
@@ -32,10 +32,10 @@ class SideFile:
         self._writable = writable
         self._broken = False
         self._handle: int | None = None
-        # Of the first `_hashed` bytes; the rest is read when a mark is asked for.
+        # Of the first `_hashed` bytes. The rest is read when a mark is requested.
         self._digest = hashlib.sha256()
         self._hashed = 0
-        with naming("open", self._path):
+        with naming_path("open", self._path):
             self._handle = (
                 files.open_update(self._path, create=True, mode=FILE_MODE) if writable else files.open_read(self._path)
             )
@@ -44,24 +44,24 @@ class SideFile:
             except OSError:
                 files.close(self._handle)
                 raise
-        # Counted when they have ended, so that one that goes on during an fsync asks for another.
+        # Changes count when they have ended: one that is in progress during an fsync needs another fsync.
         self._changes = 0
         self._synced_changes = 0 if self.size == 0 else -1
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """True after `close`."""
         return self._handle is None
 
     def write_at(self, data: memoryview | bytes, offset: int) -> None:
-        """Write all of `data` (bytes) at `offset`, which is the end of the file as a rule.
+        """Write all of `data` (bytes) at `offset`, which is normally the end of the file.
 
         Raises:
-            CheckpointError: if the disk refuses; the file is as it was before, as far as marks see.
+            CheckpointError: if the disk refuses. The bytes that marks refer to are unchanged then.
         """
         handle = self._for_writing()
         try:
-            with naming("write", self._path):
+            with naming_path("write", self._path):
                 self._files.write_at(handle, data, offset)
         finally:
             self._changes += 1
@@ -73,16 +73,19 @@ class SideFile:
         self.size = max(self.size, offset + len(data))
 
     def read_into(self, buffer: memoryview, offset: int) -> int:
-        """Fill `buffer` (bytes) from `offset`; returns how many bytes came, fewer only at the end of the file."""
+        """Fill `buffer` (bytes) from `offset` and return the number of bytes read.
+
+        It is smaller than the buffer only at the end of the file.
+        """
         handle = self._open_handle()
-        with reading(self._path):
+        with reading_path(self._path):
             return self._files.read_into(handle, buffer, offset)
 
     def truncate(self, size: int) -> None:
-        """Cut or extend it to `size` bytes."""
+        """Cut or extend the file to `size` bytes."""
         handle = self._for_writing()
         try:
-            with naming("cut", self._path):
+            with naming_path("cut", self._path):
                 self._files.truncate(handle, size)
         finally:
             self._changes += 1
@@ -91,31 +94,31 @@ class SideFile:
         self.size = size
 
     def fsync(self) -> None:
-        """Make its contents durable; its name becomes durable with the next commit.
+        """Make the contents durable. The name becomes durable with the next commit.
 
         Raises:
-            CheckpointError: if the disk refuses. Nothing can be written to the file then until it is opened again.
+            CheckpointError: if the disk refuses. The file then takes no more writes until it is opened again.
         """
         handle, changes = self._for_writing(), self._changes
         if self._synced_changes == changes:
             return
         try:
-            with naming("write", self._path):
+            with naming_path("write", self._path):
                 self._files.fsync(handle)
         except BaseException:
-            # The system may take what it failed to write for written: a second fsync would lie.
+            # The system may regard what it failed to write as written, so a second fsync may wrongly succeed.
             self._broken = True
             raise
         self._synced_changes = changes
 
     def mark(self) -> SideMark:
-        """What a generation keeps of this file: all that it has now."""
+        """Return the mark that a generation keeps of this file: its present size and checksum."""
         self._open_handle()
         self._hash_up_to(self.size)
         return SideMark(self.name, self.size, self._digest.digest())
 
     def restore(self, mark: SideMark) -> None:
-        """Go back to a mark: what lies beyond is cut off.
+        """Return the file to a mark: bytes beyond it are cut off.
 
         Raises:
             CheckpointError: if the bytes before it are not those that were committed.
@@ -125,15 +128,17 @@ class SideFile:
         if self.size >= mark.size_bytes:
             self._hash_up_to(mark.size_bytes)
         if self._hashed != mark.size_bytes or self._digest.digest() != mark.sha256:
-            raise DamagedError(f"{shown(self._path)} does not hold the {mark.size_bytes} bytes that were committed")
+            raise DamagedError(
+                f"cannot restore {shown(self._path)}: it does not hold the {mark.size_bytes} bytes that were committed"
+            )
         if self.size > mark.size_bytes:
             self.truncate(mark.size_bytes)
 
     def close(self) -> None:
-        """Close it; harmless when called twice."""
+        """Close the file. Calling it twice does nothing."""
         handle, self._handle = self._handle, None
         if handle is not None:
-            with naming("close", self._path):
+            with naming_path("close", self._path):
                 self._files.close(handle)
 
     def _hash_up_to(self, size: int) -> None:
@@ -141,7 +146,7 @@ class SideFile:
         while self._hashed < size:
             part = buffer[: size - self._hashed]
             if self.read_into(part, self._hashed) < len(part):
-                raise DamagedError(f"{shown(self._path)} is shorter than it was")
+                raise DamagedError(f"cannot read {shown(self._path)}: it is shorter than it was")
             self._digest.update(part)
             self._hashed += len(part)
 
@@ -150,28 +155,30 @@ class SideFile:
 
     def _open_handle(self) -> int:
         if self._handle is None:
-            raise ValueError(f"the side file {self.name!r} is closed")
+            raise ValueError(f"cannot use the side file {self.name!r}: it is closed")
         return self._handle
 
     def _for_writing(self) -> int:
         handle = self._open_handle()
         if not self._writable:
-            raise ValueError(f"the side file {self.name!r} is open for reading only")
+            raise ValueError(f"cannot write the side file {self.name!r}: it is open for reading only")
         if self._broken:
             raise CheckpointError(
-                f"{shown(self._path)} cannot be trusted: its fsync failed",
+                f"cannot write {shown(self._path)}: its fsync failed, so it cannot be trusted",
                 hint="resume the job from its last checkpoint",
             )
         return handle
 
 
-def matches(files: Files, folder: str, mark: SideMark) -> None:
-    """Check that a side file holds what a generation refers to.
+def check_side_file(files: Files, folder: str, mark: SideMark) -> None:
+    """Check that a side file holds the bytes that a generation refers to.
 
     Raises:
-        DamagedError: if not.
+        DamagedError: if it does not.
     """
     path = os.path.join(folder, mark.name + SUFFIX)
     with OpenFile(files, path) as file:
         if file.sha256(0, mark.size_bytes) != mark.sha256:
-            raise DamagedError(f"{shown(path)} does not hold the {mark.size_bytes} bytes that were committed")
+            raise DamagedError(
+                f"cannot use {shown(path)}: it does not hold the {mark.size_bytes} bytes that were committed"
+            )

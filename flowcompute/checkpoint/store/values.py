@@ -1,7 +1,8 @@
-"""What the body of a generation may hold beside plain Python values, and how much of it.
+"""Values that the body of a generation may hold beside plain Python values, and their limits.
 
-A body is stored as msgpack with five extension types. Arrays lie in a file of their own, one after the other, and the
-bytes say where, how long, and with which SHA-256. There are no class names, no code, no references.
+A body is stored as msgpack with five extension types. Arrays lie in a file of their own, one after the other.
+The msgpack bytes hold the offset, the size and the SHA-256 of each. They hold no class names, no code and no
+references between values.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from flowcompute.errors import CheckpointError
 from flowcompute.spec import BFLOAT16, SUPPORTED_DTYPES
 
 MAX_DEPTH = 64
-"""How deep lists and maps may be nested."""
+"""Number of levels that lists and maps may be nested."""
 
 MAX_VALUES = 4_000_000
-"""How many values a body may hold, arrays counting as one: what is longer is an array."""
+"""Number of values that a body may hold. An array counts as one, so longer lists are stored as arrays."""
 
 MAX_INT_BITS = 128
 
 INT_BYTES = MAX_INT_BITS // 8 + 1
-"""Bytes of a large integer; one more for the sign, so that numbers without one may have all their bits."""
+"""Bytes of a large integer. One more holds the sign, so that unsigned numbers may use all their bits."""
 
 DTYPES = {dtype.name: dtype for dtype in SUPPORTED_DTYPES}
-"""The dtypes that arrays may have, by name."""
+"""Dtypes that arrays may have, by name."""
 
 
 class Extension(IntEnum):
-    """The msgpack extension types; their numbers are part of the format."""
+    """The msgpack extension types. Their numbers are part of the format."""
 
     INTEGER = 1
     ARRAY = 2
@@ -44,11 +45,11 @@ class Extension(IntEnum):
 
 
 class DamagedError(CheckpointError):
-    """Bytes of a checkpoint that are not what was written."""
+    """Bytes of a checkpoint that differ from what was written."""
 
 
 class ArrayPlace(NamedTuple):
-    """Where an array lies in the file of arrays."""
+    """Place of an array in the file of arrays."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -78,7 +79,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class SideMark:
-    """The part of a side file that counts: its first `size_bytes` bytes, and their SHA-256."""
+    """Committed part of a side file: its first `size_bytes` bytes, and their SHA-256."""
 
     name: str
     size_bytes: int
@@ -86,18 +87,18 @@ class SideMark:
 
 
 def side_name(name: str) -> str:
-    """The name of a side file, which becomes part of a path.
+    """Return the name of a side file, checked since it becomes part of a path.
 
     Raises:
         ValueError: if it is not made of up to 64 letters, digits, `-` and `_` of ASCII.
     """
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
-        raise ValueError(f"{name!r} is no name for a side file: letters, digits, '-' and '_' make one")
+        raise ValueError(f"cannot name a side file {name!r}: use up to 64 letters, digits, '-' and '_'")
     return name
 
 
 def blob_of(array: np.ndarray) -> tuple[Blob, memoryview]:
-    """The reference to an array's content, and that content.
+    """Return the reference to an array's content, and that content.
 
     Raises:
         CheckpointError: if its dtype cannot be stored.
@@ -107,20 +108,20 @@ def blob_of(array: np.ndarray) -> tuple[Blob, memoryview]:
 
 
 def empty_array(dtype: np.dtype, shape: tuple[int, ...]) -> tuple[np.ndarray, memoryview]:
-    """A new array and its bytes, to be filled and then put in order by `native`.
+    """Return a new array and its bytes, which the caller fills and then passes through `native`.
 
     Raises:
-        DamagedError: if there can be no such array.
+        DamagedError: if such an array cannot be allocated.
     """
     try:
         array = np.empty(shape, dtype)
     except (ValueError, MemoryError) as error:
-        raise DamagedError(f"an array of shape {shape} cannot be made: {error}") from error
+        raise DamagedError(f"cannot allocate an array of shape {shape}: {error}") from error
     return array, _bytes_of(array)
 
 
 def native(array: np.ndarray) -> np.ndarray:
-    """An array whose bytes were read, which are little endian, in the order of this machine.
+    """Return an array of little-endian bytes in this machine's byte order.
 
     Raises:
         DamagedError: if a bool is neither 0 nor 1.
@@ -131,20 +132,20 @@ def native(array: np.ndarray) -> np.ndarray:
 
 
 def contents_of(array: np.ndarray, place: str) -> tuple[str, memoryview]:
-    """The name of an array's dtype, and its bytes in C order and little endian."""
+    """Return the name of an array's dtype, and its bytes in C order and little endian."""
     if type(array) not in (np.ndarray, np.memmap):
-        raise unfit(place, f"an array of type {type(array).__name__}", "store plain arrays")
+        raise cannot_store(place, f"an array of type {type(array).__name__}", "store plain arrays")
     if array.dtype.name not in DTYPES:
-        raise unfit(place, f"an array of dtype {array.dtype}", f"the dtypes are {', '.join(DTYPES)}")
-    # Seen as an integer, bfloat16 has a byte order like any other.
+        raise cannot_store(place, f"an array of dtype {array.dtype}", f"the dtypes are {', '.join(DTYPES)}")
+    # NumPy knows no byte order for bfloat16; as an integer it has one.
     plain = array.view(np.uint16) if array.dtype == BFLOAT16 else array
     ordered = np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("<"))
     return array.dtype.name, _bytes_of(ordered)
 
 
-def unfit(place: str, what: str, hint: str) -> CheckpointError:
-    """The error for a value that cannot be stored."""
-    return CheckpointError(f"{place.lstrip('.') or 'the value'} cannot be stored in a checkpoint", got=what, hint=hint)
+def cannot_store(place: str, what: str, hint: str) -> CheckpointError:
+    """Return the error for a value that cannot be stored."""
+    return CheckpointError(f"cannot store {place.lstrip('.') or 'the value'} in a checkpoint", got=what, hint=hint)
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:

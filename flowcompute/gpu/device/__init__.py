@@ -1,4 +1,4 @@
-"""OpenCL devices: discovery, queues, programs, limits, faults."""
+"""OpenCL devices: discovery, queues, programs, limits and driver faults."""
 
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.device import Device

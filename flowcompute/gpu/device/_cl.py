@@ -1,4 +1,4 @@
-"""The one import of pyopencl. Without it the package still imports; the first use of a device says what to install."""
+"""Only import of pyopencl. Without pyopencl the package still imports, and using a device says what to install."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from flowcompute.errors import PlanError
 
-# pyopencl's own cache unpickles what it finds and waits for locks that a killed process left behind.
+# pyopencl's own cache unpickles any file there, and waits for locks that a killed process left behind.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 INSTALL_HINT = (
@@ -15,11 +15,11 @@ INSTALL_HINT = (
     "Linux x86-64, the system's package elsewhere); if OCL_ICD_VENDORS is set it must name the folder of the "
     'drivers\' .icd files; device="numpy" needs none'
 )
-"""What to do where there is no OpenCL device."""
+"""Advice where there is no OpenCL device."""
 
 
 class _Missing:
-    """Stands for pyopencl where it cannot be imported."""
+    """Placeholder of pyopencl where it cannot be imported."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -28,7 +28,7 @@ class _Missing:
         if name.startswith("__"):
             raise AttributeError(name)
         raise PlanError(
-            "OpenCL is not available: pyopencl cannot be imported",
+            "cannot use OpenCL: pyopencl cannot be imported",
             element="device",
             expected="pyopencl and an OpenCL loader",
             got=f"{type(self._error).__name__}: {self._error}",

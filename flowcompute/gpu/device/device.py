@@ -1,4 +1,4 @@
-"""One OpenCL device: what it can do, and its context, queues and programs."""
+"""Device of OpenCL: its capabilities, context, queues and programs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from flowcompute.ir import DeviceCapabilities
 _Made = TypeVar("_Made")
 
 _TENSOR_CORES = (8, 0)
-"""NVIDIA's compute capability from which on there are asynchronous copies and products of bfloat16."""
+"""First compute capability of NVIDIA with asynchronous copies and products of bfloat16."""
 
 _LOCAL_BYTES = {(9, 0): 227 << 10}
-"""What a work-group can have by compute capability where the driver says 48 KiB, and more was seen to work."""
+"""Local memory of a work-group by compute capability. The driver reports 48 KiB, but more was seen to work."""
 
 
 class Device:
-    """One OpenCL device; context and queue are made when first asked for.
+    """One OpenCL device. Its context and queues are created at their first use.
 
     Attributes:
         handle: the pyopencl device.
@@ -32,7 +32,7 @@ class Device:
         version: version text of its platform.
         kind: "cpu", "gpu" or "other".
         unified: whether it shares the host's memory.
-        capabilities: what the planner knows of it.
+        capabilities: its properties for the planner.
         programs: programs built for its context in this process, by key.
         build_options: compiler options that all its programs get beside the usual ones.
     """
@@ -57,35 +57,35 @@ class Device:
     def __repr__(self) -> str:
         return f"<Device {self.platform} / {self.capabilities.name}>"
 
-    def because(self, reason: str) -> Device:
-        """The same device, sharing context and queue, with `traits.reason` set."""
+    def with_reason(self, reason: str) -> Device:
+        """Return the same device, sharing context and queues, with `capabilities.reason` set."""
         chosen = Device.__new__(Device)
         chosen.__dict__.update(self.__dict__)
         chosen.capabilities = replace(self.capabilities, reason=reason)
         return chosen
 
     def is_same(self, other: Device) -> bool:
-        """Whether another is the same device of the same platform, chosen for whatever reason."""
+        """Check whether another object is the same device of the same platform, for whatever reason it was chosen."""
         return self._made is other._made
 
     @property
     def context(self) -> cl.Context:
-        """The device's context."""
+        """Context of the device."""
         return self._once("context", lambda: cl.Context([self.handle]))
 
     @property
     def queue(self) -> cl.CommandQueue:
-        """The queue for kernels and copies (in order, without profiling)."""
+        """Queue for kernels and copies (in order, without profiling)."""
         return self._once("queue", lambda: cl.CommandQueue(self.context, self.handle))
 
     @property
     def upload_queue(self) -> cl.CommandQueue:
-        """A queue for copies to the device that go on while kernels work; who uses it waits for what it needs."""
+        """Queue for copies to the device while kernels work. Its user must wait for the events that it needs."""
         return self._once("upload_queue", lambda: cl.CommandQueue(self.context, self.handle))
 
     @property
     def download_queue(self) -> cl.CommandQueue:
-        """As `upload_queue`, for copies from the device."""
+        """Queue for copies from the device while kernels work, used like `upload_queue`."""
         return self._once("download_queue", lambda: cl.CommandQueue(self.context, self.handle))
 
     @property
@@ -95,14 +95,15 @@ class Device:
 
     @property
     def timing_queue(self) -> cl.CommandQueue:
-        """A second queue, with profiling, for launches that are timed; neither queue waits for the other."""
+        """Second queue, with profiling, for launches that are timed. Neither queue waits for the other."""
         flags = cl.command_queue_properties.PROFILING_ENABLE
         return self._once("timing_queue", lambda: cl.CommandQueue(self.context, self.handle, properties=flags))
 
     def give_up(self, context: cl.Context) -> None:
-        """Throw away a context in no state to go on, with all that was made in it; the next user gets a new one.
+        """Drop a broken context with all that was made in it. The next user gets a new one.
 
-        What others still have of it keeps it alive, and fails when it is used. Harmless when called twice.
+        References that others still hold keep it alive, and fail when they are used. Calling it twice does
+        nothing.
         """
         with self._lock:
             if not self.is_given_up(context):
@@ -110,14 +111,14 @@ class Device:
                 self.programs.clear()
 
     def finish(self) -> None:
-        """Wait for everything that was asked of it, in all of its queues."""
+        """Wait for all commands in all of its queues."""
         with self._lock:
             queues = [made for made in self._made.values() if isinstance(made, cl.CommandQueue)]
         for queue in queues:
             queue.finish()
 
     def is_given_up(self, context: cl.Context) -> bool:
-        """Whether this is no longer the device's context."""
+        """Check whether this is no longer the device's context."""
         return self._made.get("context") is not context
 
     def _once(self, name: str, make: Callable[[], _Made]) -> _Made:
@@ -132,7 +133,7 @@ class Device:
                     self._made[name] = make()
                 except cl.Error as error:
                     raise DeviceError(
-                        f"device {self.capabilities.name} does not start: {error}",
+                        f"cannot start device {self.capabilities.name}: {error}",
                         hint="look at `flowcompute devices`, or choose another with device=",
                     ) from error
             made: _Made = self._made[name]
@@ -140,25 +141,25 @@ class Device:
 
 
 def forked() -> RunError:
-    """The error of using devices in a process forked off one that had started them."""
+    """Return the error of using devices in a process forked off one that had started them."""
     return RunError(
-        "OpenCL devices do not survive a fork",
+        "cannot use OpenCL devices after a fork",
         expected="a process that starts its own devices",
         got=f"process {os.getpid()}, forked off one that had used a device",
         hint='start workers with multiprocessing.get_context("spawn"), or fork before the first use of a device',
     )
 
 
-def passes_wide_vectors_wrong(target: str) -> bool:
-    """Check whether PoCL's built-in functions read wrong numbers from vectors of 512 bits on this processor, or hang.
+def has_avx512_mismatch(target: str) -> bool:
+    """Check whether PoCL's built-in functions misread vectors of 512 bits on this processor, crash, or never end.
 
-    PoCL takes the built-ins for AVX-512 where the processor has it, and compiles kernels for what its LLVM takes the
-    processor for. Caller and callee then pass such vectors in different registers in two cases. LLVM before 16 takes
-    AMD's Zen 4, which has AVX-512, for Zen 3, which has not. For Intel's processors LLVM splits such vectors, since it
-    prefers vectors of 256 bits there; it takes those that it does not know, as Sapphire Rapids, for Ice Lake.
+    PoCL uses built-ins for AVX-512 where the processor has it. It compiles kernels for the processor that its
+    LLVM recognises. Caller and callee then pass such vectors in different registers in two cases. LLVM before 16
+    takes AMD's Zen 4, which has AVX-512, for Zen 3, which has not. For Intel's processors LLVM prefers vectors of
+    256 bits and splits wider ones. It takes processors that it does not know, as Sapphire Rapids, for Ice Lake.
 
     Args:
-        target: for which PoCL compiles, as "pthread-x86_64-unknown-linux-gnu-znver3".
+        target: the target of PoCL's compiler, such as "pthread-x86_64-unknown-linux-gnu-znver3".
     """
     if re.search(r"-(skylake-avx512|cascadelake|cooperlake|icelake-\w+|tigerlake|rocketlake)$", target) is not None:
         return True
@@ -175,20 +176,20 @@ def _capabilities(handle: Any, platform: str, cpu: bool) -> DeviceCapabilities:
     name = " ".join(handle.name.split())
     # PoCL names the processor's model, but not the instruction set that it compiles for.
     target = re.search(r"HSTR: (\S+)", handle.version)
-    narrow = target is not None and passes_wide_vectors_wrong(target[1])
+    narrow = target is not None and has_avx512_mismatch(target[1])
     kind = [platform, handle.driver_version.strip(), name, *([target[1]] if target else [])]
     memory = int(handle.global_mem_size)
     if cpu and hasattr(os, "sysconf"):
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     rounding = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
-    # By PTX, which other platforms' drivers for the same chips do not take.
+    # These need PTX, which other platforms' drivers for the same chips do not accept.
     ptx = platform == "NVIDIA CUDA"
     capability = (handle.compute_capability_major_nv, handle.compute_capability_minor_nv) if ptx else (0, 0)
     return DeviceCapabilities(
         name=name,
         kind=" | ".join(kind),
         code_shape="cpu" if cpu else "gpu",
-        # Elsewhere in the host's memory there is nothing to upload either.
+        # A device of another kind in the host's memory needs no uploads either.
         host_memory=cpu or bool(handle.host_unified_memory),
         float64=bool(handle.double_fp_config),
         memory_bytes=memory,

@@ -1,4 +1,4 @@
-"""The OpenCL devices of this machine: finding them, describing them, and choosing some."""
+"""Discovery of this machine's OpenCL devices: finding, describing and choosing them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from flowcompute.gpu.device.device import Device, forked
 from flowcompute.gpu.device.program_cache import drivers_confined
 
 _WHEEL_POCL = (3, 0)
-"""The release of PoCL that its wheel carries."""
+"""Release of PoCL in its wheel."""
 
 
 # -- finding ------------------------------------------------------------------------------------
 
 
 class _Inventory:
-    """The devices of this process, listed once."""
+    """Devices of this process, listed once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,7 +31,7 @@ class _Inventory:
         self._process: int | None = None
 
     def devices(self) -> tuple[Device, ...]:
-        # Before the lock, which another thread may have held when this process was forked off.
+        # This is checked before the lock, which another thread may have held when this process was forked off.
         if self._process not in (None, os.getpid()):
             raise forked()
         with self._lock:
@@ -51,9 +51,7 @@ def _listed() -> tuple[Device, ...]:
         except cl.Error as error:
             if error.code == cl.status_code.PLATFORM_NOT_FOUND_KHR:
                 return ()
-            raise PlanError(
-                f"the OpenCL loader does not start: {error}", element="device", hint=INSTALL_HINT
-            ) from error
+            raise PlanError(f"cannot start the OpenCL loader: {error}", element="device", hint=INSTALL_HINT) from error
         found = []
         for platform in platforms:
             try:
@@ -65,7 +63,7 @@ def _listed() -> tuple[Device, ...]:
 
 
 def all_devices() -> tuple[Device, ...]:
-    """All OpenCL devices, best first within each of "gpu", "cpu" and the rest.
+    """Return all OpenCL devices, best first within each of "gpu", "cpu" and the rest.
 
     Raises:
         PlanError: without pyopencl.
@@ -75,7 +73,7 @@ def all_devices() -> tuple[Device, ...]:
 
 
 def ordered(devices: Sequence[Device]) -> tuple[Device, ...]:
-    """Devices as `device="auto"` prefers them; equal ones stay in the drivers' order."""
+    """Sort devices by the preference of `device="auto"`. Equal ones stay in the drivers' order."""
     return tuple(sorted(devices, key=_preference))
 
 
@@ -83,7 +81,7 @@ def ordered(devices: Sequence[Device]) -> tuple[Device, ...]:
 
 
 def _pocl(device: Device) -> tuple[int, int] | None:
-    """The version of a PoCL device."""
+    """Return the version of a PoCL device, or None for another one."""
     match = re.search(r"PoCL (\d+)\.(\d+)", device.version, re.IGNORECASE)
     return (int(match[1]), int(match[2])) if match else None
 
@@ -91,7 +89,7 @@ def _pocl(device: Device) -> tuple[int, int] | None:
 def _preference(device: Device) -> tuple[int, ...]:
     pocl = _pocl(device)
     if device.kind == "gpu":
-        # A vendor's own driver before PoCL's on the same hardware.
+        # A vendor's own driver comes before PoCL on the same hardware.
         return (5 if device.unified else 0, pocl is not None, -device.capabilities.memory_bytes)
     if device.kind == "cpu":
         if pocl is not None:
@@ -115,16 +113,16 @@ def _description(device: Device) -> str:
 
 
 def select_device(spec: str, needs_float64: bool) -> Device:
-    """The device that `device=` names.
+    """Select the device that `device=` names.
 
     Args:
-        spec: "auto", "cpu", "cpu:1", "gpu", "gpu:1", or text that is part of the platform's or
-            the device's name and fits exactly one, all in small or capital letters.
-            "auto" takes a discrete GPU, else Intel's CPU runtime, else the newest PoCL.
+        spec: "auto", "cpu", "cpu:1", "gpu", "gpu:1", or a part of the platform's or the device's name that fits
+            exactly one device. Case does not matter. "auto" takes a discrete GPU, else Intel's CPU runtime,
+            else the newest PoCL.
         needs_float64: whether the job computes in float64.
 
     Returns:
-        The device; `traits.reason` says in words why it was taken.
+        The device; `capabilities.reason` says in words why it was taken.
 
     Raises:
         PlanError: if no device, or more than one, fits, or it has no float64 where that is needed.
@@ -134,7 +132,7 @@ def select_device(spec: str, needs_float64: bool) -> Device:
 
 
 def select_devices(specs: str | Sequence[str], needs_float64: bool) -> tuple[Device, ...]:
-    """The devices that `device=` names, one or several.
+    """Select the devices that `device=` names, one or several.
 
     Raises:
         PlanError: as `select_device`; also if one is named twice.
@@ -145,7 +143,7 @@ def select_devices(specs: str | Sequence[str], needs_float64: bool) -> tuple[Dev
     devices = tuple(select_device(spec, needs_float64) for spec in specs)
     if any(one.is_same(other) for one, other in itertools.combinations(devices, 2)):
         raise PlanError(
-            "device= names a device twice",
+            "cannot use a device twice in device=",
             element="device",
             expected="different devices",
             got=repr(list(specs)),
@@ -155,21 +153,21 @@ def select_devices(specs: str | Sequence[str], needs_float64: bool) -> tuple[Dev
 
 
 def choose(devices: Sequence[Device], spec: str, needs_float64: bool) -> Device:
-    """`select_device` among given devices, best first."""
+    """Select a device as `select_device` does, among given devices, best first."""
     if not devices:
-        raise PlanError("no OpenCL device was found", element="device", got=f"device={spec!r}", hint=INSTALL_HINT)
+        raise PlanError("cannot find any OpenCL device", element="device", got=f"device={spec!r}", hint=INSTALL_HINT)
     if plain_name(spec) == "auto":
         return _automatic(devices, needs_float64)
     device = _named(devices, spec)
     if needs_float64 and not device.capabilities.float64:
         raise PlanError(
-            f"device {device.capabilities.name} has no float64",
+            f"cannot compute in float64 on device {device.capabilities.name}",
             element="device",
             expected="a device with double precision",
             got=f"device={spec!r}: {device.platform} / {device.capabilities.name}",
             hint='cast to float32 with .astype("float32"), or take another device:\n' + _candidates(devices),
         )
-    return device.because(f"device={spec!r} names it")
+    return device.with_reason(f"device={spec!r} names it")
 
 
 def _automatic(devices: Sequence[Device], needs_float64: bool) -> Device:
@@ -181,9 +179,9 @@ def _automatic(devices: Sequence[Device], needs_float64: bool) -> Device:
         reason = f"auto: the best of {len(devices)} is {_description(device)}"
         if len(devices) == 1:
             reason = f"auto: the only OpenCL device is {_description(device)}"
-        return device.because("; ".join([reason, *(f"skipped: {text}" for text in skipped)]))
+        return device.with_reason("; ".join([reason, *(f"skipped: {text}" for text in skipped)]))
     raise PlanError(
-        "no OpenCL device has float64",
+        "cannot compute in float64: no OpenCL device has it",
         element="device",
         expected="a device with double precision",
         got="; ".join(skipped),
@@ -199,14 +197,15 @@ def _named(devices: Sequence[Device], spec: str) -> Device:
         if position < len(same):
             return same[position]
         counted = f"{len(same)} {match[1].upper()} device{'' if len(same) == 1 else 's'}"
-        raise _no_fit(devices, spec, f"device={spec!r} does not exist: there {_is(len(same))} {counted}")
+        message = f"cannot choose device={spec!r}: it does not exist, there {_is(len(same))} {counted}"
+        raise _no_fit(devices, spec, message)
     text = spec.strip().lower()
     fitting = [d for d in devices if text and text in f"{d.platform} {d.version} / {d.capabilities.name}".lower()]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise _no_fit(devices, spec, f"device={spec!r} fits {len(fitting)} devices", fitting)
-    raise _no_fit(devices, spec, f"device={spec!r} fits no device")
+        raise _no_fit(devices, spec, f"cannot choose device={spec!r}: it fits {len(fitting)} devices", fitting)
+    raise _no_fit(devices, spec, f"cannot choose device={spec!r}: it fits no device")
 
 
 def _is(count: int) -> str:
@@ -231,12 +230,12 @@ def _no_fit(devices: Sequence[Device], spec: str, message: str, fitting: Sequenc
 
 
 def shown_names(names: Sequence[str]) -> str:
-    """Devices' names as a list of Python's."""
+    """Return devices' names as the text of a Python list."""
     return "[" + ", ".join(f'"{name}"' for name in names) + "]"
 
 
 def _candidates(devices: Sequence[Device], fitting: Sequence[Device] = ()) -> str:
-    """What `device=` may be: all devices and NumPy, or only those that fit, if any do."""
+    """List the possible values of `device=`: all devices and NumPy, or only the fitting devices, if there are any."""
     rows = zip(describe(devices), devices, strict=True)
     lines = [f"    {row.spec:<8} {row.platform} / {row.name}" for row, one in rows if not fitting or one in fitting]
     return "\n".join(lines if fitting else [*lines, "    numpy    NumPy, without OpenCL"])
@@ -247,16 +246,16 @@ def _candidates(devices: Sequence[Device], fitting: Sequence[Device] = ()) -> st
 
 @dataclass(frozen=True)
 class DeviceRow:
-    """What people want to know of a device.
+    """Description of a device for users.
 
     Attributes:
-        spec: what to give as `device=`.
+        spec: the value for `device=`.
         platform, version, name, driver: as the driver states them.
         type: "cpu", "gpu" or "other".
         memory_bytes: its memory; for a host device the machine's.
         units: compute units.
         float64: whether it has double precision.
-        summary: what it is, in words.
+        summary: its kind, in words.
     """
 
     spec: str
@@ -272,7 +271,7 @@ class DeviceRow:
 
 
 def describe_devices() -> tuple[DeviceRow, ...]:
-    """A row for each OpenCL device, in the order in which `device="auto"` prefers them.
+    """Describe each OpenCL device in a row, in the order in which `device="auto"` prefers them.
 
     Raises:
         PlanError: without pyopencl.
@@ -282,7 +281,7 @@ def describe_devices() -> tuple[DeviceRow, ...]:
 
 
 def describe(devices: Sequence[Device]) -> tuple[DeviceRow, ...]:
-    """`describe_devices` for given devices, best first."""
+    """Describe given devices, best first, as `describe_devices` does."""
     counts = {"cpu": 0, "gpu": 0}
     rows = []
     for device in devices:

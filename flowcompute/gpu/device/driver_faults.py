@@ -1,4 +1,4 @@
-"""What a driver's errors mean: no room, a call that it refuses, or a device that is lost."""
+"""Classification of a driver's errors: no memory, a refused call, or a lost device."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from flowcompute.graph import Node
 from flowcompute.schedule import NodeStep, Step
 
 ROOM = frozenset({-4, -5, -6, -61})
-"""MEM_OBJECT_ALLOCATION_FAILURE, OUT_OF_RESOURCES, OUT_OF_HOST_MEMORY, INVALID_BUFFER_SIZE."""
+"""Codes of MEM_OBJECT_ALLOCATION_FAILURE, OUT_OF_RESOURCES, OUT_OF_HOST_MEMORY, INVALID_BUFFER_SIZE."""
 
 _LOST = frozenset({-2, -14, -33, -34, -36})
 """DEVICE_NOT_AVAILABLE, EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, INVALID_DEVICE, _CONTEXT, _COMMAND_QUEUE."""
 
 _REFUSED = frozenset(range(-72, -29))
-"""INVALID_VALUE to the last of them: the driver did nothing."""
+"""Codes from INVALID_VALUE to the last one. The driver did nothing."""
 
 SMALLER = "take smaller batches: strategy=fc.Strategy(batch_bytes=...)"
-"""Where there is no room."""
+"""Advice where there is no memory."""
 
 ANEW = (
     "run it again: the next run starts the device anew, and with checkpoint= goes on from the last checkpoint, also "
     "with another device=; where a kernel of yours is to blame, isolate=True keeps it out of this process"
 )
-"""After a device was lost."""
+"""Advice after a device was lost."""
 
 
 class Faults:
-    """Tells the errors of one device's driver to whoever runs a plan on it.
+    """Translator of a driver's errors into errors of the package, for one device.
 
     Args:
-        device: whose context is used from now on, and given up when it is lost.
+        device: the device whose present context is used, and given up when it is lost.
 
     Raises:
         DeviceError: if the device does not start.
@@ -47,17 +47,17 @@ class Faults:
         self._context = device.context
 
     def told(self, element: str | None = None, site: Site | None = None) -> AbstractContextManager[None]:
-        """What the driver raises inside is an error of the family that names the element.
+        """Turn the driver's errors inside a block into errors of the family that name the element.
 
         Raises:
-            DeviceFullError: if there was no room; the device can be used on.
-            KernelError: if the driver refused a call; the device can be used on.
-            DeviceError: if the device is lost, or in no state to go on; its context is given up.
+            DeviceFullError: if there was no memory. The device remains usable.
+            KernelError: if the driver refused a call. The device remains usable.
+            DeviceError: if the device is lost or broken. Its context is given up.
         """
-        return _Told(self, element, site)
+        return _FaultContext(self, element, site)
 
     def tell(self, error: BaseException | None, element: str | None, site: Site | None) -> None:
-        """Raise what an error of the driver means; others are left as they are."""
+        """Raise the error of the family for a driver's error. Ignore other exceptions."""
         if isinstance(error, cl.Error):
             raise self._meaning(error, element, site) from error
         if isinstance(error, DeviceFullError):
@@ -72,15 +72,15 @@ class Faults:
             return self._lost(error, element, site)
         if code in ROOM:
             return DeviceFullError(
-                f"device {name} has no room", element=element, site=site, got=str(error), hint=SMALLER
+                f"cannot allocate memory on device {name}", element=element, site=site, got=str(error), hint=SMALLER
             )
-        return KernelError(f"{name} refuses a launch or a copy: {error}", element=element, site=site)
+        return KernelError(f"cannot launch or copy on {name}: {error}", element=element, site=site)
 
     def _lost(self, error: Exception, element: str | None, site: Site | None) -> DeviceError:
         self._device.give_up(self._context)
         capabilities = self._device.capabilities
         return DeviceError(
-            f"device {capabilities.name} failed",
+            f"cannot compute on device {capabilities.name}: it failed",
             element=element,
             site=site,
             expected="a device that computes",
@@ -90,9 +90,9 @@ class Faults:
         )
 
     def _answers(self) -> bool:
-        """Whether the context is still good: errors of room are also what a broken one gives, but then for ever.
+        """Check whether the context still works. A broken one reports a lack of memory too, but permanently.
 
-        What had begun has then ended, so that what is tried again meets nobody.
+        All commands that were in progress have then ended, so that a repeated one runs alone.
         """
         if self._device.is_given_up(self._context):
             return False
@@ -103,8 +103,8 @@ class Faults:
         return True
 
 
-class _Told(AbstractContextManager[None]):
-    """See `Faults.told`. A class, since it is entered several times for each batch."""
+class _FaultContext(AbstractContextManager[None]):
+    """Context manager of `Faults.told`. It is a class, since it is entered several times for each batch."""
 
     __slots__ = ("_element", "_faults", "_site")
 
@@ -124,7 +124,9 @@ class _Told(AbstractContextManager[None]):
 
 
 def answerable(step: Step, nodes: Sequence[Node]) -> tuple[str, Site | None]:
-    """Whom errors of a step name, and that one's line: where it holds one kernel of the user's, that one.
+    """Return the name and the line of the element that errors of a step name.
+
+    It is the user's kernel if the step holds exactly one.
 
     Args:
         step: of a plan.

@@ -1,4 +1,4 @@
-"""Measures what a device can do at most: memory by a copy, arithmetic by multiply-adds that stay in registers."""
+"""Measurement of a device's limits: memory by a copy, arithmetic by multiply-adds that stay in registers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from flowcompute.spec import FLOAT16, FLOAT32, FLOAT64
 from flowcompute.strategy import Limits, Unit
 
 COPY_BYTES = {"cpu": 64 << 20, "gpu": 256 << 20}
-"""What is copied: more than any cache holds."""
+"""Bytes that are copied: more than any cache holds."""
 
 _TURNS = {"cpu": 1 << 12, "gpu": 1 << 11}
 _REPETITIONS = 20
 _CHAINS = 10
-"""Multiply-adds that do not wait for each other: as many as pipelines are deep, and registers are many."""
+"""Independent multiply-adds: enough for the depth of pipelines, and few enough for the registers."""
 
 _GROUPS_PER_UNIT = {"cpu": 4, "gpu": 16}
 _MMA_OPERATIONS = 2 * 16 * 8 * 16
-"""Of one `mma.sync` of m16n8k16, which a warp makes together."""
+"""Operations of one `mma.sync` of m16n8k16, which a warp computes together."""
 
 _WARP = 32
 
@@ -37,7 +37,7 @@ _SCALARS: Mapping[Unit, tuple[str, np.dtype]] = {
     "tensor": ("uint", np.dtype(np.uint32)),
 }
 
-_MOST_ITEM_BYTES = 32
+_MAX_ITEM_BYTES = 32
 
 _COPY = """
 __kernel void fc_copy(__global const {T} *x, __global {T} *y, const long n, const long chunk) {{
@@ -60,26 +60,26 @@ __kernel void fc_{unit}(__global {T} *out, const {S} a, const {S} b, const int t
 
 
 def host_bytes(device: Device) -> int:
-    """What a measurement takes of the host's memory."""
+    """Return the bytes of host memory that a measurement takes."""
     return 2 * _copied_bytes(device) if device.capabilities.host_memory else 0
 
 
 def measure_limits(device: Device) -> Limits:
-    """What a device can do at most; takes a fraction of a second, and with an empty program cache some more.
+    """Measure the limits of a device. It takes a fraction of a second, and more with an empty program cache.
 
     Raises:
-        KernelError: if the device does not do what it is asked for.
+        KernelError: if a kernel cannot be built or launched.
     """
     capabilities = device.capabilities
     units: list[Unit] = ["float32", *(["float64"] if capabilities.float64 else []), "integer"]  # type: ignore[list-item]
     units += ["tensor"] if capabilities.tensor_cores else []
     try:
-        # One text: each costs a compiler's start.
+        # All kernels are in one text, since each text costs a start of the compiler.
         program = build(device, "".join([_copy_text(device), *(_turn_text(device, unit) for unit in units)]))
         rates = {unit: _rate(device, program, unit) for unit in units}
         return Limits(_copy(device, program), rates, int(time.time()))
     except cl.Error as error:
-        message = f"the limits of {capabilities.name} cannot be measured: {error}"
+        message = f"cannot measure the limits of {capabilities.name}: {error}"
         raise KernelError(message, element="devices") from error
 
 
@@ -96,14 +96,14 @@ def _copy_text(device: Device) -> str:
 
 
 def _copy(device: Device, program: cl.Program) -> float:
-    """Bytes read and written a second."""
+    """Return the bytes read and written in a second."""
     cpu, size_bytes = _shape(device) == "cpu", _copied_bytes(device)
     buffers = [cl.Buffer(device.context, cl.mem_flags.READ_WRITE, size_bytes) for _ in range(2)]
     try:
         count = size_bytes // (64 if cpu else 16)
         groups, group = _groups(device)
         arguments = (*buffers, np.int64(count), np.int64(-(-count // groups) if cpu else 0))
-        return 2 * size_bytes / _least_seconds(device, cl.Kernel(program, "fc_copy"), arguments, groups * group, group)
+        return 2 * size_bytes / _min_seconds(device, cl.Kernel(program, "fc_copy"), arguments, groups * group, group)
     finally:
         for buffer in buffers:
             buffer.release()
@@ -113,7 +113,7 @@ def _copy(device: Device, program: cl.Program) -> float:
 
 
 def _turn_text(device: Device, unit: Unit) -> str:
-    """A kernel that multiplies and adds `_CHAINS` times in each turn."""
+    """Return the text of a kernel that makes `_CHAINS` multiply-adds in each turn."""
     names = [f"c{i}" for i in range(_CHAINS)]
     scalar = _SCALARS[unit][0]
     factors, type_, step = "", f"{scalar}{_width(device, unit)}".removesuffix("1"), "{0} = {0} * a + b;"
@@ -133,22 +133,22 @@ def _turn_text(device: Device, unit: Unit) -> str:
 
 
 def _rate(device: Device, program: cl.Program, unit: Unit) -> float:
-    """Operations a second."""
+    """Return the operations in a second."""
     groups, group = _groups(device)
     turns, dtype = _TURNS[_shape(device)], _SCALARS[unit][1]
     each = _MMA_OPERATIONS / _WARP if unit == "tensor" else 2 * _width(device, unit)
-    out = cl.Buffer(device.context, cl.mem_flags.WRITE_ONLY, groups * group * _MOST_ITEM_BYTES)
+    out = cl.Buffer(device.context, cl.mem_flags.WRITE_ONLY, groups * group * _MAX_ITEM_BYTES)
     try:
-        # Numbers stay near 2: subnormal ones would be slower. Tensor cores are as fast on zeros.
+        # Numbers stay near 2, since subnormal ones would be slower. Tensor cores are as fast on zeros.
         arguments = (out, *np.array([0.5, 1.0]).astype(dtype), np.int32(turns))
-        seconds = _least_seconds(device, cl.Kernel(program, f"fc_{unit}"), arguments, groups * group, group)
+        seconds = _min_seconds(device, cl.Kernel(program, f"fc_{unit}"), arguments, groups * group, group)
         return groups * group * turns * _CHAINS * each / seconds
     finally:
         out.release()
 
 
 def _width(device: Device, unit: Unit) -> int:
-    """Numbers in a vector: those of 32 bytes on CPUs, so that the chains fit into registers."""
+    """Return the numbers in a vector: 32 bytes of them on CPUs, so that the chains fit into registers."""
     return 1 if _shape(device) == "gpu" else 32 // _SCALARS[unit][1].itemsize
 
 
@@ -160,15 +160,15 @@ def _shape(device: Device) -> str:
 
 
 def _groups(device: Device) -> tuple[int, int]:
-    """Work-groups, and work-items in each."""
+    """Return the number of work-groups, and of work-items in each."""
     shape = _shape(device)
     return device.capabilities.units * _GROUPS_PER_UNIT[shape], 1 if shape == "cpu" else min(
         256, device.capabilities.max_work_group
     )
 
 
-def _least_seconds(device: Device, kernel: cl.Kernel, arguments: Sequence[Any], size: int, group: int) -> float:
-    """The shortest of a few launches, by the device's clock: whatever else goes on makes them longer."""
+def _min_seconds(device: Device, kernel: cl.Kernel, arguments: Sequence[Any], size: int, group: int) -> float:
+    """Return the shortest time of a few launches, by the device's clock. Other work only makes them longer."""
     kernel.set_args(*arguments)
     seconds = []
     for _ in range(_REPETITIONS):

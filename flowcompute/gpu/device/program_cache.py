@@ -1,4 +1,4 @@
-"""Where compiled programs are kept between runs: hash-named, checksummed files in a folder of the user's own."""
+"""Cache of compiled programs between runs: hash-named, checksummed files in a private folder of the user."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ if sys.platform != "win32":
 _LOG = logging.getLogger(__name__)
 _HEADER = struct.Struct("<8sQ32s")
 _MAGIC = b"fcprog1\n"
-_TOLD: set[str] = set()
-_WORKING: list[str] = []
+_LOGGED: set[str] = set()
+_WORKING_FOLDERS: list[str] = []
 
 LIMIT_BYTES = 256 << 20
-"""What stored programs may take together; the longest unused go first."""
+"""Bytes of all stored programs together. Those unused for the longest time are removed first."""
 
 
 class ProgramStore:
-    """Programs on disk, by key. Never raises: what cannot be read or written is compiled again.
+    """Programs on disk, by key. It never raises: a program that cannot be read or written is compiled again.
 
-    A file is a header (magic, length, SHA-256 of key and content) and the content; anything else
-    under that name is removed and counts as missing.
+    A file is a header (magic, length, SHA-256 of key and content) and the content. Any other file under that
+    name is removed and counts as missing.
 
     Attributes:
-        folder: where the files are; None if nothing is kept.
+        folder: the folder of the files; None if nothing is kept.
         reason: why nothing is kept; empty otherwise.
     """
 
     def __init__(self) -> None:
         self.folder, self.reason = private_folder("programs")
-        if self.folder is None and self.reason not in _TOLD:
-            _TOLD.add(self.reason)
+        if self.folder is None and self.reason not in _LOGGED:
+            _LOGGED.add(self.reason)
             _LOG.warning("compiled programs are not kept: %s", self.reason)
 
     def _path(self, key: str) -> str | None:
         return None if self.folder is None else os.path.join(self.folder, f"{key}.bin")
 
     def load(self, key: str) -> bytes | None:
-        """The stored program, if there is one and it is whole."""
+        """Return the stored program if it is there and intact, or None."""
         path = self._path(key)
         if path is None:
             return None
@@ -66,7 +66,7 @@ class ProgramStore:
         return None
 
     def store(self, key: str, content: bytes) -> None:
-        """Keep a program: complete under its name, or not at all."""
+        """Store a program: complete under its name, or not at all."""
         path = self._path(key)
         if path is None or self.folder is None:
             return
@@ -76,7 +76,7 @@ class ProgramStore:
                 self._trim()
 
     def remove(self, key: str) -> None:
-        """Forget a program."""
+        """Remove a program."""
         path = self._path(key)
         if path is not None:
             with contextlib.suppress(OSError):
@@ -86,7 +86,7 @@ class ProgramStore:
         assert self.folder is not None
         with os.scandir(self.folder) as entries:
             found = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]
-        # Temporary files that a killed process left behind age like the others.
+        # Temporary files that a killed process left behind expire like the others.
         files = sorted((status.st_mtime, path, status.st_size) for status, path in found)
         total = sum(size for _, _, size in files)
         for _, path, size in files:
@@ -101,7 +101,7 @@ def _digest(key: str, content: bytes) -> bytes:
 
 
 def _unsealed(key: str, data: bytes) -> bytes | None:
-    """The content of a stored file, if it is what `store` wrote for this key."""
+    """Return the content of a stored file if `store` wrote it for this key, or None."""
     if len(data) < _HEADER.size:
         return None
     magic, length, digest = _HEADER.unpack_from(data)
@@ -115,12 +115,12 @@ def _unsealed(key: str, data: bytes) -> bytes | None:
 
 @contextlib.contextmanager
 def drivers_confined() -> Iterator[None]:
-    """While drivers start, point the caches they keep into ours, unless the user has set them.
+    """Point the drivers' own caches into our folder while drivers start, unless the user has set them.
 
-    PoCL keeps shared objects that it loads without a check: a truncated one kills the process, and
-    concurrent processes have crashed on one folder. So its cache is off, and its working files
-    go to a folder of this process. It reads its settings once, when its devices are listed; they
-    are withdrawn afterwards because child processes must not share the folder.
+    PoCL keeps shared objects that it loads without a check. A truncated one kills the process, and concurrent
+    processes have crashed on one folder. Its cache is therefore off, and its working files go to a folder of
+    this process. It reads its settings once, when its devices are listed. They are withdrawn afterwards,
+    because child processes must not share the folder.
     """
     if "CUDA_CACHE_PATH" not in os.environ:
         folder, _ = private_folder("nvidia")
@@ -139,7 +139,10 @@ def drivers_confined() -> Iterator[None]:
 
 
 def _working_folder() -> str:
-    """A new folder for the driver's files of this process; removed at exit, or by a later process if this one dies."""
+    """Make a folder for the driver's files of this process.
+
+    It is removed at exit, or by a later process if this one dies.
+    """
     parent, _ = private_folder("work")
     if parent is not None:
         _sweep(parent)
@@ -147,10 +150,10 @@ def _working_folder() -> str:
     owner = os.getpid()
     handle = os.open(os.path.join(folder, "new"), os.O_RDWR | os.O_CREAT, 0o600)
     _try_lock(handle)
-    # Under its name the lock is held from the first moment, so nobody takes this folder for a dead process's.
+    # The lock is held before the folder gets its name, so that nobody takes it for a dead process's.
     os.rename(os.path.join(folder, "new"), os.path.join(folder, "lock"))
 
-    _WORKING.append(folder)
+    _WORKING_FOLDERS.append(folder)
 
     def remove() -> None:
         # A forked child inherits this function, but not the folder.
@@ -163,12 +166,12 @@ def _working_folder() -> str:
 
 
 def working_folder_is_there() -> bool:
-    """Whether nobody has removed the driver's files of this process (true where it has no such folder)."""
-    return all(os.path.exists(os.path.join(folder, "lock")) for folder in _WORKING)
+    """Check that nobody has removed the driver's files of this process. Return True where it has no such folder."""
+    return all(os.path.exists(os.path.join(folder, "lock")) for folder in _WORKING_FOLDERS)
 
 
 def _try_lock(handle: int) -> bool:
-    """Lock an open file; False if another process holds it, or where there are no such locks."""
+    """Lock an open file. Return False if another process holds it, or where there are no such locks."""
     if sys.platform == "win32":
         return False
     try:
@@ -179,7 +182,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def _sweep(parent: str) -> None:
-    """Remove the folders of processes that died: nobody holds their lock."""
+    """Remove the folders of dead processes, whose locks nobody holds."""
     for name in os.listdir(parent):
         folder = os.path.join(parent, name)
         try:

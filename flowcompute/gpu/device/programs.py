@@ -1,7 +1,8 @@
-"""From kernel text to a built program: once a process for equal text, and once a machine where binaries can be kept.
+"""Builds of programs from kernel text: once a process for equal text, and once a machine where binaries can be kept.
 
-Loading a binary of ours costs about 5 ms where PoCL's own cache costs 30 and a compilation 200 to 700; and what PoCL
-finds in its cache it loads unchecked. Only NVIDIA's driver, which keeps its binaries itself, has no second cache here.
+Loading one of our binaries costs about 5 ms. PoCL's own cache costs 30 ms and a compilation 200 to 700 ms. PoCL
+also loads files of its cache unchecked. Only NVIDIA's driver, which keeps its binaries itself, has no second
+cache here.
 """
 
 from __future__ import annotations
@@ -22,34 +23,35 @@ from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.program_cache import ProgramStore, working_folder_is_there
 
 _CONTEXT_LINES = 3
-_KEPT_BY_DRIVER = ("NVIDIA CUDA",)
-_KEPT_IN_PROCESS = 256  # programs of a device; PoCL holds files and memory for each
+_CACHED_BY_DRIVER = ("NVIDIA CUDA",)
+_MAX_PROGRAMS = 256  # programs of a device; PoCL holds files and memory for each
 _EXIT_LIMIT_S = 0.5
 _LOCK = threading.RLock()
 _UNSAVED: dict[str, tuple[cl.Program, int]] = {}
 
 
 def build(device: Device, text: str, options: Sequence[str] = ()) -> cl.Program:
-    """The program of an OpenCL C text, built or taken from where it was built before.
+    """Build the program of an OpenCL C text, or return it from the cache.
 
     Args:
-        device: what to build for.
+        device: the device to build for.
         text: one or more kernels. Several in one text cost much less than one text each.
         options: compiler options beside those that every program gets.
 
     Raises:
-        KernelError: with the compiler's words and the lines round the first error.
+        KernelError: if the compiler refuses the text. It holds the compiler's message and the lines round the
+            first error.
     """
     every = complete_options(device, options)
     key = program_key(device, text, every)
     context = device.context
     with _LOCK:
         program = device.programs.pop(key, None)
-        # A device that was given up has a new context; nothing that was made in the old one can be used there.
+        # A device that was given up has a new context. Programs of the old one cannot be used there.
         if program is None or program.get_info(cl.program_info.CONTEXT) != context:
             program = _stored(device, context, key, every) or _compiled(device, context, key, text, every)
         device.programs[key] = program
-        if len(device.programs) > _KEPT_IN_PROCESS:
+        if len(device.programs) > _MAX_PROGRAMS:
             oldest = next(iter(device.programs))
             del device.programs[oldest]
             _UNSAVED.pop(oldest, None)
@@ -57,26 +59,26 @@ def build(device: Device, text: str, options: Sequence[str] = ()) -> cl.Program:
 
 
 def complete_options(device: Device, options: Sequence[str]) -> tuple[str, ...]:
-    """Options of a program with what every program gets: OpenCL C 1.2 and division rounded correctly."""
+    """Return a program's options with those of every program: OpenCL C 1.2 and division rounded correctly."""
     every = [*device.build_options, *options]
     if not any(option.startswith("-cl-std=") for option in every):
         every.append("-cl-std=CL1.2")
     if device.capabilities.correct_division:
         every.append("-cl-fp32-correctly-rounded-divide-sqrt")
-    # Warnings are for who writes kernel text; PoCL prints a count of them on the user's terminal.
+    # Warnings are for authors of kernel text. PoCL prints a count of them on the user's terminal.
     every.append("-w")
     return tuple(dict.fromkeys(every))
 
 
 def program_key(device: Device, text: str, options: Sequence[str]) -> str:
-    """What programs are stored under: text, options, and the kind of device that they run on."""
+    """Return the key that a program is stored under: a hash of text, options, and the kind of device."""
     forced = os.environ.get("PYOPENCL_BUILD_OPTIONS", "")
     parts = (text, *options, forced, device.version, device.capabilities.kind)
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=20).hexdigest()
 
 
 def _stored(device: Device, context: cl.Context, key: str, options: Sequence[str]) -> cl.Program | None:
-    if device.platform in _KEPT_BY_DRIVER:
+    if device.platform in _CACHED_BY_DRIVER:
         return None
     store = ProgramStore()
     binary = store.load(key)
@@ -86,7 +88,7 @@ def _stored(device: Device, context: cl.Context, key: str, options: Sequence[str
         program = cl.Program(context, [device.handle], [binary])
         _quietly_build(program, options)
     except cl.Error:
-        # Whole, but not this driver's: another release under the same version text.
+        # The file is intact, but another release of the driver with the same version text wrote it.
         store.remove(key)
         return None
     return program
@@ -100,14 +102,14 @@ def _compiled(device: Device, context: cl.Context, key: str, text: str, options:
         info = cl.program_build_info.LOG
         log = program.get_build_info(device.handle, info)  # type: ignore[no-untyped-call]  # pyopencl left it bare
         raise _compile_error(device, text, options, log or str(error)) from error
-    if device.platform not in _KEPT_BY_DRIVER:
+    if device.platform not in _CACHED_BY_DRIVER:
         _save_at_exit()
         _UNSAVED[key] = (program, os.getpid())
     return program
 
 
 def _quietly_build(program: cl.Program, options: Sequence[str]) -> None:
-    """Build without pyopencl's warning that the compiler said something."""
+    """Build without pyopencl's warning that the compiler printed something."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
         program.build(list(options))
@@ -115,27 +117,27 @@ def _quietly_build(program: cl.Program, options: Sequence[str]) -> None:
 
 @functools.cache
 def _save_at_exit() -> None:
-    # Registered after the handler that removes PoCL's working files, and so called before it.
+    # It is registered after the handler that removes PoCL's working files, and therefore runs before it.
     atexit.register(save_new_programs, _EXIT_LIMIT_S)
 
 
 def save_new_programs(limit_s: float = float("inf")) -> int:
-    """Keep the programs that this process compiled, for later processes; also done at exit.
+    """Store the programs that this process compiled, for later processes. It also runs at exit.
 
-    PoCL compiles each kernel once more for this (0.05 to 0.1 s), so it is not done while somebody waits for a
-    first result. It belongs after a kernel's first launch, whose machine code is then kept as well.
+    PoCL compiles each kernel once more for this (0.05 to 0.1 s). It is therefore not done while somebody waits
+    for a first result. It belongs after a kernel's first launch, whose machine code is then stored as well.
 
     Args:
         limit_s: begin no further program after so many seconds.
 
     Returns:
-        Programs kept.
+        The number of stored programs.
     """
     start = time.monotonic()
     saved = 0
     with _LOCK:
         if not working_folder_is_there():
-            # A binary made without PoCL's working files is incomplete, and PoCL dies of it.
+            # A binary made without PoCL's working files is incomplete, and crashes PoCL.
             _UNSAVED.clear()
         store = ProgramStore() if _UNSAVED else None
         while _UNSAVED and store is not None and time.monotonic() - start < limit_s:
@@ -156,7 +158,7 @@ def _compile_error(device: Device, text: str, options: Sequence[str], said: str)
     log = re.sub(r"[^\s:]*\.cl:(?=\d)", "line ", said)
     # PoCL says "error: file.cl:5:10: ...", NVIDIA "<kernel>:5:10: error: ...", Intel "5:10: error: ...".
     found = re.search(r"error: line (\d+):|(\d+):\d+: (?:fatal )?error", log)
-    message = f"a kernel does not compile on {device.capabilities.name}\n{_indented(log)}"
+    message = f"cannot compile a kernel on {device.capabilities.name}\n{_indented(log)}"
     if found is not None:
         message += f"\n{_excerpt(text, int(found[1] or found[2]))}"
     return KernelError(
@@ -167,7 +169,7 @@ def _compile_error(device: Device, text: str, options: Sequence[str], said: str)
 
 
 def _excerpt(text: str, line: int) -> str:
-    """Numbered lines round one."""
+    """Return the numbered lines round a line."""
     lines = text.splitlines()
     first, last = max(1, line - _CONTEXT_LINES), min(len(lines), line + _CONTEXT_LINES)
     shown = [f"{'>' if n == line else ' '}{n:5} | {lines[n - 1]}" for n in range(first, last + 1)]

@@ -1,4 +1,4 @@
-"""Batches on their way through a device across a bus."""
+"""Slots of device buffers for batches in flight between a host and a discrete device."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from flowcompute.schedule.memory import TransferPlan
 
 
 class Slots:
-    """What has come of each batch, and what is still to leave.
+    """Slots of buffers for the batches that a discrete device has in flight.
 
-    A batch has a slot of buffers from `upload` to `download`, where there was room for it. Between `take_up` and
-    `let_go` the device works on it. Each batch may be in a thread of its own; the device works on one at a time.
+    A batch has a slot from `upload` to `download`, if there was room for it. The device works on it between
+    `take_up` and `let_go`. Each batch may be in a thread of its own, but the device works on one at a time.
 
     Args:
         memory: of the device.
-        transfer_plan: what crosses the bus, and when.
-        count: how many there are.
-        told: errors inside name the element of a value.
+        transfer_plan: the transfers, and when they are made.
+        count: number of slots.
+        told: makes errors inside name the element of a value.
     """
 
     def __init__(
@@ -43,7 +43,10 @@ class Slots:
         self._seq = 0
 
     def upload(self, seq: int, arrays: Mapping[int, np.ndarray]) -> int:
-        """Begin to bring the sources that kernels read; gives the bytes. Where there is no room it has no slot."""
+        """Begin to upload the sources that kernels read, and return their bytes.
+
+        Without room the batch gets no slot.
+        """
         slot = seq % self._count
         try:
             self._memory.expect(slot)
@@ -57,7 +60,7 @@ class Slots:
         return sum(arrays[i].nbytes for i in self._transfer_plan.ahead)
 
     def take_up(self, seq: int) -> bool:
-        """Work on a batch, once what is uploaded of it has arrived; False where there was no room for it."""
+        """Begin to work on a batch once its uploads have arrived. Return False if there was no room for it."""
         self._leaving, self._seq = None, seq
         if seq not in self._taken:
             return False
@@ -73,24 +76,24 @@ class Slots:
         return True
 
     def let_go(self) -> None:
-        """What follows belongs to no batch that has a slot."""
+        """End the work on the present batch."""
         self._leaving = None
 
     def holds(self, value: int) -> bool:
-        """Whether a value has a buffer in the slot of the batch in hand."""
+        """Check whether a value has a buffer in the slot of the present batch."""
         return self._leaving is not None and value in self._moving
 
     def is_late(self, value: int) -> bool:
-        """Whether something that is made of the batch in hand is to be downloaded later."""
+        """Check whether a value of the present batch is downloaded later."""
         return self._leaving is not None and value in self._late
 
     def leave(self, value: int, array: np.ndarray) -> None:
-        """Download something late of the batch in hand into an array, later."""
+        """Download a late value of the present batch into `array`, later."""
         assert self._leaving is not None
         (self._handed[self._seq] if value in self._transfer_plan.handed else self._leaving)[value] = array
 
     def hand_over(self, seq: int) -> None:
-        """Download what others need of a batch."""
+        """Download the values of a batch that other devices need."""
         arrays = self._handed.get(seq, {})
         while arrays:
             i, array = arrays.popitem()
@@ -98,7 +101,7 @@ class Slots:
                 self._memory.download(i, array, seq % self._count)
 
     def receive(self, seq: int, made: Mapping[int, np.ndarray]) -> None:
-        """Begin to bring what others have made of a batch; the arrays stay as they are until it is over.
+        """Begin to upload values of a batch that other devices have made. The arrays must not change until its end.
 
         Raises:
             DeviceFullError: if there is no room.
@@ -109,28 +112,28 @@ class Slots:
                     self._memory.upload(i, made[i], seq % self._count)
 
     def leave_of(self, seq: int, value: int, array: np.ndarray) -> None:
-        """As `leave`, of a batch that the device has worked on."""
+        """Download a late value of a batch that the device has worked on into `array`, later."""
         self._taken[seq][value] = array
 
     def abandon(self, seq: int) -> None:
-        """Give the slot of a batch back, with all that lies there; harmless where it has none."""
+        """Free the slot of a batch with its contents. Nothing happens where it has none."""
         self._handed.pop(seq, None)
         if self._taken.pop(seq, None) is not None:
             self._memory.drop(seq % self._count)
 
     def abandon_in_hand(self) -> None:
-        """Give the slot of the batch in hand back; nothing of it is late any more."""
+        """Free the slot of the present batch. None of its values is late from then on."""
         if self._leaving is not None:
             self._leaving.clear()
             self._leaving = None
             self._memory.drop(self._seq % self._count)
 
     def leaves(self, seq: int) -> bool:
-        """Whether something of a batch is still to be downloaded."""
+        """Check whether values of a batch are still to be downloaded."""
         return bool(self._taken.get(seq))
 
     def download(self, seq: int, *, drop: bool) -> int:
-        """Fetch what is still to leave; gives the bytes.
+        """Download the late values of a batch and return their bytes.
 
         Args:
             seq: of the batch.

@@ -1,8 +1,8 @@
-"""Pinned host memory through which arrays go to a discrete device and come back, copied by several threads.
+"""Pinned host memory through which several threads copy arrays to and from a discrete device.
 
-A device reads and writes pinned memory by itself at the speed of the bus; from ordinary memory
-the driver copies in one thread, a fifth as fast on the machine that this was measured on
-(PCIe 5: 55 GB/s pinned, 8 and 17 GB/s not; one core copies 7 GB/s, sixteen 46 to 68).
+A device reads and writes pinned memory by itself at the speed of the bus. From ordinary memory the driver
+copies in one thread, a fifth as fast on the measured machine. There (PCIe 5), pinned memory gives 55 GB/s and
+ordinary memory 8 and 17 GB/s; one core copies 7 GB/s, and sixteen copy 46 to 68.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from queue import Empty, SimpleQueue
 import numpy as np
 
 from flowcompute.gpu.device import Device, cl
-from flowcompute.gpu.memory.device_buffers import packed
+from flowcompute.gpu.memory.device_buffers import copy_lines
 from flowcompute.schedule import COPYING_THREADS
 from flowcompute.schedule.memory import PIECE_BYTES, STAGING_BLOCKS
 from flowcompute.thread_pool import PendingCalls, ThreadPool
 
-LEAST_BYTES = 2 << 20
-"""Arrays below this go through slots (`small_staging`) or the driver: handing them to threads would take longer."""
+MIN_BYTES = 2 << 20
+"""Smallest transfer for threads. Smaller ones go through slots (`small_staging`) or the driver, which is faster."""
 
 
 _AHEAD = STAGING_BLOCKS // 2
-"""Blocks of one transfer that threads may copy at a time; the others are for the device and for its neighbours."""
+"""Blocks of one transfer that threads may copy at a time. The others are for the device and other transfers."""
 
 
 class _Block:
-    """Pinned memory that the device reads or writes in one go, and what is under way with it."""
+    """Pinned memory that the device reads or writes in one command, with the copies in progress."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -39,7 +39,7 @@ class _Block:
         self.copies: PendingCalls[None] = PendingCalls(0)
 
     def settle(self) -> None:
-        """Wait until the device is done with it.
+        """Wait until the device has finished with the block.
 
         Raises:
             cl.Error: if the device could not read it.
@@ -50,23 +50,24 @@ class _Block:
 
 
 _Step = Callable[[_Block, int, int], None]
-"""Does something with a block and the bytes of a transfer, from and to, that go through it."""
+"""Function of a block and the range of a transfer's bytes (from, to) that go through it."""
 
 
 class Staging:
     """A ring of pinned blocks and the threads that fill or empty them, for any number of transfers at a time.
 
-    Threads copy pieces of some blocks while the device reads or writes another: the device is asked
-    once for each block, since asking it for each piece took longer than copying them.
+    Threads copy pieces of some blocks while the device reads or writes another. There is one device command for
+    each block, since a command for each piece took longer than copying the pieces.
 
     Args:
         device: a discrete one.
-        size_bytes: pinned memory; see `schedule.memory.memory_plan.staging_bytes`. Taken with the first large transfer.
-        asking: held by who asks the device for a copy.
+        size_bytes: pinned memory; see `schedule.memory.memory_plan.staging_bytes`. It is allocated at the first
+            large transfer.
+        asking: lock that a thread holds while it enqueues a copy.
     """
 
     def __init__(self, device: Device, size_bytes: int, asking: threading.Lock) -> None:
-        # A device that is lost has another one from then on; what was taken here is given back here.
+        # A device that is lost gets new pinned memory. Memory taken from the old one is given back to the old one.
         self._pinned = device.pinned
         self._asking = asking
         self._block_bytes = size_bytes // STAGING_BLOCKS // PIECE_BYTES * PIECE_BYTES
@@ -76,15 +77,15 @@ class Staging:
         self._making = threading.Lock()
 
     def takes(self, size_bytes: int) -> bool:
-        """Whether a transfer of this size goes this way."""
-        return self._block_bytes > 0 and size_bytes >= LEAST_BYTES
+        """Check whether a transfer of this size goes through blocks."""
+        return self._block_bytes > 0 and size_bytes >= MIN_BYTES
 
     def upload(self, data: np.ndarray, buffer: cl.Buffer, queue: cl.CommandQueue) -> None:
-        """Copy bytes to the start of a buffer, in the queue's order; `data` may change once this returns.
+        """Copy bytes to the start of a buffer, in the queue's order. `data` may change once this returns.
 
         Args:
-            data: bytes, or lines of bytes that lie apart `(lines, bytes)` and are put together.
-            buffer: where to.
+            data: bytes, or separate lines of bytes `(lines, bytes)` that are joined.
+            buffer: the destination.
             queue: of the device.
         """
         lines = np.atleast_2d(data)
@@ -101,14 +102,14 @@ class Staging:
 
         def fill(block: _Block, start: int, stop: int) -> None:
             block.copies = self._threads.begin(
-                [partial(packed, lines, start + at, piece) for at, piece in _pieces(block, stop - start)],
+                [partial(copy_lines, lines, start + at, piece) for at, piece in _pieces(block, stop - start)],
                 COPYING_THREADS,
             )
 
         self._through_blocks(data.size, fill, send)
 
     def download(self, buffer: cl.Buffer, data: np.ndarray, queue: cl.CommandQueue) -> None:
-        """Fill `data` (bytes) from the start of a buffer, in the queue's order; complete on return."""
+        """Fill `data` (bytes) from the start of a buffer, in the queue's order. It is complete on return."""
 
         def bring(block: _Block, start: int, stop: int) -> None:
             part = block.array[: stop - start]
@@ -129,11 +130,11 @@ class Staging:
         self._through_blocks(len(data), bring, give)
 
     def _through_blocks(self, size: int, begin: _Step, end: _Step) -> None:
-        """Take all bytes through blocks: each is begun as soon as there is one, and ended before it is waited for.
+        """Transfer all bytes through blocks. Each is begun as soon as a block is free, and ended before a wait.
 
-        Who waits for a block holds none, so that transfers which share a ring cannot wait for each other.
+        A thread that waits for a block holds none, so transfers that share a ring cannot deadlock.
         """
-        self._make_ready()
+        self._allocate()
         begun: deque[tuple[_Block, int, int]] = deque()
         try:
             for start in range(0, size, self._block_bytes):
@@ -144,13 +145,13 @@ class Staging:
             while begun:
                 end(*begun.popleft())
         finally:
-            # Threads still read or write what is the caller's again.
+            # Threads may still read or write the caller's memory.
             for block, _, _ in begun:
                 block.copies.forget()
                 self._ring.put(block)
 
     def _free(self, begun: deque[tuple[_Block, int, int]], end: _Step) -> _Block:
-        """The block that was used longest ago; the transfer's own are ended while there is none."""
+        """Return the block that was used longest ago. While there is none, the transfer's own blocks are ended."""
         while begun:
             with contextlib.suppress(Empty):
                 if len(begun) <= _AHEAD:
@@ -158,7 +159,7 @@ class Staging:
             end(*begun.popleft())
         return self._ring.get()
 
-    def _make_ready(self) -> None:
+    def _allocate(self) -> None:
         if len(self._blocks) == STAGING_BLOCKS:
             return
         with self._making:
@@ -168,7 +169,7 @@ class Staging:
                 self._blocks.append(block)
 
     def close(self) -> None:
-        """Wait for what is under way, and leave the blocks to the next run; harmless when called twice."""
+        """Wait for the transfers in progress, and leave the blocks to the next run. Calling it twice does nothing."""
         self._threads.close()
         blocks, self._blocks, self._ring = self._blocks, [], SimpleQueue()
         with contextlib.ExitStack() as all_of_it:
@@ -178,10 +179,10 @@ class Staging:
 
 
 def read_buffer(queue: cl.CommandQueue, buffer: cl.Buffer, array: np.ndarray, start: int = 0) -> None:
-    """Fill bytes from those of a buffer, in the queue's order; complete on return.
+    """Fill an array of bytes from a buffer, in the queue's order. It is complete on return.
 
-    A blocking read would keep NVIDIA's driver to itself until the bytes are there: uploads asked for
-    meanwhile wait, and where one read follows another they get 1 to 10 of 50 GB/s.
+    A blocking read would occupy NVIDIA's driver until the bytes are there. Uploads enqueued meanwhile would
+    wait. Where one read follows another they would reach 1 to 10 of 50 GB/s.
     """
     event = cl.enqueue_copy(queue, array, buffer, src_offset=start, is_blocking=False)
     queue.flush()
@@ -189,5 +190,5 @@ def read_buffer(queue: cl.CommandQueue, buffer: cl.Buffer, array: np.ndarray, st
 
 
 def _pieces(block: _Block, size: int) -> list[tuple[int, np.ndarray]]:
-    """The first bytes of a block in pieces, each with where it begins."""
+    """Return the first bytes of a block in pieces, each with its offset."""
     return [(at, block.array[at : min(at + PIECE_BYTES, size)]) for at in range(0, size, PIECE_BYTES)]

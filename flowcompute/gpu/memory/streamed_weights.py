@@ -1,4 +1,4 @@
-"""Resident operands that do not fit a device together: each is uploaded when a kernel needs it, or just before."""
+"""Streamed weights: resident operands that do not fit a device together, uploaded shortly before use."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from flowcompute.schedule import Pass, RegionStep
 from flowcompute.schedule.placement import direct_inputs
 
 Part = tuple[int, int]
-"""A value and which of its panels, 0 where it comes as a whole."""
+"""A value and the index of its weight tile, 0 where it is uploaded as a whole."""
 
 
 class StreamedWeights:
-    """The ring of buffers that a pass's operands go through, in turns, as wholes or in panels.
+    """Ring of buffers through which a pass's operands are uploaded, as wholes or in weight tiles.
 
     Args:
-        one_pass: says which operands these are, how they are cut, and how many buffers there are.
+        one_pass: names these operands, their tiles, and the number of buffers.
         memory: of the device.
-        array: gives the whole value of an operand.
+        array: returns the whole value of an operand.
     """
 
     def __init__(self, one_pass: Pass, memory: Memory, array: Callable[[int], np.ndarray]) -> None:
@@ -36,7 +36,7 @@ class StreamedWeights:
         self._turn = self._ahead = 0
 
     def _parts_of_a_batch(self, one_pass: Pass) -> list[Part]:
-        """What is uploaded with each batch, in this order; after the last part comes the first of the next batch."""
+        """Return the parts uploaded with each batch, in order. The next batch begins with the first part again."""
         parts = []
         for step in one_pass.steps:
             if not isinstance(step, RegionStep) or step.kernel is None:
@@ -53,7 +53,10 @@ class StreamedWeights:
         return value in self._weight_tiles and launch < self._weight_tiles[value].kept
 
     def _numbers(self, part: Part) -> np.ndarray:
-        """The numbers of a part in host memory: always the same array, by which what comes is known again."""
+        """Return the numbers of a part in host memory.
+
+        It is always the same array, so that a prefetched one is recognised.
+        """
         value, panel = part
         if value not in self._wholes:
             self._wholes[value] = np.ascontiguousarray(self._array(value))
@@ -65,20 +68,20 @@ class StreamedWeights:
         return self._seen[part]
 
     def _memory_of(self, part: Part) -> np.ndarray:
-        """Contiguous memory in which the numbers of a part lie."""
+        """Return contiguous memory that holds the numbers of a part."""
         numbers = self._numbers(part)
         return numbers if numbers.flags.c_contiguous else self._wholes[part[0]]
 
     def buffer(self, value: int, launch: int) -> Any:
-        """A buffer with what a launch reads of an operand.
+        """Return a buffer with the part of an operand that a launch reads.
 
-        It is there until so many others as the ring has buffers have been asked for.
+        It is valid until as many others as the ring has buffers have been requested.
         """
         part = self._part(value, launch)
         if self._stays(value, launch):
-            return self._memory.input(("panel", *part), self._numbers(part), fresh=False)
+            return self._memory.input(("weight tile", *part), self._numbers(part), fresh=False)
         if self._order[self._next] != part:
-            # A batch that had no room begins again, in slices.
+            # A batch that had no room is begun again in slices.
             self._next = self._order.index(part)
         self._next = (self._next + 1) % len(self._order)
         self._turn += 1
@@ -86,7 +89,7 @@ class StreamedWeights:
         return self._memory.input(self._key(self._turn), self._numbers(part), fresh=True)
 
     def prefetch(self) -> None:
-        """Let the part that is needed next come while a kernel works, which has been given all that it reads."""
+        """Begin to upload the part that is needed next, while a kernel works that has all its operands."""
         if self._ahead <= self._turn:
             following = self._order[(self._next + 1) % len(self._order)]
             numbers, pinned = self._numbers(self._order[self._next]), self._memory_of(following)

@@ -9,28 +9,28 @@ from typing import Any
 import numpy as np
 
 from flowcompute.gpu.device import Device, cl
-from flowcompute.gpu.memory.device_buffers import as_bytes, as_lines, packed
+from flowcompute.gpu.memory.device_buffers import as_bytes, as_lines, copy_lines
 from flowcompute.gpu.memory.small_staging import SmallStaging
-from flowcompute.gpu.memory.staging import LEAST_BYTES, Staging, read_buffer
+from flowcompute.gpu.memory.staging import MIN_BYTES, Staging, read_buffer
 from flowcompute.schedule.memory import pinned
 
 
 class Transfers:
-    """Uploads and downloads.
+    """Uploads and downloads of a discrete device.
 
-    Pinned arrays are copied by the device; large other ones go through pinned pieces, those of small batches
-    through pinned slots, and other small ones through the driver.
+    The device itself copies pinned arrays. Other large arrays go through pinned blocks, and those of small
+    batches through pinned slots. Other small arrays go through the driver.
 
     Args:
         device: a discrete one.
-        staging_bytes: pinned memory for pieces; see `schedule.memory.in_flight.pinned` for slots beside it.
+        staging_bytes: pinned memory for blocks; see `schedule.memory.in_flight.pinned` for slots beside it.
     """
 
     def __init__(self, device: Device, staging_bytes: int) -> None:
         self._pinned = device.pinned
-        # PoCL 3.0 may crash where two threads enqueue to one queue and one of them is refused.
+        # PoCL 3.0 may crash if two threads enqueue to one queue and one of the commands is refused.
         self._enqueuing = threading.Lock()
-        # NVIDIA's driver lets reads that wait in a queue take turns with what goes the other way.
+        # NVIDIA's driver alternates reads that wait in a queue with transfers in the other direction.
         self._reading = threading.Lock()
         self._up = Staging(device, staging_bytes // 2, self._enqueuing)
         self._down = Staging(device, staging_bytes // 2, self._reading)
@@ -41,13 +41,17 @@ class Transfers:
     ) -> cl.Event | None:
         """Copy an array to the start of a buffer, its numbers in order, in the queue's order.
 
-        Lines of numbers that lie apart are put together on the way, and other arrays before.
+        Separate lines of numbers are joined on the way. Other arrays are made contiguous before.
 
         Args:
-            lasting: whether the array stays as it is until the event that is given; else it may change on return.
+            array: the numbers.
+            buffer: the destination.
+            queue: of the device.
+            lasting: whether the array stays unchanged until the returned event. Otherwise it may change on
+                return.
 
         Returns:
-            What to wait for; None where nothing is under way.
+            The event to wait for; None where nothing is in progress.
         """
         if not array.nbytes:
             return None
@@ -75,15 +79,15 @@ class Transfers:
             with self._enqueuing:
                 cl.enqueue_copy(queue, buffer, lines[0], is_blocking=True)
             return
-        piece = np.empty(min(lines.size, LEAST_BYTES), np.uint8)
+        piece = np.empty(min(lines.size, MIN_BYTES), np.uint8)
         for start in range(0, lines.size, len(piece)):
             part = piece[: lines.size - start]
-            packed(lines, start, part)
+            copy_lines(lines, start, part)
             with self._enqueuing:
                 cl.enqueue_copy(queue, buffer, part, dst_offset=start, is_blocking=True)
 
     def download(self, buffer: cl.Buffer, array: np.ndarray, queue: cl.CommandQueue) -> None:
-        """Fill a C-contiguous array from the start of a buffer, in the queue's order; complete on return."""
+        """Fill a C-contiguous array from the start of a buffer, in the queue's order. It is complete on return."""
         assert array.flags.c_contiguous
         if self._down.takes(array.nbytes) and not self._pinned.holds(array):
             self._down.download(buffer, as_bytes(array), queue)
@@ -92,14 +96,14 @@ class Transfers:
                 read_buffer(queue, buffer, as_bytes(array))
 
     def close(self) -> None:
-        """Wait for what is under way and give the pieces back; harmless when called twice."""
+        """Wait for the transfers in progress and free the blocks. Calling it twice does nothing."""
         with ExitStack() as all_of_it:
             for one in (self._small, self._down, self._up):
                 all_of_it.callback(one.close)
 
 
 def _copy(queue: cl.CommandQueue, buffer: cl.Buffer, lines: np.ndarray) -> cl.Event:
-    """Let the device read pinned lines of bytes `(lines, bytes)` that lie apart, or one."""
+    """Let the device read pinned lines of bytes `(lines, bytes)`, one or several separate ones."""
     count, width = lines.shape
     if count == 1:
         return cl.enqueue_copy(queue, buffer, lines[0], is_blocking=False)

@@ -1,4 +1,4 @@
-"""Kernel IR as OpenCL C."""
+"""Renderer of the kernel IR to OpenCL C."""
 
 from flowcompute.gpu.render.renderer import argument_types, program_of, render
 from flowcompute.gpu.render.tensor_ptx import multiply_helper

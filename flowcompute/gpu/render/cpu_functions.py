@@ -1,11 +1,10 @@
-"""Functions that CPU kernels bring along instead of calling OpenCL's own.
+"""Mathematical functions that CPU kernels define themselves, in place of OpenCL's own.
 
-PoCL's library functions are real calls that spill every live vector; inlined, these are up
-to twice as fast, and one text for 1 to 16 lanes gives equal bits by construction. GPUs keep
-their compiler's functions.
+PoCL's library functions are real calls that spill every live vector. Inlined functions are up to twice as fast,
+and one text for 1 to 16 lanes gives equal bits by construction. GPUs use their compiler's functions.
 
-`{T}`, `{I}` and `{U}` are the vector type and the integer types of its width, `{FMA}` the
-name of the fused multiply-add, `{EXP}` that of our exp.
+`{T}` is the vector type, and `{I}` and `{U}` are the integer types of its width. `{FMA}` is the name of the
+fused multiply-add, and `{EXP}` that of our exp.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from flowcompute.gpu.render.error_function import ERF32, ERF64
 from flowcompute.lower import COMPUTED_IN_DOUBLE
 from flowcompute.spec import FLOAT32, FLOAT64
 
-# Fused where the processor can: contraction is off everywhere else.
+# It is fused where the processor can. Contraction is off everywhere else.
 FMA = """
 static inline {T} {NAME}({T} a, {T} b, {T} c) {{
 #pragma OPENCL FP_CONTRACT ON
@@ -24,9 +23,9 @@ static inline {T} {NAME}({T} a, {T} b, {T} c) {{
 }}
 """
 
-# exp: x = k ln 2 + r with ln 2 in two parts (Cody and Waite, 1980), a polynomial in r with the
-# coefficients of Cephes' expf, scaled by 2^k in two steps, so that overflow and subnormal
-# results come out right. Below 1 ulp.
+# exp: x = k ln 2 + r with ln 2 in two parts (Cody and Waite, 1980), and a polynomial in r with the
+# coefficients of Cephes' expf. It is scaled by 2^k in two steps, so that overflow and subnormal
+# results are right. The error is below 1 ulp.
 _REDUCED32 = """
     {T} k = {FMA}(z, ({T})(1.44269504088896341f), ({T})(12582912.0f));
     {I} n = as_{I}(k) - ({I})(0x4b400000);
@@ -52,7 +51,7 @@ _EXP32 = (
     return p * as_{T}((half_n + 127) << 23) * as_{T}((n - half_n + 127) << 23);"""
 )
 
-# tanh |x| = e / (e + 2) with e = exp(2 |x|) - 1, which keeps small numbers accurate.
+# tanh |x| = e / (e + 2) with e = exp(2 |x|) - 1 is accurate for small numbers.
 _TANH32 = (
     """
     {T} size = as_{T}(as_{I}(a) & 0x7fffffff);
@@ -95,7 +94,7 @@ _EXP64 = (
     return p * as_{T}((half_n + 1023) << 52) * as_{T}((n - half_n + 1023) << 52);"""
 )
 
-# e = exp(-|x|) never overflows; below 0 the answer is e / (1 + e), which keeps small ones accurate.
+# e = exp(-|x|) never overflows. Below 0 the result is e / (1 + e), which is accurate for small ones.
 _SIGMOID = """
     {T} e = {EXP}(-as_{T}(as_{I}(a) & ({I})(SIZE)));
     return (a < ({T})(0) ? e : ({T})(1)) / (({T})(1) + e);"""
@@ -118,12 +117,12 @@ CPU_TEXTS: dict[tuple[str, np.dtype], str] = {
     ("abs", FLOAT64): "as_{T}(as_{I}({a}) & ({I})(0x7fffffffffffffffL))",
     **{(name, FLOAT32): _IN_DOUBLE for name in COMPUTED_IN_DOUBLE},
 }
-"""Texts that replace an op's own."""
+"""Texts that replace an op's own text."""
 
 GPU_FUNCTIONS: dict[tuple[str, np.dtype], str] = {
-    # A quotient rounded correctly takes as long as the exponential; a reciprocal to one ulp, as GPUs have it, will do.
+    # A correctly rounded quotient takes as long as the exponential. A GPU's reciprocal to one ulp suffices.
     ("sigmoid", FLOAT32): """
     {T} e = exp(-fabs(a)), d = ({T})(1) + e, r = native_recip(d);
     return (a < ({T})(0) ? e : ({T})(1)) * r;""",
 }
-"""Bodies by op name and dtype that replace an op's own."""
+"""Bodies by op name and dtype that replace an op's own text."""

@@ -1,9 +1,11 @@
-"""The error function for CPU kernels, which OpenCL's own computes number by number there.
+"""Error function for CPU kernels, which OpenCL's own computes number by number there.
 
-Below 1 it is x + x P(x^2); above, 1 - exp(-x^2) Q(t) / (x + 2.5) with t = (x - 2.5) / (x + 2.5), the
-form of Shepherd and Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < inf",
+Below 1 it is x + x P(x^2). Above, it is 1 - exp(-x^2) Q(t) / (x + 2.5) with t = (x - 2.5) / (x + 2.5). The form
+is that of Shepherd and Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < inf",
 Mathematics of Computation 36 (1981). P and Q interpolate at Chebyshev nodes, computed with 70 digits.
-At 4 (in double precision at 6) the distance to 1 is below half a unit in the last place. Below 2 ulp.
+
+At 4 (in double precision at 6) the distance to 1 is below half a unit in the last place. The error is below 2
+ulp.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ _FAR64 = (
 
 
 def _horner(name: str, variable: str, coefficients: tuple[float, ...], dtype: type[np.floating]) -> str:
-    """Statements that give the polynomial a name."""
+    """Return statements that evaluate a polynomial by Horner's scheme and name the result."""
     first, *rest = (f"({{T}})({_literal(number, dtype)})" for number in coefficients)
     return f"\n    {{T}} {name} = {first};" + "".join(
         f"\n    {name} = {{FMA}}({name}, {variable}, {number});" for number in rest

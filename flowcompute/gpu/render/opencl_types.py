@@ -1,4 +1,4 @@
-"""OpenCL C's names for our dtypes, in memory and in registers."""
+"""Names of our dtypes in OpenCL C, in memory and in registers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INTEGERS = {"i": {1: "char", 2: "short", 4: "int", 8: "long"}, "u": {1: "uchar"
 
 
 def memory_type(dtype: np.dtype) -> str:
-    """The type of a dtype behind a pointer."""
+    """Return the type of a dtype's numbers behind a pointer."""
     if dtype == BOOL:
         return "uchar"
     if dtype == BFLOAT16:
@@ -22,7 +22,7 @@ def memory_type(dtype: np.dtype) -> str:
 
 
 def scalar_type(dtype: np.dtype) -> str:
-    """The type of one number in a register (not of bools, which are masks)."""
+    """Return the type of one number in a register (not of bools, which are masks)."""
     dtype = register_dtype(dtype)
     if dtype == FLOAT32:
         return "float"
@@ -32,27 +32,27 @@ def scalar_type(dtype: np.dtype) -> str:
 
 
 def vector(name: str, lanes: int) -> str:
-    """`float`, 16 -> `float16`."""
+    """Return the name of a vector type: `float`, 16 gives `float16`."""
     return name if lanes == 1 else f"{name}{lanes}"
 
 
 def mask_type(mask_bytes: int, lanes: int) -> str:
-    """The type of a mask; comparisons of scalars give int."""
+    """Return the type of a mask. Comparisons of scalars give int."""
     return "int" if lanes == 1 else vector(_INTEGERS["i"][mask_bytes], lanes)
 
 
 def var_type(var: Var) -> str:
-    """The type of a value."""
+    """Return the type of a value."""
     return type_of(var.dtype, var.lanes, var.mask_bytes)
 
 
 def type_of(dtype: np.dtype, lanes: int, mask_bytes: int) -> str:
-    """The type of `lanes` numbers in registers."""
+    """Return the type of `lanes` numbers in registers."""
     return mask_type(mask_bytes, lanes) if dtype == BOOL else vector(scalar_type(dtype), lanes)
 
 
 def type_names(dtype: np.dtype, lanes: int) -> dict[str, str]:
-    """What `{T}`, `{I}`, `{U}` and `{W}` stand for in an op's text."""
+    """Return the types that `{T}`, `{I}`, `{U}` and `{W}` stand for in an op's text."""
     register = register_dtype(dtype)
     size = register.itemsize
     return {
@@ -64,11 +64,11 @@ def type_names(dtype: np.dtype, lanes: int) -> dict[str, str]:
 
 
 def dtype_class(dtype: np.dtype) -> str:
-    """The key of an op's texts."""
+    """Return the key of an op's texts for a dtype."""
     register = register_dtype(dtype)
     return {"b": "bool", "i": "int", "u": "uint"}.get(register.kind, "float")
 
 
 def quiet_nan(dtype: np.dtype) -> str:
-    """The one NaN that is stored: NumPy's. What OpenCL calls NAN has other bits on some platforms."""
+    """Return the only NaN that is stored, which is NumPy's. OpenCL's NAN has other bits on some platforms."""
     return "as_double(0x7ff8000000000000UL)" if dtype == FLOAT64 else "as_float(0x7fc00000U)"

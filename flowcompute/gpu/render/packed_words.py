@@ -1,4 +1,4 @@
-"""Four narrow integers in a word, and their dot products: one instruction on NVIDIA, plain code elsewhere."""
+"""Words of four narrow integers and their dot products: one instruction on NVIDIA, plain code elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ static inline int {name}(int a, int b, int c) {{
 
 
 def of_words(expr: OfWords, helpers: dict[str, str]) -> str:
-    """The text of an expression of words."""
+    """Return the text of an expression of words."""
     if isinstance(expr, Packed):
         return _packed(expr)
     assert isinstance(expr, DotAdd)

@@ -1,9 +1,9 @@
-"""Functions that kernels may need beside OpenCL's own. `@NAME@` and its like are filled in by the renderer."""
+"""Functions that kernels may need beside OpenCL's own. The renderer fills in `@NAME@` and similar markers."""
 
 from __future__ import annotations
 
 HELPERS: dict[str, str] = {
-    # Lanes that do not exist are zero: nothing past the end is touched.
+    # Lanes that do not exist are zero, so nothing past the end is read.
     "gather": """
 static inline @V@ @NAME@(const __global @M@ *p, long stride, long count) {
     @S@ all[@L@];
@@ -18,7 +18,7 @@ static inline void @NAME@(@W@ value, __global @M@ *p, long stride, long count) {
     for (int lane = 0; lane < @L@; lane++) if (lane < count) @WRITE@;
 }
 """,
-    # To the nearest half, ties to even, as a float: cl_khr_fp16 is absent where it matters.
+    # Rounds to the nearest half, ties to even, as a float. Devices that need it lack cl_khr_fp16.
     # Below 2^-14 halves are 2^-24 apart, as floats are at 0.5.
     "round_float16": """
 static inline @V@ @NAME@(@V@ x) {
@@ -39,7 +39,7 @@ static inline @V@ @NAME@(@V@ x) {
     return as_@V@(near | sign);
 }
 """,
-    # Double to float rounded to odd, so that rounding on to half is rounding once.
+    # Rounds a double to odd, so that rounding the float to half is equal to rounding once.
     "odd": """
 static inline @F@ @NAME@(@V@ x) {
     @F@ near = convert_@F@_rtz(x);

@@ -1,4 +1,4 @@
-"""Expressions of the kernel IR as OpenCL C, and the helper functions that they call."""
+"""Renderer of the kernel IR's expressions to OpenCL C, with the helper functions that they call."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT64, is_float
 
 
 class ExpressionRenderer:
-    """Renders expressions; `helpers` collects the functions they need, by name, in order of first use.
+    """Renderer of expressions. `helpers` collects the functions they need, by name, in order of first use.
 
     Args:
-        cpu: whether for a work-group of one.
-        unroll: turns that are written out of loops in users' functions that do not say so.
+        cpu: whether kernels have one work-item in a work-group.
+        unroll: iterations that are unrolled in loops of users' functions that do not say so.
     """
 
     def __init__(self, cpu: bool, unroll: int = 1) -> None:
@@ -79,7 +79,7 @@ class ExpressionRenderer:
         return f"({name}[{index}] != 0)" if dtype == BOOL else f"{name}[{index}]"
 
     def _vload(self, dtype: np.dtype, place: str, lanes: int, *, aligned: bool = False) -> str:
-        """A vector from any element's address, or from one that is a multiple of its size."""
+        """Return the load of a vector from any element's address, or from one that is a multiple of its size."""
         if aligned:
             return f"*(const __global {memory_type(dtype)}{lanes} *)({place})"
         if not self.cpu:
@@ -98,7 +98,7 @@ class ExpressionRenderer:
         return loaded
 
     def expression(self, expr: ir.Expr, var: Var) -> str:
-        """The text of an expression that gives `var`."""
+        """Return the text of an expression whose value is `var`."""
         match expr:
             case ir.Load():
                 return self._load(expr, var)
@@ -141,14 +141,14 @@ class ExpressionRenderer:
                 return of_fragments(expr, self.helpers)
 
     def numbers(self, array: str, index: str, var: Var) -> str:
-        """Several numbers of an array of single ones: local on GPUs, private on CPUs."""
+        """Return the access to a vector in an array of single numbers: local on GPUs, private on CPUs."""
         if self.cpu:
             return f"*({loose_vector(var.dtype, var.lanes, self.helpers)} *)({array} + {index})"
         return f"*(__local {type_of(var.dtype, var.lanes, var.mask_bytes)} *)({array} + {index})"
 
     @staticmethod
     def mask(var: Var, mask_bytes: int) -> str:
-        """A mask in another width."""
+        """Return a mask in another width."""
         if var.lanes == 1 or var.mask_bytes == mask_bytes:
             return var.name
         return f"convert_{mask_type(mask_bytes, var.lanes)}({var.name})"
@@ -201,14 +201,14 @@ class ExpressionRenderer:
         return rendered
 
     def _cpu_text(self, op: Op, dtype: np.dtype, names: dict[str, str], words: dict[str, str]) -> str:
-        """The text of an op that CPUs compute by functions of ours."""
+        """Return the text of an op that CPUs compute by functions of ours."""
         if (op.name, dtype) in CPU_FUNCTIONS:
             return f"{self._cpu_function(op.name, dtype, names)}({words['a']})"
         double = names["T"].replace("float", "double")
         return CPU_TEXTS[op.name, dtype].format(**words, **names, NAME=op.name, D=double)
 
     def _cpu_function(self, name: str, dtype: np.dtype, names: dict[str, str]) -> str:
-        """The name of one of our functions, defined on first use."""
+        """Return the name of one of our functions, defined on first use."""
         full = f"fc_{name}_{names['T']}"
         if full not in self.helpers:
             body = CPU_FUNCTIONS[name, dtype]
@@ -219,7 +219,7 @@ class ExpressionRenderer:
         return full
 
     def _fma(self, names: dict[str, str]) -> str:
-        """The name of the fused multiply-add."""
+        """Return the name of the fused multiply-add."""
         if not self.cpu:
             return "fma"
         name = f"fc_fma_{names['T']}"
@@ -235,7 +235,7 @@ class ExpressionRenderer:
         return f"{op.name}({', '.join('{' + letter + '}' for letter in 'abc'[: op.arity])})"
 
     def _op_helper(self, op: Op, dtype: np.dtype, names: dict[str, str]) -> str:
-        """The name of the op's helper function, defined on first use."""
+        """Return the name of the op's helper function, defined on first use."""
         body = op.helper.get(dtype_class(dtype))
         if not self.cpu:
             body = GPU_FUNCTIONS.get((op.name, dtype), body)
@@ -249,7 +249,7 @@ class ExpressionRenderer:
         return name
 
     def helper(self, kind: str, dtype: np.dtype, lanes: int) -> str:
-        """The name of a prelude function for a stored dtype, defined on first use."""
+        """Return the name of a prelude function for a stored dtype, defined on first use."""
         name = f"fc_{kind}_{dtype.name}_{lanes}"
         if name not in self.helpers:
             words = {
@@ -287,7 +287,7 @@ class ExpressionRenderer:
             one = f"({mask_type(register_dtype(target).itemsize, lanes)})(1)"
             return f"convert_{kind}({wide} & {one})"
         if is_float(source) and not is_float(target):
-            # What becomes of NaN is up to the device in practice: some give 2^63 for 64-bit integers.
+            # In practice the result of NaN depends on the device: some give 2^63 for 64-bit integers.
             zero = f"({vector(scalar_type(source), lanes)})(0)"
             return f"convert_{kind}_sat({operand.name} == {operand.name} ? {operand.name} : {zero})"
         if register_dtype(target) == target:
@@ -310,7 +310,7 @@ class ExpressionRenderer:
         return self._apply(ir.Apply(op, (left, right), var.dtype), var)
 
     def _first_wins(self, expr: ir.Combine, var: Var) -> str:
-        """The part of whichever (value, index) pair is better: see `canonical.first_wins`."""
+        """Return one part of the better (value, index) pair: see `canonical.first_wins`."""
         (a, i), (b, k) = expr.left, expr.right
         a_name, b_name, size = a.name, b.name, a.dtype.itemsize
         if a.dtype == BOOL:
@@ -323,7 +323,7 @@ class ExpressionRenderer:
             better = f"({b_name} {sign} {a_name})"
             same = f"({a_name} == {b_name})"
         if is_float(a.dtype):
-            # Not at most as good, which a NaN is neither, unless a NaN was there before.
+            # The negated comparison also holds for a NaN. It counts unless a NaN was there before.
             at_most = "<=" if expr.op == "argmax" else ">="
             better = f"((!({b_name} {at_most} {a_name})) & ({a_name} == {a_name}))"
             same = f"({same} | (({a_name} != {a_name}) & ({b_name} != {b_name})))"
@@ -347,12 +347,12 @@ class ExpressionRenderer:
 
 
 def _lanes(var: Var) -> list[str]:
-    """The numbers of a vector, or the one."""
+    """Return the numbers of a vector, or the single number."""
     return [var.name] if var.lanes == 1 else [f"{var.name}.s{lane:x}" for lane in range(var.lanes)]
 
 
 def write_text(name: str, dtype: np.dtype, index: str, value: str) -> str:
-    """The statement that stores one number."""
+    """Return the statement that stores one number."""
     if dtype == FLOAT16:
         return f"vstore_half({value}, {index}, {name})"
     if dtype == BFLOAT16:
@@ -361,7 +361,7 @@ def write_text(name: str, dtype: np.dtype, index: str, value: str) -> str:
 
 
 def literal(value: object, var: Var) -> str:
-    """A number as text that means exactly it."""
+    """Return a number as text that is read back exactly."""
     kind = var_type(var)
     if var.dtype == BOOL:
         return f"({kind})({(-1 if var.lanes > 1 else 1) if value else 0})"

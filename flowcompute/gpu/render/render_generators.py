@@ -1,8 +1,8 @@
-"""Generated streams as OpenCL C: positions, and random numbers from Philox blocks.
+"""Renderer of generated streams to OpenCL C: positions, and random numbers from Philox blocks.
 
-Where lanes hold neighbouring numbers, as nearly always, each block is computed once and its
-words are dealt to the lanes that they belong to; elsewhere each lane computes its own block.
-Both give the same bits, since nothing but integers and + - * / sqrt without contraction is used.
+Lanes nearly always hold neighbouring numbers. Then each block is computed once and its words are distributed to
+their lanes. Otherwise each lane computes its own block. Both give the same bits, since they use only integers
+and + - * / sqrt without contraction.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from flowcompute.ir import Generate, Var
 from flowcompute.spec import FLOAT32, is_float
 
 Helpers = dict[str, str]
-"""Functions by name, in an order in which each comes after those that it calls."""
+"""Functions by name. Each comes after those that it calls."""
 
 _WORD = "0xffffffffUL"
 
-# Left to itself PoCL calls what stands in a kernel twice, and makes the ten keys anew in each call.
+# Otherwise PoCL would call a function that is used twice, and compute the ten keys anew in each call.
 _INLINE = "__attribute__((always_inline)) static inline"
 
-# Words are kept in the lower halves of 64-bit lanes, where vector units multiply 32 by 32 bits; what
-# is left in the upper halves never reaches a product, and is dropped at the end.
+# Words are kept in the lower halves of 64-bit lanes, where vector units multiply 32 by 32 bits. The
+# bits in the upper halves never reach a product, and are dropped at the end.
 _PHILOX = """
 @INLINE@ void @NAME@(@V@ block, const ulong key, const ulong tag, @V@ *low, @V@ *high) {
     @V@ a = block & @WORD@, b = block >> 32, c = (@V@)(tag), d = (@V@)(0), p, q;
@@ -35,7 +35,7 @@ _PHILOX = """
     *high = (c & @WORD@) | (d << 32);
 }
 """
-# Written out: PoCL leaves a loop of ten rounds as it is, at half the speed.
+# The rounds are unrolled here: PoCL does not unroll a loop of ten, which takes twice as long.
 _ROUND = """    p = (a & @WORD@) * @M0@UL; q = (c & @WORD@) * @M1@UL;
     a = (q >> 32) ^ b ^ first; b = q; c = (p >> 32) ^ d ^ second; d = p;"""
 _NEXT_KEY = """
@@ -65,7 +65,7 @@ _BOX_MULLER = """
 }
 """
 
-# Numbers from a position that begins a block on.
+# The numbers from the first position of a block.
 _ALIGNED = """
 @INLINE@ @T@ @NAME@_aligned(const ulong n@PARAMETERS@) {
     @V@ low, high;
@@ -74,7 +74,7 @@ _ALIGNED = """
 }
 """
 
-# On CPUs one text of the numbers serves both runs: it is long, and stands in a kernel many times.
+# On CPUs one text of the numbers serves both runs, since it is long and occurs in a kernel many times.
 _RUN_CPU = """
 @INLINE@ @T@ @NAME@(const ulong n@PARAMETERS@) {
     const ulong off = n % @SHARE@;
@@ -87,7 +87,7 @@ _RUN_CPU = """
 }
 """
 
-# On GPUs arrays are memory, which the usual case must not touch.
+# On GPUs arrays lie in memory, which the usual case must not access.
 _RUN_GPU = """
 static inline @T@ @NAME@(const ulong n@PARAMETERS@) {
     const ulong off = n % @SHARE@;
@@ -115,7 +115,7 @@ _OF = """
 
 
 def generated(expr: Generate, var: Var, helpers: Helpers, cpu: bool) -> str:
-    """The text of generated numbers; adds the functions that it calls."""
+    """Return the text of generated numbers, and add the functions that it calls."""
     if expr.op.form == "position":
         return _positions(expr, var)
     arguments = "".join(f", {operand.name}" for operand in expr.operands)
@@ -130,7 +130,7 @@ def generated(expr: Generate, var: Var, helpers: Helpers, cpu: bool) -> str:
 
 
 def _lane(expr: Generate, lane: int) -> str:
-    """The position of one lane."""
+    """Return the position of one lane."""
     if expr.each is not None:
         return expr.each.format(lane=lane)
     return f"{expr.text} + {expr.step * lane}" if expr.step * lane else expr.text
@@ -160,17 +160,17 @@ def _name(op: Generator, dtype: np.dtype, lanes: int) -> str:
 
 
 def _parameters(op: Generator) -> dict[str, str]:
-    dead_letters = ["key", *"ab"[: op.arity - 1]]
+    letters = ["key", *"ab"[: op.arity - 1]]
     return {
-        "PARAMETERS": "".join(f", const ulong {letter}" for letter in dead_letters),
-        "ARGUMENTS": "".join(f", {letter}" for letter in dead_letters),
+        "PARAMETERS": "".join(f", const ulong {letter}" for letter in letters),
+        "ARGUMENTS": "".join(f", {letter}" for letter in letters),
         "TAG": str(op.tag),
         "SHARE": str(op.share),
     }
 
 
 def _run(op: Generator, var: Var, helpers: Helpers, cpu: bool) -> str:
-    """The name of the function that gives the numbers of neighbouring positions."""
+    """Return the name of the function that computes the numbers of neighbouring positions."""
     name = _name(op, var.dtype, var.lanes)
     if name in helpers:
         return name
@@ -187,7 +187,7 @@ def _run(op: Generator, var: Var, helpers: Helpers, cpu: bool) -> str:
         "V": blocks,
         "PHILOX": _philox(count, helpers),
         "BLOCKS": numbers,
-        "BODY": _dealt(op, var, count, helpers),
+        "BODY": _numbers_of_blocks(op, var, count, helpers),
         "LANES": ", ".join(f"at[{lane}]" for lane in range(var.lanes)),
     }
     if op.share == 1:
@@ -198,8 +198,8 @@ def _run(op: Generator, var: Var, helpers: Helpers, cpu: bool) -> str:
     return name
 
 
-def _dealt(op: Generator, var: Var, count: int, helpers: Helpers) -> str:
-    """From the words of `count` blocks to the numbers of all lanes, in order."""
+def _numbers_of_blocks(op: Generator, var: Var, count: int, helpers: Helpers) -> str:
+    """Return the code that turns the words of `count` blocks into the numbers of all lanes, in order."""
     more = "".join(f", {letter}" for letter in "ab"[: op.arity - 1])
     if op.form == "block":
         return f"    return {_of(op, var.dtype, var.lanes, helpers)}(low, high{more});"
@@ -220,7 +220,7 @@ def _dealt(op: Generator, var: Var, count: int, helpers: Helpers) -> str:
 
 
 def _one(op: Generator, dtype: np.dtype, helpers: Helpers) -> str:
-    """The name of the function that gives the number of one position."""
+    """Return the name of the function that computes the number of one position."""
     name = _name(op, dtype, 1)
     if name in helpers:
         return name
@@ -246,7 +246,7 @@ def _word(op: Generator, lanes: int) -> str:
 
 
 def _of(op: Generator, dtype: np.dtype, lanes: int, helpers: Helpers) -> str:
-    """The name of the function that makes numbers of words."""
+    """Return the name of the function that turns words into numbers."""
     name = f"{_name(op, dtype, lanes)}_of"
     if name in helpers:
         return name
@@ -267,7 +267,7 @@ def _of(op: Generator, dtype: np.dtype, lanes: int, helpers: Helpers) -> str:
 
 
 def _philox(count: int, helpers: Helpers) -> str:
-    """The name of the function that computes `count` blocks."""
+    """Return the name of the function that computes `count` blocks."""
     kind = vector("ulong", count)
     name = f"fc_philox_{kind}"
     rounds = _NEXT_KEY.join([_ROUND] * ROUNDS)
@@ -279,7 +279,7 @@ def _philox(count: int, helpers: Helpers) -> str:
 
 
 def _box_muller(dtype: np.dtype, lanes: int, helpers: Helpers) -> str:
-    """The name of the Box-Muller transform."""
+    """Return the name of the Box-Muller transform."""
     known, names = BOX_MULLER[dtype], type_names(dtype, lanes)
     name = f"fc_box_muller_{names['T']}"
     width = 8 * dtype.itemsize
@@ -304,7 +304,7 @@ def _box_muller(dtype: np.dtype, lanes: int, helpers: Helpers) -> str:
 
 
 def _series(x: str, coefficients: tuple[float, ...], dtype: np.dtype, lanes: int) -> str:
-    """Horner's scheme."""
+    """Return the text of a polynomial by Horner's scheme."""
     text = _constant(coefficients[-1], dtype, lanes)
     for coefficient in reversed(coefficients[:-1]):
         text = f"({_constant(coefficient, dtype, lanes)} + {x} * {text})"
@@ -312,7 +312,7 @@ def _series(x: str, coefficients: tuple[float, ...], dtype: np.dtype, lanes: int
 
 
 def _constant(value: float, dtype: np.dtype, lanes: int) -> str:
-    """A float as text that means exactly what it is in the dtype."""
+    """Return a float as text that is read back exactly in the dtype."""
     assert is_float(dtype)
     number = float(dtype.type(value)).hex() + ("f" if dtype == FLOAT32 else "")
     return f"({vector(scalar_type(dtype), lanes)})({number})"

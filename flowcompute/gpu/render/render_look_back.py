@@ -1,13 +1,15 @@
-"""How tiles of a scan hand on what comes before them, in OpenCL C.
+"""Renderer of look-back scans to OpenCL C: how tiles pass on the sum of all earlier tiles.
 
-Tiles are taken by ticket, so whoever has one knows that all earlier ones have been begun by
-work-groups that run or are done; waiting for those ends wherever a work-group that has begun goes
-on (T. Sorensen, A. F. Donaldson et al., "Portable inter-workgroup barrier synchronisation for
-GPUs", 2016). A slot of a tile and column holds its own sum until the sum up to its end is known
-(D. Merrill and M. Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016).
-Theirs adds whatever it finds; here what follows the latest known sum is added in order, so that
-timing changes no bit. Each 64-bit word carries half of a number and a flag with the number of the
-launch, so words need no fences, and no clearing between launches.
+Work-groups take tiles by ticket. The owner of a tile therefore knows that all earlier tiles have been begun, by
+work-groups that run or have ended. Waiting for those ends wherever a work-group that has begun goes on (T.
+Sorensen, A. F. Donaldson et al., "Portable inter-workgroup barrier synchronisation for GPUs", 2016).
+
+A slot of a tile and column holds the tile's own sum until the sum up to its end is known (D. Merrill and M.
+Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016). Their algorithm adds any sums that
+it finds. Here the sums after the latest known prefix are added in order, so that timing changes no bit.
+
+Each 64-bit word carries half of a number, and a flag with the number of the launch. Words therefore need no
+fences, and no clearing between launches.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from flowcompute.ir import (
 from flowcompute.spec import FLOAT32, FLOAT64
 
 ASKED = 8
-"""Sums of tiles that are read before the first of them is added."""
+"""Sums of tiles that are loaded before the first of them is added."""
 
 _TAKE = """static inline long fc_take(volatile __global ulong *words, long last) {
     const long ticket = atomic_inc((volatile __global uint *)words);
@@ -70,7 +72,7 @@ _SEEN = """static inline int fc_seen(volatile __global ulong *slot, uint launch,
 
 
 def handed_on(statement: CarryStatement, expressions: ExpressionRenderer) -> list[str]:
-    """The lines of a statement, and in `expressions.helpers` the functions that they call."""
+    """Return the lines of a statement, and add the functions that they call to `expressions.helpers`."""
     helpers = expressions.helpers
     match statement:
         case Ticket():
@@ -104,7 +106,7 @@ def handed_on(statement: CarryStatement, expressions: ExpressionRenderer) -> lis
 
 
 def _ticket(ticket: Ticket, cpu: bool) -> list[str]:
-    """Take the next ticket; the one who takes the last puts the counter back."""
+    """Take the next ticket. The work-group that takes the last one resets the counter."""
     taken = f"fc_take({ticket.argument.name}, {ticket.tickets} + gsize - 1)"
     declared = "long " if ticket.new else ""
     if cpu:
@@ -113,12 +115,15 @@ def _ticket(ticket: Ticket, cpu: bool) -> list[str]:
 
 
 def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]:
-    """Each tile is waited for by a work-item of its own; what follows the nearest known end is added in order."""
+    """Return the lines of a look-back with one work-item for each earlier tile.
+
+    The sums after the nearest known prefix are added in order.
+    """
     dtype, name, last = look.var.dtype, look.var.name, look.window - 1
     kind, slot = scalar_type(dtype), _slot(look.argument, f"{look.tile} - 1 - back")
     some = [Var(f"{name}_{i}", dtype, 1) for i in range(ASKED)]
     loads = [f"    const {kind} {other.name} = ahead[{name}_back - {i + 1}];" for i, other in enumerate(some)]
-    steps = [["    " + line for line in _then(look.op, look.var, other, expressions)] for other in some]
+    steps = [["    " + line for line in _combine_lines(look.op, look.var, other, expressions)] for other in some]
     return [
         f"if (lid >= {BUSY} && lid < {BUSY + look.window}) {{",
         f"    const int back = lid - {BUSY};",
@@ -139,7 +144,7 @@ def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]
         "barrier(CLK_LOCAL_MEM_FENCE);",
         f"int {name}_back = nearest[0];",
         f"{kind} {name} = ahead[{name}_back];",
-        # Asked for before the first is waited for.
+        # All are loaded before the first is used.
         f"for (; {name}_back >= {ASKED}; {name}_back -= {ASKED}) {{",
         *loads,
         *(line for step in steps for line in step),
@@ -152,13 +157,16 @@ def _look_behind(look: LookBehind, expressions: ExpressionRenderer) -> list[str]
 
 
 def _look_back(look: LookBack, expressions: ExpressionRenderer) -> list[str]:
-    """What comes before a tile, of all columns: a work-group looks at `window` tiles before it at once."""
+    """Return the lines that compute the sum before a tile, for all columns.
+
+    A work-group reads `window` earlier tiles at once.
+    """
     rounds = range(0, look.columns, look.together)
     return [line for start in rounds for line in _round(look, start, expressions)]
 
 
 def _round(look: LookBack, start: int, expressions: ExpressionRenderer) -> list[str]:
-    """The columns from `start` on."""
+    """Return the lines for the columns from `start` on."""
     dtype, turn = look.state.dtype, look.work_group
     columns = min(look.together, look.columns - start)
     kind = scalar_type(dtype)
@@ -170,7 +178,7 @@ def _round(look: LookBack, start: int, expressions: ExpressionRenderer) -> list[
         f"        for (int i = lid; i < {2 * columns}; i += {turn}) marks[i] = {look.window};",
         f"        if (lid == 0) marks[{2 * columns}] = 0;",
         "        barrier(CLK_LOCAL_MEM_FENCE);",
-        *("        " + line for line in _looks(look, start, columns)),
+        *("        " + line for line in _load_slots(look, start, columns)),
         "        barrier(CLK_LOCAL_MEM_FENCE);",
         f"        for (int i = lid; i < {columns}; i += {turn})",
         f"            if (marks[i] >= marks[{columns} + i]) marks[{2 * columns}] = 1;",
@@ -185,7 +193,7 @@ def _round(look: LookBack, start: int, expressions: ExpressionRenderer) -> list[
         f"            const {kind} other = ahead[back * {columns} + i];",
         *(
             "            " + line
-            for line in _then(look.op, Var("total", dtype, 1), Var("other", dtype, 1), expressions)
+            for line in _combine_lines(look.op, Var("total", dtype, 1), Var("other", dtype, 1), expressions)
         ),
         "        }",
         f"        {look.into}[{start} + i] = total;",
@@ -195,16 +203,16 @@ def _round(look: LookBack, start: int, expressions: ExpressionRenderer) -> list[
     ]
 
 
-def _then(op: str | UserOp, total: Var, other: Var, expressions: ExpressionRenderer) -> list[str]:
-    """Let `total` be what it and then `other` come to."""
+def _combine_lines(op: str | UserOp, total: Var, other: Var, expressions: ExpressionRenderer) -> list[str]:
+    """Return the lines that combine `total` with the following `other`."""
     if isinstance(op, str):
         return [f"{total.name} = {expressions.expression(Combine(op, (total,), (other,), 0), total)};"]
     both = Var(f"{other.name}_too", total.dtype, 1)
     return [*call_lines(CallFunction((both,), op, (total, other)), expressions), f"{total.name} = {both.name};"]
 
 
-def _looks(look: LookBack, start: int, columns: int) -> list[str]:
-    """All slots of a work-item are asked for before the first is waited for."""
+def _load_slots(look: LookBack, start: int, columns: int) -> list[str]:
+    """Return the lines in which a work-item loads all its slots before it uses the first."""
     entries = look.window * columns
     looks = -(-entries // look.work_group)
     there = f"entry < {entries} && " if entries % look.work_group else ""

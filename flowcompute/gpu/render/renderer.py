@@ -1,4 +1,4 @@
-"""Kernel IR to OpenCL C. One renderer for both code shapes; what differs is in the IR."""
+"""Renderer of the kernel IR to OpenCL C. It serves both code shapes, since the IR holds the differences."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from flowcompute.ir import Argument, Kernel, Prefetch, Stmt, Var, register_dtype
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16
 
 INTEGER_ARGUMENTS = ("n", "chunk", "blocks", "first", "phase")
-"""Every kernel's last parameters: numbers or rows, how many a work-item takes, blocks of a
+"""Last parameters of every kernel: numbers or rows, how many a work-item takes, blocks of a
 fold, index of the batch's first record, and its offset in its block."""
 
 
 def render(kernel: Kernel) -> str:
-    """The OpenCL C of one kernel, complete with what it needs."""
+    """Return the OpenCL C of one kernel, complete with the functions that it needs."""
     return _Renderer(kernel).text()
 
 
 def program_of(kernel: Kernel) -> tuple[str, str]:
-    """What is compiled of a kernel: its text, and the kernel's name there.
+    """Return the text that is compiled for a kernel, and the kernel's name in it.
 
-    The name says what kind of kernel it is rather than which of its plan, so that equal ones, as the layers of a
-    network have, are compiled once.
+    The name gives the kind of the kernel and not its number in the plan. Equal kernels, as the layers of a
+    network have, are then compiled once.
     """
     name = f"fused_{kernel.work}"
     return render(replace(kernel, name=name)), name
 
 
 def argument_types(kernel: Kernel) -> list[np.dtype | None]:
-    """The dtype of each scalar parameter, None for pointers."""
+    """Return the dtype of each scalar parameter, None for pointers."""
     own = [
         register_dtype(argument.dtype) if argument.kind in ("scalar", "integer") else None
         for argument in kernel.arguments
@@ -86,7 +86,7 @@ class _Renderer:
         return f"__global {constant}{memory_type(argument.dtype)} *restrict {argument.name}"
 
     def _locals(self) -> None:
-        """Local arrays are declared at the top of a kernel."""
+        """Declare local arrays, which stand at the top of a kernel."""
         for array in _arrays(self.kernel.body):
             if array.local:
                 kind = type_of(array.dtype, array.lanes, array.mask_bytes)
@@ -175,7 +175,7 @@ class _Renderer:
             self._quiet_halves(store)
 
     def _quiet_halves(self, store: ir.Store) -> None:
-        """What platforms make of a NaN's bits in float16 differs, so they are written once more."""
+        """Store the NaNs of float16 once more, since platforms give them different bits."""
         name, place = store.var.name, f"((__global ushort *){store.argument.name})"
         if store.var.lanes == 1:
             index = store.index if store.each is None else store.each.format(lane=0)
@@ -210,7 +210,7 @@ class _Renderer:
             self._line(f"{scatter}({value}, {name} + ({store.index}), {store.stride}, {store.count or lanes});")
 
     def _known_store(self, store: ir.Store, lanes: int) -> str | None:
-        """The function that stores a vector whose stride and count are known now, where there is one."""
+        """Return the function that stores a vector of constant stride and count, where there is one."""
         dtype, helpers = store.argument.dtype, self.expressions.helpers
         if self.cpu and store.count is None:
             return store_every(dtype, store.stride, lanes, helpers)
@@ -226,7 +226,7 @@ class _Renderer:
 
     @staticmethod
     def _bits(value: str, var: Var, lanes: int) -> str:
-        """A mask as 0 and 1."""
+        """Return a mask as 0 and 1."""
         if lanes == 1:
             return f"(uchar)({value} ? 1 : 0)"
         one = f"({mask_type(var.mask_bytes, lanes)})(1)"

@@ -1,9 +1,8 @@
-"""Functions for CPUs that load and store vectors whose numbers lie apart, or of which only the first exist.
+"""Functions for CPUs that load and store strided vectors, or vectors of which only the first numbers exist.
 
-Distances and counts are known when kernels are written, so that compilers see whole vectors;
-`gather` and `scatter` of the prelude take them when running, number by number. Each function
-here gives the name of one in OpenCL C, which it adds to `helpers` on first use. Bools are
-stored as bytes.
+Strides and counts are known when kernels are rendered, so that compilers see whole vectors. `gather` and
+`scatter` of the prelude take them at run time, number by number. Each function here returns the name of one in
+OpenCL C, which it adds to `helpers` on first use. Bools are stored as bytes.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from flowcompute.ir import register_dtype
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16
 
 PICKED_BYTES = 12
-"""Numbers this close are picked out of whole vectors; others are faster read one by one."""
+"""Largest stride in bytes at which numbers are taken out of whole vectors. Others are faster read one by one."""
 
 _INLINE = "static inline"
 _OUTLINED = "static __attribute__((noinline))"
-"""For functions of many statements: a call costs little beside them, copies would take long to compile."""
+"""Qualifier of long functions: a call costs little beside them, and inlined copies would take long to compile."""
 
 Helpers = dict[str, str]
 
 
 def loose_vector(dtype: np.dtype, lanes: int, helpers: Helpers) -> str:
-    """A vector type that may begin at any number: PoCL's vload is a call."""
+    """Return the name of a vector type that may begin at any number. PoCL's vload is a call."""
     name = f"fc_loose_{dtype.name}_{lanes}"
     aligned = f"__attribute__((aligned({dtype.itemsize})))"
     helpers.setdefault(name, f"typedef {vector(_word(dtype), lanes)} {name} {aligned};\n")
@@ -35,8 +34,8 @@ def loose_vector(dtype: np.dtype, lanes: int, helpers: Helpers) -> str:
 
 
 def load_every(dtype: np.dtype, stride: int, lanes: int, helpers: Helpers) -> str:
-    """Loads `lanes` numbers `stride` apart, and nothing behind the last."""
-    name = f"fc_load_every_{_in_name(stride)}_{dtype.name}_{lanes}"
+    """Return a function that loads `lanes` numbers `stride` apart, and nothing behind the last."""
+    name = f"fc_load_every_{_stride_name(stride)}_{dtype.name}_{lanes}"
     places = [lane * stride for lane in range(lanes)]
     lines = []
     if picked := 0 < stride * dtype.itemsize <= PICKED_BYTES:
@@ -53,7 +52,7 @@ def load_every(dtype: np.dtype, stride: int, lanes: int, helpers: Helpers) -> st
 
 
 def load_first(dtype: np.dtype, count: int, lanes: int, helpers: Helpers) -> str:
-    """Loads the `count` first numbers of a vector; its other lanes are 0."""
+    """Return a function that loads the `count` first numbers of a vector. Its other lanes are 0."""
     name = f"fc_load_first_{count}_{dtype.name}_{lanes}"
     words = []
     for start, size in _runs(count):
@@ -63,14 +62,14 @@ def load_first(dtype: np.dtype, count: int, lanes: int, helpers: Helpers) -> str
 
 
 def store_every(dtype: np.dtype, stride: int, lanes: int, helpers: Helpers) -> str:
-    """Stores `lanes` numbers `stride` apart."""
-    name = f"fc_store_every_{_in_name(stride)}_{dtype.name}_{lanes}"
+    """Return a function that stores `lanes` numbers `stride` apart."""
+    name = f"fc_store_every_{_stride_name(stride)}_{dtype.name}_{lanes}"
     lines = [f"w[{lane * stride}] = all.s{lane:x};" for lane in range(lanes)]
     return _store(_OUTLINED, name, dtype, lanes, lines, helpers)
 
 
 def store_first(dtype: np.dtype, count: int, lanes: int, helpers: Helpers) -> str:
-    """Stores the `count` first numbers of a vector."""
+    """Return a function that stores the `count` first numbers of a vector."""
     name = f"fc_store_first_{count}_{dtype.name}_{lanes}"
     lines = []
     for start, size in _runs(count):
@@ -81,16 +80,16 @@ def store_first(dtype: np.dtype, count: int, lanes: int, helpers: Helpers) -> st
 
 
 def _word(dtype: np.dtype) -> str:
-    """The type of a number in memory that vectors can be made of: without cl_khr_fp16 there are none of halves."""
+    """Return the memory type of a number that vectors can be made of. Without cl_khr_fp16 there are none of halves."""
     return "ushort" if dtype == FLOAT16 else memory_type(dtype)
 
 
-def _in_name(stride: int) -> str:
+def _stride_name(stride: int) -> str:
     return f"minus_{-stride}" if stride < 0 else str(stride)
 
 
 def _runs(count: int) -> list[tuple[int, int]]:
-    """`count` numbers as runs of powers of two, longest first: where each starts, and how many it has."""
+    """Split `count` numbers into runs of powers of two, longest first. Return the start and the size of each."""
     sizes = [1 << bit for bit in reversed(range(count.bit_length())) if count >> bit & 1]
     return list(zip(itertools.accumulate([0, *sizes[:-1]]), sizes, strict=True))
 
@@ -98,7 +97,7 @@ def _runs(count: int) -> list[tuple[int, int]]:
 def _load(
     kind: str, name: str, dtype: np.dtype, lanes: int, lines: list[str], words: list[str], helpers: Helpers
 ) -> str:
-    """Define a function that makes a vector to compute with from these words of memory."""
+    """Define a function that makes a vector in registers from these words of memory."""
     whole = vector(_word(dtype), lanes)
     all_words = f"({whole})({', '.join(words)})"
     if dtype == FLOAT16:

@@ -1,4 +1,4 @@
-"""Values of neighbouring work-items: by NVIDIA's shuffle instruction, elsewhere through local memory."""
+"""Exchange of values between neighbouring work-items: NVIDIA's shuffle instruction, or local memory elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from flowcompute.gpu.render.opencl_types import var_type
 from flowcompute.ir import Var
 from flowcompute.spec import BOOL
 
-# The bits of 32 numbers at a time; teams smaller than a warp are segments of it.
+# Each moves the bits of 32 numbers. Sub-groups smaller than a warp are segments of it.
 _SHUFFLE = """static inline uint fc_shuffle_{kind}(uint bits, uint place, uint segment) {{
     uint other;
     asm volatile("shfl.sync.{kind}.b32 %0, %1, %2, %3, 0xffffffff;"
@@ -18,7 +18,7 @@ _SHUFFLE = """static inline uint fc_shuffle_{kind}(uint bits, uint place, uint s
 
 
 def exchanged(exchange: ir.Exchange, helpers: dict[str, str]) -> list[str]:
-    """The lines of an exchange; its local arrays are declared by `local_arrays`."""
+    """Return the lines of an exchange. `local_arrays` declares its local arrays."""
     pairs = list(zip(exchange.variables, exchange.sources, strict=True))
     if exchange.shuffle:
         return [f"{var_type(var)} {var.name} = {_shuffled(exchange, var, source, helpers)};" for var, source in pairs]
@@ -34,7 +34,7 @@ def exchanged(exchange: ir.Exchange, helpers: dict[str, str]) -> list[str]:
 
 
 def local_arrays(exchange: ir.Exchange, work_group: int) -> list[str]:
-    """Declarations of the local arrays that an exchange goes through."""
+    """Return declarations of the local arrays of an exchange."""
     if exchange.shuffle:
         return []
     kinds = (var_type(source) for source in exchange.sources)
@@ -42,7 +42,10 @@ def local_arrays(exchange: ir.Exchange, work_group: int) -> list[str]:
 
 
 def _arrays(exchange: ir.Exchange) -> list[str]:
-    """A name for each value: values of one type and turn share memory between exchanges, not in one."""
+    """Return a name for each value.
+
+    Values of one type and turn share memory between exchanges, but not within one.
+    """
     kinds = [var_type(source) for source in exchange.sources]
     return [f"exchange{exchange.turn}_{kind}_{kinds[:at].count(kind)}" for at, kind in enumerate(kinds)]
 

@@ -1,4 +1,4 @@
-"""Fragments of matrices and copies into local memory, by inline PTX: NVIDIA's tensor cores, compute capability 8.0 up.
+"""Fragments of matrices and copies to local memory in inline PTX, for NVIDIA's tensor cores from 8.0 up.
 
 The instructions are `ldmatrix`, `mma.sync` and `cp.async` of the PTX ISA (sections 9.7.14 and 9.7.9.25).
 """
@@ -54,8 +54,8 @@ _PACK = """static inline uint4 fc_pack_{name}(float4 low, float4 high) {{
 }}
 """
 
-# Half of a unit of the last place is added, then what is behind that place is cut off. A NaN may become
-# a number by that, but what it leaves is NaN.
+# Half of a unit in the last place is added, then the bits behind that place are cut off. A NaN may thereby
+# become a number, but its remainder is NaN.
 _LEADING = """static inline uint4 fc_leading(uint4 x) {
     return (x + (uint4)(0x1000)) & (uint4)(0xffffe000);
 }
@@ -68,7 +68,7 @@ _ACROSS = """static inline float fc_across(float a, uint bit) {
 }
 """
 
-# Of no bytes nothing is read, wherever the address points, and the place is filled with zeros.
+# A copy of no bytes reads nothing, wherever the address points, and fills the destination with zeros.
 _COPY = """static inline void fc_copy_{size}(__local void *to, const __global void *from, int exists) {{
     asm volatile("cp.async.{cache}.shared.global [%0], [%1], {size}, %2;"
                  :: "r"((uint)(size_t)to), "l"(from), "r"(exists ? {size} : 0) : "memory");
@@ -79,13 +79,13 @@ _FORMATS = {FLOAT16: ("f16", "k16"), BFLOAT16: ("bf16", "k16"), FLOAT32: ("tf32"
 
 
 def multiply_helper(dtype: np.dtype) -> tuple[str, str]:
-    """Name and text of the function that multiplies fragments of a dtype and adds."""
+    """Return the name and text of the function that multiplies fragments of a dtype and adds."""
     kind, depth = _FORMATS[dtype]
     return f"fc_multiply_{kind}", _MULTIPLY.format(name=kind, depth=depth)
 
 
 def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
-    """The call that loads a fragment, or multiplies two."""
+    """Return the text of an expression of fragments, such as a load or a product."""
     match expr:
         case Fragment(array, index, dtype, transposed):
             suffix = "_transposed" if transposed else ""
@@ -120,7 +120,7 @@ def of_fragments(expr: OfFragments, helpers: dict[str, str]) -> str:
 
 
 def copying(statement: Copying, helpers: dict[str, str]) -> str:
-    """The statement that begins a copy, ends a group of them, or waits for groups."""
+    """Return the statement that begins a copy, ends a group of copies, or waits for groups."""
     match statement:
         case Copy():
             return _copy(statement, helpers)
@@ -136,13 +136,13 @@ def _copy(copy: Copy, helpers: dict[str, str]) -> str:
     argument, dtype = copy.argument, copy.argument.dtype
     size, to = copy.numbers * dtype.itemsize, _place(copy.array, copy.place, dtype)
     if size == 2:
-        # No instruction brings so few, so this is not asynchronous.
+        # No instruction copies so few bytes, so this is not asynchronous.
         return f"*({to}) = ({copy.exists}) ? ((const __global ushort *){argument.name})[{copy.index}] : 0;"
-    # Only copies of 16 bytes can pass by the first cache, whose memory the tiles have.
+    # Only copies of 16 bytes can bypass the first cache, which shares its memory with the tiles.
     helpers.setdefault(f"fc_copy_{size}", _COPY.format(size=size, cache="cg" if size == 16 else "ca"))
     return f"fc_copy_{size}({to}, {argument.name} + ({copy.index}), {copy.exists});"
 
 
 def _place(array: str, index: str, dtype: np.dtype) -> str:
-    """A place in a local array, counted in numbers of a dtype."""
+    """Return a place in a local array, counted in numbers of a dtype."""
     return f"(__local {'ushort' if dtype.itemsize == 2 else 'uint'} *){array} + ({index})"

@@ -1,4 +1,4 @@
-"""Launches, in this process or in a worker process of their own."""
+"""Launches, in this process or in a separate worker process."""
 
 from flowcompute.gpu.worker.isolated_launcher import Isolation, open_launcher
 from flowcompute.gpu.worker.launcher import Launcher

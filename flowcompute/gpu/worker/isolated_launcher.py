@@ -1,4 +1,4 @@
-"""Launches in a worker process: kernel texts and numbers go there, arrays lie in memory that both sides see."""
+"""Launches in a worker process: it receives kernel texts and numbers, and shares the memory of arrays."""
 
 from __future__ import annotations
 
@@ -25,41 +25,43 @@ if sys.platform != "win32":
 
 
 class Isolation(NamedTuple):
-    """What was asked for: whether kernels run in a worker process, and how long a launch may take there."""
+    """Options of isolation: whether kernels run in a worker process, and how long a launch may take there."""
 
     isolate: bool = False
     launch_timeout_s: float | None = None
 
     def checked(self, device: Devices) -> Isolation:
-        """The same, where it can be done.
+        """Return these options if they can be met.
 
         Args:
-            device: as given.
+            device: as given by the user.
 
         Raises:
-            PlanError: if it makes no sense, or kernels cannot be isolated here.
+            PlanError: if they make no sense, or kernels cannot be isolated here.
         """
         limit_s = self.launch_timeout_s
         if not isinstance(self.isolate, bool):
-            raise PlanError("isolate= is True or False", element="isolate", got=repr(self.isolate))
+            raise PlanError(
+                "cannot use this isolate=", element="isolate", expected="True or False", got=repr(self.isolate)
+            )
         if limit_s is not None:
             is_number = isinstance(limit_s, int | float) and not isinstance(limit_s, bool)
             if not is_number or not 0 < limit_s < math.inf:
                 raise PlanError(
-                    "launch_timeout_s= is not what it should be",
+                    "cannot use this launch_timeout_s=",
                     element="launch_timeout_s",
                     expected="seconds, more than 0, or None",
                     got=repr(limit_s),
                 )
             if not self.isolate:
                 raise PlanError(
-                    "a launch in this process cannot be ended",
+                    "cannot end a launch in this process",
                     element="launch_timeout_s",
                     hint="give isolate=True with it",
                 )
         if self.isolate and (missing := _missing(device)) is not None:
             raise PlanError(
-                "kernels cannot be isolated",
+                "cannot isolate kernels",
                 element="isolate",
                 expected="an OpenCL device, Linux, and an interpreter to start a worker process with",
                 got=missing,
@@ -69,7 +71,7 @@ class Isolation(NamedTuple):
 
 
 def _missing(device: Devices) -> str | None:
-    """Why there can be no worker process."""
+    """Return the reason why there can be no worker process, or None."""
     if device in ("numpy", ["numpy"], ("numpy",)):
         return 'device="numpy", which computes in this process and has no kernels'
     if not hasattr(os, "memfd_create"):
@@ -78,12 +80,12 @@ def _missing(device: Devices) -> str | None:
 
 
 def open_launcher(device: Device, config: Config, shares: int = 1) -> Launcher:
-    """Where the kernels of a plan are launched: in this process, or in a worker of their own.
+    """Open the launcher for a plan's kernels, in this process or in a worker process.
 
     Args:
-        device: what computes.
+        device: the device that computes.
         config: of the plan.
-        shares: among how many the memory on the host is divided.
+        shares: number of launchers that share the memory budget of the host.
 
     Raises:
         DeviceError: if the device or the worker does not start.
@@ -94,7 +96,7 @@ def open_launcher(device: Device, config: Config, shares: int = 1) -> Launcher:
 
 
 class Handle(NamedTuple):
-    """What stands for a buffer of the worker: its role, the number of its value, bytes, and whether these are new."""
+    """Reference to a buffer of the worker: its role, the number of its value, its bytes, and whether these are new."""
 
     role: str
     number: int
@@ -103,14 +105,14 @@ class Handle(NamedTuple):
 
 
 class Segment:
-    """Memory without a name that the worker maps too; nobody can change its size."""
+    """Memory without a name that the worker maps too. Nobody can change its size."""
 
     def __init__(self, size: int) -> None:
         self.size = max(mmap.PAGESIZE, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE)
         self.file = os.memfd_create("flowcompute", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(self.file, self.size)
-            # Or a worker gone astray could make us touch memory that is no more.
+            # Otherwise a faulty worker could shrink memory that this process has mapped.
             fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
             self.bytes = np.frombuffer(mmap.mmap(self.file, self.size), np.uint8)
         except BaseException:
@@ -118,15 +120,15 @@ class Segment:
             raise
 
     def like(self, array: np.ndarray) -> np.ndarray:
-        """Its beginning, seen as an array of that shape."""
+        """Return the beginning of the segment as an array of the same shape."""
         return self.bytes[: array.nbytes].view(array.dtype).reshape(array.shape)
 
 
 class IsolatedMemory(Memory):
-    """Segments in place of buffers, one for each value, or for values in turns, kept for the next batch.
+    """Memory whose buffers are segments, one for each value or group of values, kept for the next batch.
 
     Args:
-        worker: whose kernels they are for.
+        worker: the process whose kernels use the segments.
     """
 
     def __init__(self, worker: Worker) -> None:
@@ -137,7 +139,7 @@ class IsolatedMemory(Memory):
         self._current: set[Hashable] = set()
 
     def reuse(self, buffers: Mapping[Hashable, BufferAssignment]) -> None:
-        """Each segment grows in the first batch, until its largest value fits."""
+        """Set which values share a segment. Each grows in the first batch, until its largest value fits."""
         self._reused = buffers
 
     def _room(self, key: Hashable, size: int) -> tuple[int, Segment]:
@@ -145,7 +147,7 @@ class IsolatedMemory(Memory):
         number = self._numbers.setdefault(key, len(self._numbers))
         segment = self._segments.get(number)
         if segment is None or segment.size < size:
-            # Before the new one, so that both are never there at a time.
+            # The old one is closed before the new one is made, so that both never exist at a time.
             self._segments.pop(number, None)
             segment = Segment(size)
             try:
@@ -156,11 +158,11 @@ class IsolatedMemory(Memory):
         return number, segment
 
     def input(self, key: Hashable, array: np.ndarray, *, fresh: bool) -> Any:
-        """Copy the array, unless the value is there already."""
+        """Copy the array, unless its value is in the segment already."""
         return self._filled("input", key, array, fresh=fresh)
 
     def state(self, key: Hashable, array: np.ndarray) -> Any:
-        """A segment of its own, filled when first asked for."""
+        """Return a separate segment, filled at the first call."""
         return self._filled("state", key, array, fresh=False)
 
     def _filled(self, role: str, key: Hashable, array: np.ndarray, *, fresh: bool) -> Handle:
@@ -168,33 +170,33 @@ class IsolatedMemory(Memory):
         if key in self._current:
             return Handle(role, number, array.nbytes, False)
         np.copyto(segment.like(array), array)
-        # What a batch has brought stays for its later kernels, until `forget`.
+        # Values that a batch has copied stay for its later kernels, until `forget`.
         if not fresh or isinstance(key, int):
             self._current.add(key)
         return Handle(role, number, array.nbytes, True)
 
     def output(self, key: Hashable, array: np.ndarray, *, late: bool = False) -> Any:
-        """Room for what a kernel makes; later kernels of this batch find the value there."""
+        """Return a segment for a kernel's result. Later kernels of this batch find the value there."""
         del late
         number, _ = self._room(key, array.nbytes)
         self._current.add(key)
         return Handle("output", number, array.nbytes, True)
 
     def finish(self, outputs: Sequence[Any]) -> None:
-        """Nothing to do: a launch is waited for."""
+        """Do nothing: each launch is waited for."""
 
     def fetch(self, key: Hashable, array: np.ndarray) -> None:
-        """Copy the value out of its segment."""
+        """Copy the value from its segment."""
         number = self._numbers[self._reused.get(key, key)]
         self._worker.ask({"do": "fetch", "key": number, "size": array.nbytes})
         np.copyto(array, self._segments[number].like(array))
 
     def forget(self, keys: set[Hashable]) -> None:
-        """Copy these anew when they are asked for again."""
+        """Drop these values, so that they are copied anew when they are needed again."""
         self._current -= keys
 
     def release(self, keys: set[Hashable]) -> None:
-        """Give their segments up, here and there."""
+        """Release their segments, here and in the worker."""
         self.forget(keys)
         known = {self._numbers.get(self._reused.get(key, key)) for key in keys}
         numbers = [number for number in self._segments if number in known]
@@ -203,7 +205,7 @@ class IsolatedMemory(Memory):
         self._worker.tell({"do": "release", "keys": numbers})
 
     def close(self) -> None:
-        """Give all segments up; the worker's end with it."""
+        """Release all segments. The worker's end with its process."""
         self._segments.clear()
         self._numbers.clear()
         self._current.clear()
@@ -217,12 +219,12 @@ class Built(NamedTuple):
 
 
 class IsolatedLauncher(Launcher):
-    """Has a worker process of its own do everything with the driver.
+    """A launcher that lets a worker process make all calls of the driver.
 
     Args:
-        device: where kernels run.
-        config: what may be allocated on the host and on the device, and how long a launch may take.
-        shares: among how many the memory on the host is divided.
+        device: the device that runs the kernels.
+        config: the memory that may be allocated on host and device, and the time limit of a launch.
+        shares: number of launchers that share the memory budget of the host.
 
     Raises:
         DeviceError: if the worker or the device does not start.
@@ -251,7 +253,7 @@ class IsolatedLauncher(Launcher):
 
     @contextmanager
     def told(self, element: str | None = None, site: Site | None = None) -> Iterator[None]:
-        """Name the element in what the worker tells."""
+        """Name the element in errors that the worker reports."""
         try:
             yield
         except (DeviceError, KernelError) as error:
@@ -268,7 +270,7 @@ class IsolatedLauncher(Launcher):
     def launch(
         self, kernel: Any, values: Sequence[Any], groups: int, work_group: int, written: Sequence[Any], *, timed: bool
     ) -> float | None:
-        """Launch in the worker and wait for it, no longer than the limit."""
+        """Launch in the worker and wait for it, at most until the time limit."""
         del written
         coded = [
             value if dtype is None else np.asarray(value, dtype).tobytes().hex()
@@ -279,7 +281,7 @@ class IsolatedLauncher(Launcher):
         return float(answer["seconds"]) if timed else None
 
     def keep_programs(self, limit_s: float) -> None:
-        """The worker keeps them when it ends."""
+        """Do nothing: the worker stores its programs when it ends."""
 
     def close(self) -> None:
         """End the worker."""

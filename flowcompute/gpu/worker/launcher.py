@@ -1,4 +1,4 @@
-"""What an executor asks of a device: memory, programs, launches. Here it is asked in this process."""
+"""Launchers: access of an executor to the memory, programs and launches of a device, here in this process."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import numpy as np
 
 from flowcompute.errors import Site
 from flowcompute.gpu.device import Device, Faults, build, cl, save_new_programs
-from flowcompute.gpu.memory import Memory, memory_of
+from flowcompute.gpu.memory import Memory, make_memory
 
 
 class Launcher(ABC):
-    """Builds and launches kernels for one executor.
+    """Interface to build and launch kernels for one executor.
 
     Attributes:
-        memory: gives kernels the buffers of arrays.
+        memory: buffers of arrays for kernels.
     """
 
     memory: Memory
 
     @abstractmethod
     def told(self, element: str | None = None, site: Site | None = None) -> AbstractContextManager[None]:
-        """What the device raises inside is an error of the family that names the element; see `Faults.told`."""
+        """Make the device's errors inside the block errors of the family that name the element; see `Faults.told`."""
 
     @abstractmethod
     def build(self, text: str, name: str, types: Sequence[np.dtype | None]) -> Any:
-        """A kernel to launch.
+        """Build a kernel.
 
         Args:
             text: OpenCL C.
@@ -49,31 +49,31 @@ class Launcher(ABC):
         Args:
             kernel: from `build`.
             values: its arguments: numbers, and buffers from `memory`.
-            groups: work-groups.
+            groups: number of work-groups.
             work_group: work-items in each.
             written: the buffers that it writes to.
-            timed: whether to look how long it takes.
+            timed: whether to measure its time.
 
         Returns:
-            Seconds on the device, where they are asked for.
+            Seconds on the device if `timed`, otherwise None.
         """
 
     @abstractmethod
     def keep_programs(self, limit_s: float) -> None:
-        """Keep what was compiled for later processes, the newest first; begin nothing after so many seconds."""
+        """Store compiled programs for later processes, the newest first. Begin none after `limit_s` seconds."""
 
     @abstractmethod
     def close(self) -> None:
-        """Release everything; harmless when called twice."""
+        """Release everything. Calling it twice does nothing."""
 
 
 class LocalLauncher(Launcher):
-    """Asks the driver in this process.
+    """A launcher that calls the driver in this process.
 
     Args:
-        device: where kernels run.
-        budget_bytes: what may be allocated on the host.
-        device_bytes: what may be allocated on a discrete device; None for all that it has.
+        device: the device that runs the kernels.
+        budget_bytes: bytes that may be allocated on the host.
+        device_bytes: bytes that may be allocated on a discrete device; None for all that it has.
 
     Raises:
         DeviceError: if the device does not start.
@@ -82,27 +82,27 @@ class LocalLauncher(Launcher):
     def __init__(self, device: Device, budget_bytes: int, device_bytes: int | None = None) -> None:
         self._device = device
         self._faults = Faults(device)
-        self.memory = memory_of(device, budget_bytes, device_bytes)
+        self.memory = make_memory(device, budget_bytes, device_bytes)
 
     def told(self, element: str | None = None, site: Site | None = None) -> AbstractContextManager[None]:
-        """See `Faults.told`."""
+        """Name an element in errors; see `Faults.told`."""
         return self._faults.told(element, site)
 
     def build(self, text: str, name: str, types: Sequence[np.dtype | None]) -> cl.Kernel:
-        """A kernel of the device's context."""
+        """Build a kernel in the device's context."""
         kernel = cl.Kernel(build(self._device, text, ()), name)
-        # Typed once, scalars cost nothing to set; untyped ones 10 microseconds each.
+        # Declaring the types once makes a scalar argument free. Without them each costs 10 microseconds.
         kernel.set_scalar_arg_dtypes(list(types))
         return kernel
 
     def launch(
         self, kernel: Any, values: Sequence[Any], groups: int, work_group: int, written: Sequence[Any], *, timed: bool
     ) -> float | None:
-        """Launch and wait."""
+        """Launch a kernel and wait for it."""
         queue = self._device.timing_queue if timed else self._device.queue
         kernel.set_args(*values)
         if timed:
-            # No queue waits for another one: uploads may be under way in the first.
+            # No queue waits for another one: the first may have uploads in progress.
             self._device.queue.finish()
         event = cl.enqueue_nd_range_kernel(queue, kernel, (groups * work_group,), (work_group,))
         if timed:
@@ -111,7 +111,7 @@ class LocalLauncher(Launcher):
         return (event.profile.end - event.profile.start) * 1e-9 if timed else None
 
     def keep_programs(self, limit_s: float) -> None:
-        """Keep the binaries."""
+        """Store the binaries."""
         save_new_programs(limit_s)
 
     def close(self) -> None:

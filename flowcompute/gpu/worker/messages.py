@@ -1,6 +1,6 @@
-"""Messages between a run and its worker process: JSON behind a header; an open file may come with one.
+"""Messages between a run and its worker process: JSON behind a header. An open file may come with one.
 
-Plain data only, so that nothing that arrives can do more than say something wrong.
+Messages hold plain data only, so that a message can do no more harm than being wrong.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _HEADER = struct.Struct("<IB")
-"""Bytes of the text, and whether a file comes with it."""
+"""Header of a message: bytes of the text, and whether a file comes with it."""
 
-_LONGEST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 
 
-def _wait() -> None:
-    """Nothing to look after: wait on."""
+def _do_nothing() -> None:
+    """Do nothing while a message is awaited."""
 
 
 def send(
-    channel: socket.socket, message: Mapping[str, Any], file: int | None = None, check: Callable[[], None] = _wait
+    channel: socket.socket, message: Mapping[str, Any], file: int | None = None, check: Callable[[], None] = _do_nothing
 ) -> None:
     """Send a message.
 
     Args:
         channel: a stream socket.
         message: plain data.
-        file: the descriptor of a file that the other side gets as well.
-        check: called now and then while the socket times out; what it raises ends the wait.
+        file: the descriptor of a file that is sent along.
+        check: called whenever the socket times out. An exception that it raises ends the wait.
 
     Raises:
-        OSError: if nobody is there any more.
+        OSError: if the other side has closed the socket.
     """
     text = json.dumps(message).encode()
     data = memoryview(_HEADER.pack(len(text), file is not None) + text)
@@ -46,24 +46,24 @@ def send(
             check()
 
 
-def receive(channel: socket.socket, check: Callable[[], None] = _wait) -> tuple[dict[str, Any], int | None]:
-    """The next message, and the file that came with it, which is the caller's to close.
+def receive(channel: socket.socket, check: Callable[[], None] = _do_nothing) -> tuple[dict[str, Any], int | None]:
+    """Receive the next message, and the file that came with it, which the caller must close.
 
     Raises:
         EOFError: if the other side is gone.
-        ValueError: if what comes is no message.
+        ValueError: if the bytes are not a message.
     """
     files: list[int] = []
-    size, with_file = _HEADER.unpack(_exactly(channel, _HEADER.size, files, check))
-    if size > _LONGEST_BYTES or len(files) != with_file:
-        raise ValueError("no message")
-    message = json.loads(_exactly(channel, size, files, check))
+    size, with_file = _HEADER.unpack(_receive_exactly(channel, _HEADER.size, files, check))
+    if size > _MAX_BYTES or len(files) != with_file:
+        raise ValueError("cannot read a message: its bytes are malformed")
+    message = json.loads(_receive_exactly(channel, size, files, check))
     if not isinstance(message, dict):
-        raise ValueError("no message")
+        raise ValueError("cannot read a message: its bytes are malformed")
     return message, files[0] if files else None
 
 
-def _exactly(channel: socket.socket, size: int, files: list[int], check: Callable[[], None]) -> bytes:
+def _receive_exactly(channel: socket.socket, size: int, files: list[int], check: Callable[[], None]) -> bytes:
     data = b""
     while len(data) < size:
         try:

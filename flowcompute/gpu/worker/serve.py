@@ -1,4 +1,4 @@
-"""The other side of `worker.py`: a process that builds and launches what it is told, in memory that both sides see."""
+"""Main loop of the worker process of `worker_process.py`, which builds and launches kernels in shared memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def serve(handle: int, parent: int) -> None:
-    """Do what comes through a socket until it is closed.
+    """Handle the messages of a socket until it is closed.
 
     Args:
         handle: of the socket.
@@ -50,7 +50,7 @@ def serve(handle: int, parent: int) -> None:
 
 
 class _Server:
-    """A device, kernels built for it, and the memory that arrays lie in, by their numbers."""
+    """A device, its kernels, and the memory of arrays. Numbers name kernels and segments."""
 
     def __init__(self) -> None:
         self._launcher: LocalLauncher | None = None
@@ -59,7 +59,7 @@ class _Server:
         self._segments: dict[int, np.ndarray] = {}
 
     def do(self, message: dict[str, Any], file: int | None) -> dict[str, Any] | None:
-        """Do what a message says; gives the answer where one is waited for."""
+        """Handle a message and return the answer, or None where none is expected."""
         what = message.pop("do")
         if file is not None:
             self._map(file, **message)
@@ -131,7 +131,7 @@ class _Server:
         if new:
             memory.forget({key})
         if role == "input":
-            # In place nothing is kept: a buffer is the memory itself.
+            # On host devices a buffer is the memory itself, so it is always fresh.
             return memory.input(key, array, fresh=self._in_place)
         buffer = memory.output(key, array) if role == "output" else memory.state(key, array)
         written.append(buffer)

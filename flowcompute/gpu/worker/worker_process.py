@@ -1,7 +1,7 @@
-"""A worker process: it owns the driver for an executor, so that what kernels do there, they do to it alone.
+"""Worker process that owns the driver for an executor, so that a faulty kernel harms that process alone.
 
-It ends with this process, however this one ends: when the socket is closed, and on Linux by a
-signal of the kernel when the thread that started it is no more. Nothing of it has a name.
+It ends with this process, however this one ends. It ends when the socket is closed. On Linux the kernel also
+sends it a signal when the thread that started it ends. Nothing of it has a name in the file system.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from flowcompute.engine import check_stopped
 from flowcompute.errors import DeviceError, DeviceFullError, FlowError, KernelError
 from flowcompute.gpu.worker.messages import receive, send
 
-_LOOK_S = 0.1
-_FAREWELL_S = 5.0
+_POLL_INTERVAL_S = 0.1
+_CLOSE_TIMEOUT_S = 5.0
 
 _START = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
@@ -37,7 +37,7 @@ _PARTS = ("expected", "got", "hint")
 
 
 class Worker:
-    """A process that does what it is told, one thing after the other. Used by one thread at a time.
+    """A process that handles one message after the other. One thread may use it at a time.
 
     Args:
         name: of its device, for errors.
@@ -49,24 +49,24 @@ class Worker:
     def __init__(self, name: str) -> None:
         self._name = name
         self._channel, theirs = socket.socketpair()
-        self._channel.settimeout(_LOOK_S)
+        self._channel.settimeout(_POLL_INTERVAL_S)
         self._process: subprocess.Popen[bytes] | None = None
         self._ended: str | None = None
         started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception] = queue.SimpleQueue()
-        # The kernel's signal comes when the starting thread ends: this one lives as long as the worker.
+        # The kernel sends its signal when the starting thread ends. This thread lives as long as the worker.
         self._coordinator = threading.Thread(
-            target=_keep, args=(theirs.fileno(), started), name="flowcompute-isolated", daemon=True
+            target=_run_worker, args=(theirs.fileno(), started), name="flowcompute-isolated", daemon=True
         )
         self._coordinator.start()
         process = started.get()
         theirs.close()
         if isinstance(process, Exception):
             self.close()
-            raise DeviceError(f"the worker process of {name} does not start: {process}") from process
+            raise DeviceError(f"cannot start the worker process of {name}: {process}") from process
         self._process = process
 
     def tell(self, message: Mapping[str, Any], file: int | None = None) -> None:
-        """Send something that has no answer.
+        """Send a message that has no answer.
 
         Raises:
             DeviceError: if the worker is gone.
@@ -74,22 +74,22 @@ class Worker:
         try:
             send(self._channel, message, file, check_stopped)
         except OSError as error:
-            raise self._gone() from error
+            raise self._failed() from error
         except BaseException:
-            # Cancelled in the middle of a message.
+            # The run was cancelled in the middle of a message.
             self._kill("its process was killed when the run was stopped")
             raise
 
     def ask(self, message: Mapping[str, Any], limit_s: float | None = None) -> dict[str, Any]:
-        """Send something and wait for the answer.
+        """Send a message and wait for the answer.
 
         Args:
             message: plain data.
-            limit_s: after so many seconds the worker is killed.
+            limit_s: seconds after which the worker is killed.
 
         Raises:
-            DeviceError: if the worker is gone or does not answer in time, or as it says itself.
-            KernelError: as it says.
+            DeviceError: if the worker is gone, does not answer in time, or reports this error.
+            KernelError: if the worker reports it.
         """
         self.tell(message)
         deadline = None if limit_s is None else time.monotonic() + limit_s
@@ -103,27 +103,27 @@ class Worker:
             answer, _ = receive(self._channel, check)
         except TimeoutError:
             self._kill(f"a launch took longer than launch_timeout_s={limit_s:g}, and its process was killed")
-            raise self._gone("give launch_timeout_s= more seconds, if the kernel is only slow") from None
+            raise self._failed("give launch_timeout_s= more seconds, if the kernel is only slow") from None
         except EOFError:
-            raise self._gone() from None
+            raise self._failed() from None
         except Exception as error:
-            self._kill(f"its process was killed, since what it said means nothing: {error}")
-            raise self._gone() from error
+            self._kill(f"its process was killed, since its answer cannot be read: {error}")
+            raise self._failed() from error
         except BaseException:
             # A late answer must not be taken for the next one.
             self._kill("its process was killed when the run was stopped")
             raise
         if "error" in answer:
-            raise _told(answer)
+            raise _error_of(answer)
         return answer
 
-    def _gone(self, hint: str = "look for what the kernel does outside of its buffers") -> DeviceError:
-        self._coordinator.join(_FAREWELL_S)
+    def _failed(self, hint: str = "look for what the kernel does outside of its buffers") -> DeviceError:
+        self._coordinator.join(_CLOSE_TIMEOUT_S)
         code = None if self._process is None else self._process.returncode
-        ended = self._ended or f"its process ended: {_said(code)}"
+        ended = self._ended or f"its process ended: {_describe_exit(code)}"
         return DeviceError(
-            f"device {self._name} failed in isolation",
-            expected="a kernel that comes to its end",
+            f"cannot run on device {self._name}: its worker process failed",
+            expected="a kernel that ends",
             got=ended,
             hint=f"{hint}; with checkpoint= the job goes on from its last checkpoint",
         )
@@ -135,45 +135,45 @@ class Worker:
         self.close()
 
     def close(self) -> None:
-        """Let it end, and wait for that; harmless when called twice."""
+        """Ask the process to end, and wait for it. Calling it twice does nothing."""
         with contextlib.suppress(OSError):
             self._channel.shutdown(socket.SHUT_RDWR)
         self._channel.close()
-        self._coordinator.join(_FAREWELL_S)
+        self._coordinator.join(_CLOSE_TIMEOUT_S)
         if self._coordinator.is_alive() and self._process is not None:
             self._process.kill()
             self._coordinator.join()
 
 
-def _keep(handle: int, started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception]) -> None:
-    """Start the worker and stay until it has ended."""
+def _run_worker(handle: int, started: queue.SimpleQueue[subprocess.Popen[bytes] | Exception]) -> None:
+    """Start the worker and wait until it has ended."""
     try:
         arguments = [json.dumps([str(place) for place in sys.path]), str(handle), str(os.getpid())]
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and text
             [sys.executable, "-c", _START, *arguments],
             stdin=subprocess.DEVNULL,
             pass_fds=(handle,),
-            # Ctrl-C in a terminal is for us: the worker ends when we let it.
+            # Ctrl-C in a terminal is for this process, which then ends the worker.
             process_group=0,
         )
-    except Exception as error:  # noqa: BLE001 - told by who waits for it
+    except Exception as error:  # noqa: BLE001 - raised by the thread that waits
         started.put(error)
         return
     started.put(process)
     process.wait()
 
 
-def _said(code: int | None) -> str:
+def _describe_exit(code: int | None) -> str:
     if code is None:
-        return "nothing is known of it"
+        return "its exit code is unknown"
     if code < 0:
         with contextlib.suppress(ValueError):
             return f"killed by {signal.Signals(-code).name}"
     return f"exit code {code}"
 
 
-def _told(answer: Mapping[str, Any]) -> FlowError:
-    """The error that a worker tells of."""
+def _error_of(answer: Mapping[str, Any]) -> FlowError:
+    """Return the error that a worker reports."""
     kind = _ERRORS.get(str(answer["error"]), DeviceError)
     expected, got, hint = (None if answer.get(name) is None else str(answer[name]) for name in _PARTS)
     return kind(str(answer.get("message")), expected=expected, got=got, hint=hint)

@@ -1,4 +1,4 @@
-"""Users' functions as OpenCL C."""
+"""Renderer of users' functions to OpenCL C."""
 
 from flowcompute.gpu.render.functions.user_functions import call_lines
 

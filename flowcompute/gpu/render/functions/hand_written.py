@@ -10,7 +10,7 @@ from flowcompute.spec import BOOL
 
 
 def hand_written_call(statement: CallFunction, op: SourceOp, expressions: ExpressionRenderer) -> str:
-    """The value of the statement's one variable, before it is rounded; lanes that do not exist are 0."""
+    """Return the value of the statement's single variable, before it is rounded. Lanes that do not exist are 0."""
     expressions.helpers.setdefault(op.entry, op.source)
     var, name = statement.vars[0], f"{op.entry}_{statement.vars[0].lanes}"
     if var.dtype == BOOL:
@@ -18,8 +18,8 @@ def hand_written_call(statement: CallFunction, op: SourceOp, expressions: Expres
     name = "_".join([name, *(f"{one.dtype.name}{one.mask_bytes or ''}" for one in statement.operands)])
     words = [operand.name for operand in statement.operands]
     if name not in expressions.helpers:
-        dead_letters = [f"a{i}" for i in range(len(words))]
-        parameters = [f"{var_type(one)} {letter}" for one, letter in zip(statement.operands, dead_letters, strict=True)]
+        letters = [f"a{i}" for i in range(len(words))]
+        parameters = [f"{var_type(one)} {letter}" for one, letter in zip(statement.operands, letters, strict=True)]
         lanes = ", ".join(_lane(op, lane, var, statement.operands) for lane in range(var.lanes))
         value = f"({var_type(var)})({lanes})" if var.lanes > 1 else lanes
         head = f"static inline {var_type(var)} {name}(long count, {', '.join(parameters)})"

@@ -17,7 +17,7 @@ from flowcompute.spec import BOOL
 
 
 def call_lines(statement: ir.CallFunction, expressions: ExpressionRenderer) -> list[str]:
-    """The statements that declare and compute all results of a function in a kernel."""
+    """Return the statements that declare and compute all results of a function in a kernel."""
     if isinstance(statement.op, SourceOp):
         var = statement.vars[0]
         value = hand_written_call(statement, statement.op, expressions)
@@ -42,7 +42,7 @@ def call_lines(statement: ir.CallFunction, expressions: ExpressionRenderer) -> l
 
 
 class _Result:
-    """A result as the function gives it, and as the kernel wants it."""
+    """A result in the form of the function, and in the form that the kernel needs."""
 
     def __init__(self, var: Var, dtype: str, width: int, expressions: ExpressionRenderer) -> None:
         self.var = var
@@ -63,9 +63,9 @@ class _Result:
 
 
 def _defined(function: user.TypedFunction, lanes: int, expressions: ExpressionRenderer) -> str:
-    """The name of a function in OpenCL C, defined on first use."""
+    """Return the name of a function in OpenCL C, defined on first use."""
     plain = "".join(letter if letter.isascii() else "_" for letter in function.name)
-    # Equal functions may differ in how they are to be written, and so may those that they call.
+    # Equal functions may differ in how they are rendered, and so may those that they call.
     turns = "".join(f"_{one.unroll}" if one.unroll else "" for one in user.functions(function))
     name = f"fc_user_{plain}_{function.digest}_{lanes}{turns}"
     if name not in expressions.helpers:
@@ -75,10 +75,10 @@ def _defined(function: user.TypedFunction, lanes: int, expressions: ExpressionRe
 
 
 class _Scalar(FunctionWriter):
-    """Plain statements."""
+    """Writer of plain statements, for functions of single numbers."""
 
     def body(self) -> None:
-        """Write the statements; a number that is not there gives 0 at once."""
+        """Write the statements. A number that does not exist gives 0 at once."""
         if self.loops:
             self.open("if (!live)")
             self._return([Var(literal(0, result), result.dtype, 1, result.mask_bytes) for result in self.results])

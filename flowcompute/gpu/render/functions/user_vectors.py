@@ -1,7 +1,7 @@
-"""Users' functions of vectors: statements under masks.
+"""Writer of users' functions of vectors, as statements under masks.
 
-Lanes take different ways through a function: statements are executed for all of them under a
-mask, both branches of an `if` one after the other, and a loop until no lane is left in it.
+Lanes take different paths through a function, so statements are executed for all lanes under a mask. Both
+branches of an `if` run one after the other. A loop runs until no lane is left in it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from flowcompute.gpu.render.render_expressions import literal
 from flowcompute.ir import Var
 from flowcompute.spec import BOOL
 
-_NOWHERE = Var("", BOOL, 0)
-"""In place of a mask: no lane gets here."""
+_NO_LANES = Var("", BOOL, 0)
+"""Placeholder of a mask where no lane arrives."""
 
 
 class VectorWriter(FunctionWriter):
-    """Statements under masks."""
+    """Writer of statements under masks."""
 
     def body(self) -> None:
-        """Write the statements; results are gathered where lanes return at different places."""
+        """Write the statements. Results are gathered where lanes return at different places."""
         self.left: list[Var] = []
         self.next: list[Var] = []
         self.early = any(isinstance(part, user.Return) for s in self.function.body[:-1] for part in _own(s)) or not (
@@ -41,7 +41,7 @@ class VectorWriter(FunctionWriter):
             self.line(f"return {self.results[0].name};")
 
     def _block(self, body: Sequence[user.Stmt], mask: Mask) -> Mask:
-        """Write statements where the mask holds; which lanes come to the end of them."""
+        """Write statements where the mask holds, and return the mask of the lanes that reach their end."""
         for statement in body:
             mask = self._statement(statement, mask)
         return mask
@@ -76,10 +76,10 @@ class VectorWriter(FunctionWriter):
             case user.Leave() | user.Next():
                 gone = (self.left if isinstance(statement, user.Leave) else self.next)[-1]
                 self.line(f"{gone.name} = {gone.name} | {self.words(mask or self.everywhere())};")
-                return _NOWHERE
+                return _NO_LANES
             case user.Return(values):
                 self._return([self.value(value, mask) for value in values], mask)
-                return _NOWHERE
+                return _NO_LANES
         return mask
 
     def _return(self, values: Sequence[Var], mask: Mask) -> None:
@@ -115,14 +115,14 @@ class VectorWriter(FunctionWriter):
         after_other = self._block(otherwise, no)
         if after == yes and after_other == no:
             return mask
-        if after is _NOWHERE or after_other is _NOWHERE:
-            return after_other if after is _NOWHERE else after
+        if after is _NO_LANES or after_other is _NO_LANES:
+            return after_other if after is _NO_LANES else after
         assert after is not None
         assert after_other is not None
         return self.let(self._register(BOOL), f"({self.words(after)} | {self.words(after_other)})")
 
     def _enter(self, body: Sequence[user.Stmt], mask: Mask) -> tuple[Var, Var, bool]:
-        """Masks of the lanes in a loop and of those that have left it by `break`."""
+        """Return masks of the lanes in a loop and of those that have left it by `break`, and whether it returns."""
         live = self.let(self._register(BOOL), self.words(mask or self.everywhere()))
         left = self.let(self._register(BOOL), literal(False, live))
         self.left.append(left)
@@ -130,12 +130,12 @@ class VectorWriter(FunctionWriter):
         return live, left, returns
 
     def _round(self, body: Sequence[user.Stmt], live: Var) -> None:
-        """One round of a loop: who is still in it."""
+        """Write one iteration of a loop, and update the mask of the lanes in it."""
         self.next.append(self.let(self._register(BOOL), literal(False, live)))
         after = self._block(body, live)
         again = self.next.pop().name
         self.line(
-            f"{live.name} = {again};" if after is _NOWHERE else f"{live.name} = {self.words(after or live)} | {again};"
+            f"{live.name} = {again};" if after is _NO_LANES else f"{live.name} = {self.words(after or live)} | {again};"
         )
 
     def _while(self, loop: user.WhileLoop, mask: Mask) -> Mask:
@@ -167,7 +167,7 @@ class VectorWriter(FunctionWriter):
 
 
 def _own(statement: user.Stmt) -> Iterator[user.Stmt]:
-    """A statement and those in it, but not those of called functions."""
+    """Yield a statement and those in it, but not those of called functions."""
     yield statement
     match statement:
         case user.Branch(body=body, otherwise=other):

@@ -1,4 +1,4 @@
-"""Expressions and declarations of users' functions in OpenCL C, for vectors and for single numbers.
+"""Writer of expressions and declarations of users' functions in OpenCL C, for vectors and for single numbers.
 
 Operations are those of the tables, so `math.exp` in a kernel and `fc.exp` give equal bits.
 """
@@ -18,31 +18,31 @@ from flowcompute.ir import Var, register_dtype
 from flowcompute.spec import BOOL, INT64
 
 Mask = Var | None
-"""Lanes that have come to a statement; None is all of them."""
+"""Mask of the lanes that reach a statement; None is all of them."""
 
 Defined = Callable[[user.TypedFunction, int, ExpressionRenderer], str]
-"""The name of a function for so many lanes, defined on first use."""
+"""Function that returns the name of a user's function for so many lanes, defined on first use."""
 
 _LONG = 300
-"""Parts of a function from which it is called, not copied, on CPUs."""
+"""Number of parts from which a function is called on CPUs, not inlined."""
 
 _SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*"}
 
 
 def mask_bytes(function: user.TypedFunction) -> int:
-    """How wide bools are inside a function: as its arguments."""
+    """Return the bytes of a bool inside a function, which are those of its widest argument."""
     named = (register_dtype(user.stored(name)) for name in function.parameters)
     return max((dtype.itemsize for dtype in named if dtype != BOOL), default=4)
 
 
 def _is_long(function: user.TypedFunction) -> bool:
-    """Whether a call of it costs little beside what it does."""
+    """Check whether a call of a function costs little beside its body."""
     inside = list(user.parts(function))
     return len(inside) > _LONG or any(isinstance(part, user.WhileLoop | user.ForRange) for part in inside)
 
 
 class FunctionWriter:
-    """What both forms share: expressions and declarations."""
+    """Base of both writers: expressions and declarations."""
 
     def __init__(
         self, function: user.TypedFunction, lanes: int, expressions: ExpressionRenderer, defined: Defined
@@ -64,7 +64,7 @@ class FunctionWriter:
     # -- frame --------------------------------------------------------------------------------
 
     def text(self, name: str) -> str:
-        """The definition."""
+        """Return the definition of the function."""
         own = [self._register(register_dtype(user.stored(dtype)), f"a{i}")
                for i, dtype in enumerate(self.function.parameters)]  # fmt: skip
         parameters = [f"{var_type(var)} {var.name}" for var in own]
@@ -75,7 +75,7 @@ class FunctionWriter:
             if not variable.counter:
                 self._declare(variable)
         self.body()
-        # Folds call it many times in one kernel: copies of a loop would take long to compile, and a call costs little.
+        # Folds call it many times in one kernel. Copies of a loop would take long to compile, and a call costs little.
         outlined = self.expressions.cpu and _is_long(self.function)
         kept = "static __attribute__((noinline))" if outlined else "static inline"
         head = f"{kept} {var_type(self.results[0])} {name}({', '.join(parameters)}) {{"
@@ -94,7 +94,7 @@ class FunctionWriter:
         return Var(name, dtype, self.lanes, self.width if dtype == BOOL else 0)
 
     def _name(self, name: str) -> str:
-        """A variable's name in C, where it is no keyword and no function."""
+        """Return a variable's name in C, where it is neither a keyword nor a function."""
         return f"{name}_" if name.isascii() else f"local{list(self.variables).index(name)}"
 
     def line(self, text: str) -> None:
@@ -112,7 +112,7 @@ class FunctionWriter:
         self.line("}")
 
     def open_counted(self, loop: user.ForRange) -> None:
-        """Begin a loop over known numbers, so many turns of which are to be written out."""
+        """Begin a loop over a known range, with the number of iterations to unroll."""
         self.counters[loop.counter] = range(loop.start, loop.stop, loop.step)
         own, sign = self._name(loop.counter), "<" if loop.step > 0 else ">"
         turns = self.function.unroll or self.expressions.unroll
@@ -121,7 +121,7 @@ class FunctionWriter:
         self.open(f"for (long {own} = {loop.start}; {own} {sign} {loop.stop}; {own} += {loop.step})")
 
     def let(self, var: Var, text: str) -> Var:
-        """Declare a value like `var`."""
+        """Declare a value of the type of `var` and return it."""
         named = Var(f"t{self.temporaries}", var.dtype, var.lanes, var.mask_bytes)
         self.temporaries += 1
         self.line(f"{var_type(named)} {named.name} = {text};")
@@ -130,16 +130,16 @@ class FunctionWriter:
     # -- masks --------------------------------------------------------------------------------
 
     def words(self, mask: Var) -> str:
-        """A mask in the function's own width."""
+        """Return a mask in the function's own width."""
         return self.expressions.mask(mask, self.width)
 
     def everywhere(self) -> Var:
-        """The mask of all lanes."""
+        """Return the mask of all lanes."""
         var = self._register(BOOL)
         return Var(literal(True, var), BOOL, var.lanes, var.mask_bytes)
 
     def both(self, one: Mask, other: Var, negated: bool = False) -> Var:
-        """Lanes of a mask where another holds, or does not."""
+        """Return the lanes of a mask where another one holds, or does not."""
         if one is None and not negated:
             return other
         right = f"(!{self.words(other)})" if negated else self.words(other)
@@ -148,7 +148,7 @@ class FunctionWriter:
     # -- expressions --------------------------------------------------------------------------
 
     def value(self, expr: user.Expr, mask: Mask) -> Var:
-        """A value, where the mask holds."""
+        """Return the value of an expression where the mask holds."""
         dtype = np.dtype(expr.dtype)
         var = self._register(dtype)
         match expr:
@@ -197,7 +197,7 @@ class FunctionWriter:
         return self.let(result, self.expressions.expression(ir.Convert(source, source.dtype, var.dtype), result))
 
     def call(self, expr: user.Call, mask: Mask) -> list[Var]:
-        """All results of a function that this one calls."""
+        """Return all results of a function that this one calls."""
         inner = expr.function
         name, width = self.defined(inner, self.lanes, self.expressions), mask_bytes(inner)
         operands = [self.value(operand, mask) for operand in expr.operands]
@@ -216,7 +216,7 @@ class FunctionWriter:
     # -- arrays -------------------------------------------------------------------------------
 
     def uniform(self, expr: user.Expr) -> str | None:
-        """An integer that is the same in all lanes, in C."""
+        """Return the C text of an integer that is the same in all lanes, or None."""
         match expr:
             case user.NumberLiteral(value=int() as value) if not isinstance(value, bool) and abs(value) < 2**62:
                 return f"{value}L"
@@ -228,7 +228,7 @@ class FunctionWriter:
         return None
 
     def place(self, array: str, index: user.Expr, mask: Mask) -> tuple[str, bool]:
-        """Where a number of an array lies, and whether that is the same in all lanes."""
+        """Return the place of a number in an array, and whether it is the same in all lanes."""
         size = self.variables[array].size
         if isinstance(index, user.NumberLiteral) or (isinstance(index, user.Local) and self._inside(index.name, size)):
             return self.uniform(index) or "0", True
@@ -246,7 +246,7 @@ class FunctionWriter:
         return steps is not None and min(steps) >= 0 and max(steps) < size
 
     def each(self, array: str, place: str) -> list[str]:
-        """The numbers of an array at a place of its own for each lane."""
+        """Return the numbers of an array at a separate place for each lane."""
         kind = type_of(np.dtype(self.variables[array].dtype), self.lanes, self.width)
         flat = f"(({kind.rstrip('0123456789')} *){self._name(array)})"
         return [f"{flat}[{place}.s{lane:x} * {self.lanes} + {lane}]" for lane in range(self.lanes)]
@@ -259,9 +259,9 @@ class FunctionWriter:
         return f"({kind})({', '.join(self.each(array, place))})"
 
     def held(self, name: str) -> Var:
-        """A variable."""
+        """Return a variable."""
         return self._register(np.dtype(self.variables[name].dtype), self._name(name))
 
     def as_held(self, value: Var) -> str:
-        """A value as variables hold it."""
+        """Return a value in the form in which variables hold it."""
         return self.words(value) if value.dtype == BOOL else value.name

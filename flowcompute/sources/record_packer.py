@@ -1,4 +1,4 @@
-"""Batches or items of a user's iterable, checked, converted and packed into the buffer of a reader."""
+"""Packing of a user's batches or items: they are checked, converted and copied into the buffer of a reader."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _SMALL_BYTES = 4096  # batches up to this size are joined before they are copied
 _JOIN_BYTES = 1 << 20  # so many bytes of them at once
 
 
-class Intake:
-    """Packs what an iterable yields into an output buffer, in order.
+class RecordPacker:
+    """Packer of the values that an iterable yields into an output buffer, in order.
 
-    Small batches cost about half a microsecond: those of dtype and shape of the one before need
-    three comparisons and `tobytes`, which also lets the iterable use its array again; they are
-    cast and copied many at once. What does not fit the buffer is kept for the next one.
+    A small batch costs about half a microsecond. If it has the dtype and shape of the one before, it needs
+    three comparisons and `tobytes`. The iterable may then use its array again. Many small batches are cast and
+    copied at once. Records that do not fit the buffer are kept for the next one.
     """
 
     def __init__(self, spec: Spec, *, items: bool, element: str, site: Site | None) -> None:
-        # NumPy has one object for each of its dtypes, which makes the comparison in `take` cheap.
+        # NumPy has one object for each of its dtypes, so that `take` may compare identities.
         self._dtype = next(dtype for dtype in SUPPORTED_DTYPES if dtype == spec.dtype)
         self._item_shape = spec.shape
         self._item_bytes = spec.item_bytes
@@ -38,9 +38,9 @@ class Intake:
         self._first = 0  # record index of its start
         self._rest: np.ndarray | None = None  # records that did not fit
         self._joined: list[bytes] = []
-        self._held = 0  # records in `_joined`
-        self._goal = 0  # as many are written at once
-        # Batches of this dtype and shape need no further look.
+        self._joined_records = 0  # records in `_joined`
+        self._flush_records = 0  # records that are written at once
+        # Batches of this dtype and shape need no further check.
         self._source = self._dtype
         self._shape: tuple[int, ...] | None = None
         self._records = 0
@@ -49,68 +49,68 @@ class Intake:
     @property
     def next_record(self) -> int:
         """Index of the record after those taken into the present buffer."""
-        return self._first + self._filled + self._held
+        return self._first + self._filled + self._joined_records
 
     def begin(self, out: np.ndarray, first: int) -> bool:
-        """Fill `out`, whose first record is number `first`; returns whether it is full already."""
+        """Begin to fill `out`, whose first record has index `first`, and return whether it is full already."""
         self._out, self._first, self._filled = out, first, 0
         rest, self._rest = self._rest, None
-        self._set_goal()
-        return len(out) == 0 if rest is None else self._place(rest)
+        self._update_flush_records()
+        return len(out) == 0 if rest is None else self._copy_records(rest)
 
     def take(self, value: Any) -> bool:
-        """Take what the iterable yielded; returns whether the buffer is full.
+        """Take a value that the iterable yielded and return whether the buffer is full.
 
         Raises:
             SourceError: if it is not a batch (or item) of the declared shape and dtype.
         """
         if type(value) is np.ndarray and value.dtype is self._source and value.shape == self._shape:
-            return self._hold(value.tobytes(), self._records)
+            return self._append(value.tobytes(), self._records)
         pack = self._packers.get(type(value))
         if pack is not None:
             if self._source is not self._dtype:
                 self._flush()
                 self._source, self._shape = self._dtype, None
-            # What does not fit the dtype goes on to be judged below.
+            # A value that does not fit the dtype is checked below.
             with contextlib.suppress(struct.error, OverflowError):
-                return self._hold(pack(value), 1)
+                return self._append(pack(value), 1)
         array = self._checked(value)
         records = len(array)
         if not 0 < records * self._item_bytes <= _SMALL_BYTES:
             self._flush()
-            return self._place(array)
+            return self._copy_records(array)
         if array.dtype is not self._source:
             self._flush()
             self._source = array.dtype
         self._shape = self._item_shape if self._items else array.shape
         self._records = records
-        return self._hold(array.tobytes(), records)
+        return self._append(array.tobytes(), records)
 
-    def _hold(self, data: bytes, records: int) -> bool:
+    def _append(self, data: bytes, records: int) -> bool:
         self._joined.append(data)
-        self._held += records
-        return self._held >= self._goal and self._flush()
+        self._joined_records += records
+        return self._joined_records >= self._flush_records and self._flush()
 
     def end(self) -> int:
-        """Write what is held; returns how many records the buffer has."""
+        """Write the records that are held back and return the number of records in the buffer."""
         self._flush()
         filled, self._filled = self._filled, 0
         self._out = self._out[:0]
         return filled
 
-    def _set_goal(self) -> None:
-        self._goal = min(len(self._out) - self._filled, _JOIN_BYTES // max(self._item_bytes, 1) + 1)
+    def _update_flush_records(self) -> None:
+        self._flush_records = min(len(self._out) - self._filled, _JOIN_BYTES // max(self._item_bytes, 1) + 1)
 
     def _flush(self) -> bool:
-        if self._held:
+        if self._joined_records:
             data = np.frombuffer(b"".join(self._joined), np.uint8).view(self._source)
-            records = data.reshape(self._held, *self._item_shape)
+            records = data.reshape(self._joined_records, *self._item_shape)
             self._joined.clear()
-            self._held = 0
-            self._place(records)
+            self._joined_records = 0
+            self._copy_records(records)
         return self._filled == len(self._out)
 
-    def _place(self, records: np.ndarray) -> bool:
+    def _copy_records(self, records: np.ndarray) -> bool:
         fits = min(len(records), len(self._out) - self._filled)
         # A wide float beyond the range of a narrow one becomes infinite, as in an `astype` of the graph.
         with np.errstate(all="ignore"):
@@ -118,11 +118,11 @@ class Intake:
         self._filled += fits
         if fits < len(records):
             self._rest = records[fits:]
-        self._set_goal()
+        self._update_flush_records()
         return self._filled == len(self._out)
 
     def _checked(self, value: Any) -> np.ndarray:
-        """What was yielded as records of a dtype that may be cast to the declared one."""
+        """Return a yielded value as records of a dtype that may be cast to the declared one."""
         known = type(value) is np.ndarray and value.dtype is self._source and not self._items
         if known and value.ndim and value.shape[1:] == self._item_shape:
             return value  # type: ignore[no-any-return]
@@ -144,10 +144,13 @@ class Intake:
         return cast[np.newaxis] if self._items else cast
 
     def _castable(self, array: np.ndarray, *, weak: bool) -> np.ndarray:
-        """Judge the dtype by `same_kind`; Python's own integers may be unsigned, and integers must keep their value."""
+        """Check the dtype by `same_kind` and return the array, cast where that is needed.
+
+        Python's own integers may become unsigned, and integers must keep their value.
+        """
         source, target = array.dtype, self._dtype
         if source == target:
-            # In native byte order, which equality of dtypes implies, and with NumPy's one object for it.
+            # Equal dtypes imply native byte order. The view has NumPy's one object for the dtype.
             return array if source is target else array.view(target)
         integers = source.kind in "iu" and target.kind in "iu"
         if not (integers and weak) and not _can_cast(source, target):
@@ -166,7 +169,7 @@ class Intake:
     def _error(self, expected: str, got: str) -> SourceError:
         record = self.next_record
         return SourceError(
-            "the iterable yielded something else than was declared",
+            "cannot take what the iterable yielded: it differs from what was declared",
             element=self._element,
             site=self._site,
             records=(record, record + 1),
@@ -177,8 +180,8 @@ class Intake:
         )
 
 
-class DroppingIntake(Intake):
-    """An intake that drops what is not as declared, and counts it by its place among all that was yielded."""
+class SkippingPacker(RecordPacker):
+    """A packer that drops values other than declared, and counts each by its index among all yielded values."""
 
     def __init__(self, spec: Spec, *, items: bool, skip_counter: SkipCounter, site: Site | None) -> None:
         super().__init__(spec, items=items, element=skip_counter.element, site=site)
@@ -186,7 +189,7 @@ class DroppingIntake(Intake):
         self._yielded = 0
 
     def take(self, value: Any) -> bool:
-        """Take what the iterable yielded, or drop it; returns whether the buffer is full."""
+        """Take a value that the iterable yielded, or drop it, and return whether the buffer is full."""
         full = False
         try:
             full = super().take(value)
@@ -196,7 +199,7 @@ class DroppingIntake(Intake):
         return full
 
     def end(self) -> int:
-        """As everywhere; what was dropped is written down."""
+        """Write the records that are held back and report what was dropped."""
         self._skip_counter.flush()
         return super().end()
 
@@ -209,7 +212,10 @@ def _can_cast(source: np.dtype, target: np.dtype) -> bool:
 
 
 def _packers(dtype: np.dtype) -> dict[type, Callable[[Any], bytes]]:
-    """How single numbers of some types become bytes of a dtype at once; they raise where the value does not fit."""
+    """Return, by type, functions that pack a single number as bytes of a dtype.
+
+    They raise where the value does not fit.
+    """
     code = {"f2": "e", "f4": "f", "f8": "d", "i1": "b", "i2": "h", "i4": "i", "i8": "q",
             "u1": "B", "u2": "H", "u4": "I", "u8": "Q", "b1": "?"}.get(dtype.str[1:])  # fmt: skip
     if code is None:
