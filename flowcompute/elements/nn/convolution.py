@@ -137,9 +137,9 @@ def _check(name: str, dims: int, x: Any, weight: Any, bias: Sequence[Any], group
     def refuse(message: str, expected: str, got: str) -> SpecError:
         return SpecError(message, element=name, site=user_site(), expected=expected, got=got)
 
-    dead_letters = ("L",) if dims == 1 else ("H", "W")
+    letters = ("L",) if dims == 1 else ("H", "W")
     if x.ndim != dims + 2:
-        raise refuse("convolves channels", f"(N, C, {', '.join(dead_letters)})", str(x.spec))
+        raise refuse("convolves channels", f"(N, C, {', '.join(letters)})", str(x.spec))
     if any(one.spec.is_stream for one in (weight, *bias)):
         raise refuse("weights and bias are resident", "no stream", str(weight.spec))
     count = operator.index(groups)
