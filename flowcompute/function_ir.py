@@ -212,11 +212,60 @@ class TypedFunction:
 
     @property
     def digest(self) -> str:
-        """Equal for functions that compute the same by the same steps."""
-        return hashlib.blake2b(repr(self).encode(), digest_size=8).hexdigest()
+        """Sixteen hexadecimal digits, equal for functions that compute the same by the same steps."""
+        return hashlib.blake2b(_written_out(self).encode(), digest_size=8).hexdigest()
 
 
 Part = Expr | Stmt | TypedFunction
+
+KEPT_NAMES: dict[type, str] = {
+    NumberLiteral: "Number",
+    Parameter: "Parameter",
+    Local: "Local",
+    Operation: "Operation",
+    Cast: "Cast",
+    Choose: "Choose",
+    ItemAt: "Item",
+    Call: "Call",
+    Set: "Set",
+    SetAll: "SetAll",
+    Fill: "Fill",
+    PutAt: "Put",
+    Branch: "Branch",
+    WhileLoop: "While",
+    ForRange: "For",
+    Leave: "Leave",
+    Next: "Next",
+    Return: "Return",
+    Variable: "Variable",
+    TypedFunction: "Function",
+}
+"""The name of each class of parts in checkpoints and in digests. A class may be renamed; its name here stays."""
+
+
+def _written_out(function: TypedFunction) -> str:
+    """Return a function as the text that its digest is made of: calls of constructors, under the kept names."""
+    text: list[str] = []
+    todo: list[object] = [function]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str):
+            text.append(one)
+        elif isinstance(one, tuple):
+            inside = [piece for value in one for piece in (_piece(value), ", ")]
+            # As Python writes it: a tuple of one ends with a comma.
+            ends = inside[:-1] if len(one) != 1 else [*inside[:-1], ","]
+            todo += reversed(["(", *ends, ")"])
+        elif isinstance(one, Part | Variable):
+            said = [(field.name, getattr(one, field.name)) for field in fields(one) if field.repr]
+            inside = [piece for name, value in said for piece in (f"{name}=", _piece(value), ", ")]
+            todo += reversed([f"{KEPT_NAMES[type(one)]}(", *inside[:-1], ")"])
+    return "".join(text)
+
+
+def _piece(value: object) -> object:
+    """Return a part or a tuple as it is, and anything else as text."""
+    return value if isinstance(value, tuple | Part | Variable) else repr(value)
 
 
 def parts(node: Part) -> Iterator[Part]:

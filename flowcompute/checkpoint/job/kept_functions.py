@@ -59,7 +59,7 @@ class _Listing:
 
     def place(self, part: Any) -> int:
         """The place of a part, behind those of what it holds."""
-        row = [type(part).__name__, *(self._field(getattr(part, one.name)) for one in fields(part))]
+        row = [ir.KEPT_NAMES[type(part)], *(self._field(getattr(part, one.name)) for one in fields(part))]
         key = repr(row)
         if key not in self._places:
             self._places[key] = len(self.parts)
@@ -80,27 +80,30 @@ class _Listing:
 
 # -- and back ----------------------------------------------------------------------------------------
 
-_KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
-    "Number": (ir.NumberLiteral, ("value", "text")),
-    "Parameter": (ir.Parameter, ("count", "text")),
-    "Local": (ir.Local, ("text", "text")),
-    "Operation": (ir.Operation, ("text", "exprs", "text")),
-    "Cast": (ir.Cast, ("expr", "text")),
-    "Choose": (ir.Choose, ("expr", "expr", "expr", "text")),
-    "Item": (ir.ItemAt, ("text", "expr", "text")),
-    "Call": (ir.Call, ("function", "exprs", "text")),
-    "Set": (ir.Set, ("text", "expr")),
-    "SetAll": (ir.SetAll, ("texts", "expr")),
-    "Fill": (ir.Fill, ("text", "expr")),
-    "Put": (ir.PutAt, ("text", "expr", "expr")),
-    "Branch": (ir.Branch, ("expr", "statements", "statements")),
-    "While": (ir.WhileLoop, ("expr", "statements", "statements")),
-    "For": (ir.ForRange, ("text", "whole", "whole", "whole", "statements")),
-    "Leave": (ir.Leave, ()),
-    "Next": (ir.Next, ()),
-    "Return": (ir.Return, ("exprs",)),
+_FORMS: dict[type[Any], tuple[str, ...]] = {
+    ir.NumberLiteral: ("value", "text"),
+    ir.Parameter: ("count", "text"),
+    ir.Local: ("text", "text"),
+    ir.Operation: ("text", "exprs", "text"),
+    ir.Cast: ("expr", "text"),
+    ir.Choose: ("expr", "expr", "expr", "text"),
+    ir.ItemAt: ("text", "expr", "text"),
+    ir.Call: ("function", "exprs", "text"),
+    ir.Set: ("text", "expr"),
+    ir.SetAll: ("texts", "expr"),
+    ir.Fill: ("text", "expr"),
+    ir.PutAt: ("text", "expr", "expr"),
+    ir.Branch: ("expr", "statements", "statements"),
+    ir.WhileLoop: ("expr", "statements", "statements"),
+    ir.ForRange: ("text", "whole", "whole", "whole", "statements"),
+    ir.Leave: (),
+    ir.Next: (),
+    ir.Return: ("exprs",),
 }
-"""Every kind of part, with what its fields are."""
+"""The fields of each class of parts."""
+
+_KINDS = {ir.KEPT_NAMES[kind]: (kind, forms) for kind, forms in _FORMS.items()}
+"""Each class of parts with its fields, by its kept name."""
 
 
 def rebuild_functions(data: object) -> dict[str, ir.TypedFunction]:

@@ -1,6 +1,7 @@
 """Item axes and the stream axis: views, selections, windows, padding."""
 
 from flowcompute.elements.axes.along import (
+    CONCAT_STREAMS,
     CUT,
     FLATTEN,
     REPEAT,
@@ -42,6 +43,7 @@ from flowcompute.elements.axes.shape import (
 __all__ = [
     "BROADCAST",
     "CONCAT",
+    "CONCAT_STREAMS",
     "CUT",
     "FLATTEN",
     "INDEX",

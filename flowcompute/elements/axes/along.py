@@ -32,7 +32,7 @@ SECTION = _op("section", Kind.REBATCH)
 CUT = _op("cut", Kind.REBATCH)
 FLATTEN = _op("flatten", Kind.REBATCH)
 REPEAT = _op("repeat", Kind.REBATCH)
-CONCAT = _op("concat", Kind.REBATCH, 2)
+CONCAT_STREAMS = _op("concat", Kind.REBATCH, 2)
 WINDOW = _op("window", Kind.WINDOW)
 
 
@@ -212,7 +212,7 @@ def concat_streams(streams: Sequence[Operand]) -> Compute | Any:
     inputs = tuple(cast(element, dtype) for element in elements)
     lengths = [element.spec.length for element in elements]
     total = None if None in lengths else sum(length for length in lengths if length is not None)
-    return Compute(CONCAT, inputs, Spec(inputs[0].dtype, first.spec.shape, Stream(total)))
+    return Compute(CONCAT_STREAMS, inputs, Spec(inputs[0].dtype, first.spec.shape, Stream(total)))
 
 
 def window(x: Operand, size: int, step: int = 1, *, pad: Literal["edge", "reflect"] | float | None = None) -> Compute:

@@ -10,6 +10,7 @@ from flowcompute.elements import ALONG, CAST, SPOOL, Op
 from flowcompute.elements.axes import (
     BROADCAST,
     CONCAT,
+    CONCAT_STREAMS,
     CUT,
     FLATTEN,
     PAD,
@@ -99,7 +100,7 @@ _MAKERS: tuple[tuple[Maker, tuple[Op, ...]], ...] = (
     (making.made_fold, (ARGMIN_FOLD, ARGMAX_FOLD, DOT_FOLD, MEAN_FOLD, VAR_FOLD)),
     (making.made_each, (EACH,)),
     (making_views.made_along_stream, (SELECT, SECTION, CUT, FLATTEN, REPEAT)),
-    (making_views.made_along_stream, (CONCAT, WINDOW)),
+    (making_views.made_along_stream, (CONCAT_STREAMS, WINDOW)),
     (making_views.made_spool, (SPOOL,)),
     (making_views.made_view, _ITEMS),
     (making_views.made_index, (TAKEN,)),
