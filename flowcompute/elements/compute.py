@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.element import Element
-from flowcompute.elements.op import Attrs, Kind, Op
+from flowcompute.elements.op import Attrs, KeptOp, Kind, Op
 from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import stays_pinned
 from flowcompute.elements.site import user_site
@@ -129,7 +130,7 @@ class Function:
     """A public element-wise function: calling it with operands builds a Compute of its record."""
 
     def __init__(self, op: Op) -> None:
-        self.op = op
+        self.op = op if op.rebuild is not None else dataclasses.replace(op, rebuild=rebuild_elementwise)
         self.__name__ = op.name
         self.__doc__ = f"{op.doc} Element-wise; operands broadcast and promote as NumPy's."
 
@@ -193,6 +194,24 @@ def elementwise(op: Op, *operands: Operand) -> Compute:
     return Compute(op, tuple(aligned), Spec(result, shape, stream))
 
 
+def rebuild_elementwise(kept: KeptOp) -> Compute:
+    """Make an operation again by its record's rule of dtypes: the default of element-wise operations."""
+    return elementwise(kept.op, *kept.operands(kept.op.arity))
+
+
+def compute_again(
+    kept: KeptOp, dtype: np.dtype, shape: tuple[int, ...], stream: Stream | None = None, attrs: Attrs | None = None
+) -> Compute:
+    """Make a Compute again whose function makes more than this operation, or chooses among several.
+
+    Args:
+        kept: the operation with its operands.
+        dtype, shape, stream: the Spec that follows from them.
+        attrs: its attributes, checked.
+    """
+    return Compute(kept.op, kept.inputs, Spec(dtype, shape, stream), attrs)
+
+
 def resolve_dtypes(op: Op, keys: Iterable[Any]) -> tuple[np.dtype, ...]:
     """The dtypes that operands are cast to and that of the result.
 
@@ -232,7 +251,17 @@ def _never_called(*_: object) -> tuple[np.dtype, ...]:
     raise AssertionError("casts have their dtype as an attribute")
 
 
-CAST = Op("astype", 1, Kind.ELEMENTWISE, np.astype, _never_called, arithmetic=False, doc="The value in another dtype.")
+def _rebuild_cast(kept: KeptOp) -> Compute:
+    """Make a cast again, to any dtype, its own included."""
+    x, dtype = kept.one(), kept.attrs.take("dtype")
+    kept.require(isinstance(dtype, np.dtype), "a dtype")
+    return as_operation(x, dtype)
+
+
+CAST = Op(
+    "astype", 1, Kind.ELEMENTWISE, np.astype, _never_called, arithmetic=False, doc="The value in another dtype.",
+    rebuild=_rebuild_cast,
+)  # fmt: skip
 
 
 def cast(element: Element, dtype: np.dtype) -> Element:
@@ -256,7 +285,17 @@ def _along_dtypes(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
-ALONG = Op("along", 1, Kind.ALONG, np.asarray, _along_dtypes, doc="A resident value cut along the stream.")
+def _rebuild_along(kept: KeptOp) -> Compute:
+    """Make a resident value that is cut along the stream again."""
+    x = kept.one()
+    kept.require(not x.spec.is_stream and x.ndim > 0, "a resident value with rows")
+    return compute_again(kept, x.dtype, x.spec.shape[1:], Stream(x.spec.shape[0]))
+
+
+ALONG = Op(
+    "along", 1, Kind.ALONG, np.asarray, _along_dtypes, doc="A resident value cut along the stream.",
+    rebuild=_rebuild_along,
+)  # fmt: skip
 
 
 def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int, ...], Stream | None]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from flowcompute.elements import nn, random
+from flowcompute.elements import axes, compute, generated, math, nn, random, spool_stream, streams
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
 from flowcompute.elements.compute import Compute, Constant, Function
 from flowcompute.elements.destination import Destination, Writer
@@ -36,6 +37,7 @@ from flowcompute.elements.math import (
     vecdot,
     where,
 )
+from flowcompute.elements.op import Op
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.elements.streams import count_nonzero, first, last
@@ -90,6 +92,22 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 """Every function by its Array API name."""
 
+
+def _records(room: types.ModuleType) -> Iterator[Op]:
+    """Yield the records that a door or a file names: alone, as functions, or in a table."""
+    for value in vars(room).values():
+        several = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else (value,)
+        for one in several:
+            record = one.op if isinstance(one, Function) else one
+            if isinstance(record, Op) and record.rebuild is not None:
+                yield record
+
+
+RECORDS: dict[str, Op] = {
+    op.kept_name: op for room in (compute, spool_stream, axes, generated, math, nn, streams) for op in _records(room)
+}
+"""Every operation that a kept job can hold, by its name there. What is found by that name is rebuilt by its record."""
+
 _UFUNC_NAMES = {
     "absolute": "abs",
     "fabs": "abs",
@@ -122,6 +140,7 @@ Element.apply = _apply
 
 __all__ = [
     "FUNCTIONS",
+    "RECORDS",
     "AsyncReader",
     "Compute",
     "Constant",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.compute import Compute, Operand, as_element
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 
@@ -18,7 +18,12 @@ def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
-SPOOL = Op("spool", 1, Kind.VIEW, np.asarray, _kept, arithmetic=False)
+def _rebuild_spool(kept: KeptOp) -> Compute:
+    attrs = kept.attrs
+    return spool(kept.one(), folder=attrs.maybe("folder", attrs.text), limit=attrs.maybe("limit", attrs.whole))
+
+
+SPOOL = Op("spool", 1, Kind.VIEW, np.asarray, _kept, arithmetic=False, rebuild=_rebuild_spool)
 
 
 def spool(

@@ -9,14 +9,10 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from flowcompute.checkpoint.store import DTYPES
+from flowcompute.elements import MOST, MOST_AXES
 from flowcompute.errors import CheckpointError, Site
 
 T = TypeVar("T")
-
-MOST = 1 << 63
-"""Counts, sizes and positions are below this."""
-
-MOST_AXES = 64
 
 MOST_NODES = 1 << 20
 """Nodes of a job, and files of one of them."""

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.job.describe import FORMAT
-from flowcompute.checkpoint.job.fields import MOST, MOST_NODES, UNSOUND, Fields, refuse
+from flowcompute.checkpoint.job.fields import MOST_NODES, UNSOUND, Fields, refuse
 from flowcompute.checkpoint.job.kept_functions import rebuild_functions
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED, NotBound
 from flowcompute.checkpoint.job.parts import TAGS, KeptNode, Part, Rebuilding
-from flowcompute.elements import Destination, Element
+from flowcompute.elements import MOST, Destination, Element
 from flowcompute.errors import CheckpointError, FlowError, Site, SourceError
 from flowcompute.graph import build_graph
 from flowcompute.ir import ORDER_VERSION

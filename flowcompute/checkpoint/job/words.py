@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.job.attributes import decode_attrs
-from flowcompute.checkpoint.job.fields import MOST, MOST_NODES, Fields, brief, refuse
+from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, brief, refuse
 from flowcompute.checkpoint.job.fingerprint import changed_file, files_of, read_state
 from flowcompute.checkpoint.job.parts import SINKS, TAGS
-from flowcompute.elements import Destination
+from flowcompute.elements import MOST, Destination
 from flowcompute.files import FILES, Files, shown
 from flowcompute.graph import draw_lines
 from flowcompute.spec import Spec, Stream

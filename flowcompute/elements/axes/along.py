@@ -8,32 +8,82 @@ from typing import Any, Literal
 
 import numpy as np
 
-from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_dtype, common_length
+from flowcompute.elements.compute import (
+    Compute,
+    Constant,
+    Operand,
+    as_element,
+    cast,
+    common_dtype,
+    common_length,
+)
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import vecdot
-from flowcompute.elements.op import Attrs, Kind, Op
+from flowcompute.elements.op import Attrs, KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, Spec, Stream, format_shape
 
 Tail = Literal["error", "drop", "pad", "emit"]
+_TAILS = ("error", "drop", "pad", "emit")
 
 
 def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
-def _op(name: str, kind: Kind, arity: int = 1) -> Op:
-    return Op(name, arity, kind, np.asarray, _kept, arithmetic=False)
+def _rebuild_select(kept: KeptOp) -> Compute:
+    return select(*kept.streams(2))
 
 
-SELECT = _op("select", Kind.SELECT, 2)
-SECTION = _op("section", Kind.REBATCH)
-CUT = _op("cut", Kind.REBATCH)
-FLATTEN = _op("flatten", Kind.REBATCH)
-REPEAT = _op("repeat", Kind.REBATCH)
-CONCAT_STREAMS = _op("concat", Kind.REBATCH, 2)
-WINDOW = _op("window", Kind.WINDOW)
+def _rebuild_section(kept: KeptOp) -> Any:
+    attrs = kept.attrs
+    stop = attrs.maybe("stop", attrs.whole)
+    return section(kept.stream(), attrs.whole("start"), stop, attrs.whole("step", least=1))
+
+
+def _rebuild_cut(kept: KeptOp) -> Compute:
+    tail: Any = kept.attrs.choice("tail", _TAILS)
+    return cut(kept.stream(), kept.attrs.whole("every", least=1), tail=tail, fill=kept.attrs.take("fill"))
+
+
+def _rebuild_flatten(kept: KeptOp) -> Any:
+    kept.attrs.whole("numbers")
+    return flatten(kept.stream())
+
+
+def _rebuild_repeat(kept: KeptOp) -> Compute:
+    return repeat(kept.stream(), kept.attrs.whole("count"))
+
+
+def _rebuild_concat(kept: KeptOp) -> Any:
+    return concat_streams(kept.inputs)
+
+
+def _rebuild_window(kept: KeptOp) -> Compute:
+    x, attrs = kept.stream(), kept.attrs
+    size, step = attrs.whole("size", least=1), attrs.whole("step", least=1)
+    before, after = attrs.whole("before", most=size - 1), attrs.whole("after", most=size - 1)
+    padding = attrs.take("pad")
+    own = window(x, size, step, pad=padding)
+    if repr((own.attrs["pad"], own.attrs["before"], own.attrs["after"])) == repr((padding, before, after)):
+        return own
+    # Those of a convolution stand otherwise beyond the ends, or only differ in the 0 that is there.
+    kept.require(type(padding) is int and padding == 0 and step == 1, "windows of fc.window or of fc.convolve")
+    return _window(x, size, step, padding, before, after)
+
+
+def _op(name: str, kind: Kind, rebuild: Rebuild, arity: int = 1) -> Op:
+    return Op(name, arity, kind, np.asarray, _kept, arithmetic=False, rebuild=rebuild)
+
+
+SELECT = _op("select", Kind.SELECT, _rebuild_select, 2)
+SECTION = _op("section", Kind.REBATCH, _rebuild_section)
+CUT = _op("cut", Kind.REBATCH, _rebuild_cut)
+FLATTEN = _op("flatten", Kind.REBATCH, _rebuild_flatten)
+REPEAT = _op("repeat", Kind.REBATCH, _rebuild_repeat)
+CONCAT_STREAMS = _op("concat", Kind.REBATCH, _rebuild_concat, 2)
+WINDOW = _op("window", Kind.WINDOW, _rebuild_window)
 
 
 def _stream(op: str, x: Operand) -> Any:
@@ -132,7 +182,7 @@ def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compu
     """
     element = _stream("cut", x)
     every = _count("cut", "every", every)
-    if tail not in ("error", "drop", "pad", "emit"):
+    if tail not in _TAILS:
         raise SpecError(
             "tail= says what to do with the rest",
             element="cut",

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from flowcompute.elements.axes.shape import make_view
+from flowcompute.elements.axes.shape import make_view, require_unknown
 from flowcompute.elements.compute import Constant, Operand, as_element
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import is_float
@@ -27,7 +27,14 @@ def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
-PAD = Op("pad", 1, Kind.VIEW, np.pad, _kept, arithmetic=False)
+def _rebuild_pad(kept: KeptOp) -> Any:
+    require_unknown(kept)
+    mode: Any = kept.attrs.choice("mode", _MODES)
+    widths: Any = kept.attrs.items("widths")
+    return pad(kept.one(), widths, mode, kept.attrs.take("fill"))
+
+
+PAD = Op("pad", 1, Kind.VIEW, np.pad, _kept, arithmetic=False, rebuild=_rebuild_pad)
 
 
 def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_values: float = 0) -> Any:

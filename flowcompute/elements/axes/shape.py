@@ -1,4 +1,4 @@
-"""Item axes seen in another way: reshaped, permuted, turned around, and values joined along item axes.
+"""Item axes seen in another way: reshaped, permuted, turned around.
 
 Most of these are index arithmetic inside kernels: nothing is copied. Axes are counted as
 everywhere, the stream being axis 0, which stays where it is; shapes begin with its length, or -1.
@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.axes.along import concat_streams
-from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_dtype, common_length
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, compute_again
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import normalise_axes
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import MOST, KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
-from flowcompute.spec import Spec, Stream, format_shape
+from flowcompute.spec import Spec, format_shape
 
 Index = tuple[int | tuple[int, int, int] | None, ...]
 """For each item axis a position, or (first, count, step); None for a new axis."""
@@ -29,17 +28,72 @@ def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
-def _view(name: str, numpy: Callable[..., Any], arity: int = 1) -> Op:
-    return Op(name, arity, Kind.VIEW, numpy, _kept, arithmetic=False)
+def require_unknown(kept: KeptOp) -> None:
+    """Raise CheckpointError where all operands are known: users' functions make of them what is known, of any size."""
+    kept.require(not all(isinstance(one, Constant) for one in kept.inputs), "an operand that is no constant")
 
 
-INDEX = _view("index", np.asarray)
-PERMUTE = _view("permute_dims", np.permute_dims)
-RESHAPE = _view("reshape", np.reshape)
-BROADCAST = _view("broadcast_to", np.broadcast_to)
-TAKE = _view("take", np.take, 2)
-STACK = _view("stack", np.stack, 2)
-CONCAT = _view("concat", np.concat, 2)
+def _rebuild_index(kept: KeptOp) -> Compute:
+    x, index = kept.one(), kept.attrs.items("index", 2 * 64)
+    sizes = list(x.spec.shape)
+    kept.require(sum(key is not None for key in index) == len(sizes), "a key for each axis")
+    shape = []
+    for key in index:
+        if key is None:
+            shape.append(1)
+            continue
+        size = sizes.pop(0)
+        if isinstance(key, tuple):
+            kept.require(_is_range(key, size), f"places among {size}")
+            shape.append(key[1])
+        else:
+            kept.require(type(key) is int and 0 <= key < size, f"a place among {size}")
+    return compute_again(kept, x.dtype, tuple(shape), x.spec.stream, {"index": tuple(index)})
+
+
+def _is_range(key: tuple[Any, ...], size: int) -> bool:
+    """Check whether (first, count, step) names places of an axis."""
+    if len(key) != 3 or not all(type(one) is int for one in key):
+        return False
+    first, count, step = key
+    if not (-1 <= first <= size and 0 <= count <= size and 0 < abs(step) < MOST):
+        return False
+    return count == 0 or bool(0 <= first < size and 0 <= first + (count - 1) * step < size)
+
+
+def _rebuild_permute(kept: KeptOp) -> Any:
+    require_unknown(kept)
+    x = kept.one()
+    axes = tuple(kept.public_axis(axis) for axis in kept.attrs.wholes("axes", most=63))
+    return permute_dims(x, ((0,) if x.spec.is_stream else ()) + axes)
+
+
+def _rebuild_reshape(kept: KeptOp) -> Any:
+    require_unknown(kept)
+    x = kept.one()
+    return reshape(x, ((-1,) if x.spec.is_stream else ()) + kept.spec.shape)
+
+
+def _rebuild_broadcast(kept: KeptOp) -> Any:
+    x = kept.one()
+    return broadcast_to(x, ((-1,) if x.spec.is_stream else ()) + kept.spec.shape)
+
+
+def _rebuild_take(kept: KeptOp) -> Any:
+    x, indices = kept.operands(2)
+    return take(x, indices, kept.public_axis(kept.attrs.whole("axis", most=63)))
+
+
+def view_op(name: str, numpy: Callable[..., Any], rebuild: Rebuild, arity: int = 1) -> Op:
+    """Return the record of a view of items."""
+    return Op(name, arity, Kind.VIEW, numpy, _kept, arithmetic=False, rebuild=rebuild)
+
+
+INDEX = view_op("index", np.asarray, _rebuild_index)
+PERMUTE = view_op("permute_dims", np.permute_dims, _rebuild_permute)
+RESHAPE = view_op("reshape", np.reshape, _rebuild_reshape)
+BROADCAST = view_op("broadcast_to", np.broadcast_to, _rebuild_broadcast)
+TAKE = view_op("take", np.take, _rebuild_take, 2)
 
 
 def make_view(op: Op, inputs: tuple[Element, ...], shape: tuple[int, ...], **attrs: Any) -> Compute:
@@ -289,91 +343,3 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
         )
     shape = (*element.spec.shape[:along], *where.spec.shape, *element.spec.shape[along + 1 :])
     return make_view(TAKE, (element, where), shape, axis=along)
-
-
-def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
-    """Values of one dtype, streams together."""
-    elements = [as_element(value, op) for value in values]
-    if not elements:
-        raise SpecError("needs at least one value", element=op, site=user_site())
-    dtype = common_dtype(op, elements)
-    streams = [element for element in elements if element.spec.is_stream]
-    if streams and len(streams) != len(elements):
-        raise SpecError(
-            "joins streams, or resident values, not both",
-            element=op,
-            site=user_site(),
-            hint="stream * 0 + resident repeats a resident value along the stream",
-        )
-    return [cast(element, dtype) for element in elements]
-
-
-def stack(values: Sequence[Operand], axis: int = 0) -> Any:
-    """Values of equal shape along a new axis; of streams an item axis, so `axis` is not 0.
-
-    Raises:
-        SpecError: if shapes differ, or the axis would stand before the stream.
-    """
-    elements = _joined("stack", values)
-    lead = elements[0]
-    if any(element.spec.shape != lead.spec.shape for element in elements):
-        raise SpecError(
-            "stacks values of equal shape",
-            element="stack",
-            site=user_site(),
-            got=" and ".join(format_shape(element.spec.shape) for element in elements),
-        )
-    ndim = lead.ndim + 1
-    if not -ndim <= axis < ndim:
-        raise SpecError(f"axis {axis} is out of range", element="stack", site=user_site(), expected=f"below {ndim}")
-    along = axis % ndim - lead.spec.is_stream
-    if along < 0:
-        raise SpecError(
-            "streams are stacked inside their items",
-            element="stack",
-            site=user_site(),
-            expected=f"an axis from 1 to {ndim - 1}",
-            got="axis 0, the stream",
-            hint="fc.concat plays streams one after the other",
-        )
-    return _together(STACK, elements, (*lead.spec.shape[:along], len(elements), *lead.spec.shape[along:]), along)
-
-
-def concat(values: Sequence[Operand], axis: int = 0) -> Any:
-    """Values one after the other along an axis; along axis 0 streams are played one after the other.
-
-    Raises:
-        SpecError: if they differ in other axes.
-    """
-    elements = _joined("concat", values)
-    lead = elements[0]
-    if any(element.ndim != lead.ndim for element in elements) or lead.ndim == 0:
-        raise SpecError(
-            "joins values of equally many axes",
-            element="concat",
-            site=user_site(),
-            got=" and ".join(str(element.spec) for element in elements),
-        )
-    (normal,) = normalise_axes("concat", lead, axis)
-    if lead.spec.is_stream and normal == 0:
-        return concat_streams(elements)
-    along = normal - lead.spec.is_stream
-    rest = {(*element.spec.shape[:along], *element.spec.shape[along + 1 :]) for element in elements}
-    if len(rest) > 1:
-        raise SpecError(
-            "values differ in another axis than the one they are joined along",
-            element="concat",
-            site=user_site(),
-            got=" and ".join(format_shape(element.spec.shape) for element in elements),
-        )
-    total = sum(element.spec.shape[along] for element in elements)
-    return _together(CONCAT, elements, (*lead.spec.shape[:along], total, *lead.spec.shape[along + 1 :]), along)
-
-
-def _together(op: Op, elements: list[Any], shape: tuple[int, ...], axis: int) -> Any:
-    if all(isinstance(element, Constant) for element in elements):
-        return Constant(op.numpy([element.value for element in elements], axis=axis))
-    if not elements[0].spec.is_stream:
-        return make_view(op, tuple(elements), shape, axis=axis)
-    stream = Stream(common_length(op.name, elements))
-    return Compute(op, tuple(elements), Spec(elements[0].dtype, shape, stream), {"axis": axis})

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.generated.generator import Generator, declared_dtypes
+from flowcompute.elements.generated.generator import Generator, declared_dtypes, rebuild_generator
 from flowcompute.elements.generated.philox import blocks, box_muller, words
 from flowcompute.elements.op import Kind
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
@@ -68,6 +68,7 @@ def _drawing(name: str, arity: int, meaning: Any, body: str, doc: str, **fields:
         helper={"any": body},
         arithmetic=False,
         doc=doc,
+        rebuild=rebuild_generator,
         **fields,
     )
 

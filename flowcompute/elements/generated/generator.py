@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from flowcompute.elements.compute import Compute, Constant, cast
 from flowcompute.elements.math import add, multiply
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, FLOAT32, FLOAT64, INT64, UINT64, Spec, Stream, is_float, parse_dtype
@@ -50,6 +50,11 @@ class Generator(Op):
         """Numbers that one block gives."""
         return 128 // self.bits if self.bits else 1
 
+    @property
+    def kept_name(self) -> str:
+        """The name of this operation in kept jobs, with its bits where it draws numbers."""
+        return f"{super().kept_name}.{self.bits}" if self.bits else super().kept_name
+
 
 def declared_dtypes(*_: object) -> tuple[np.dtype, ...]:
     """The dtype rule of generators: they have none, the Spec says it."""
@@ -60,9 +65,24 @@ def _positions(first: int, count: int, dtype: np.dtype) -> np.ndarray:
     return np.arange(first, first + count, dtype=dtype)
 
 
+_DTYPES = {"range": INT64, "integers": UINT64}
+"""Dtypes of generators that have but one."""
+
+
+def rebuild_generator(kept: KeptOp) -> Compute:
+    """Make numbers again that follow from their positions and from constants."""
+    assert isinstance(kept.op, Generator)
+    for one in kept.operands(kept.op.arity):
+        kept.require(isinstance(one, Constant) and one.spec == Spec(UINT64, ()), "a constant of uint64 as key")
+    dtype = _DTYPES.get(kept.op.name, FLOAT32 if kept.op.bits == 32 else FLOAT64)
+    spec = generated_spec(kept.op.name, dtype, kept.spec.shape, kept.spec.length or 0)
+    return Compute(kept.op, kept.inputs, spec)
+
+
 INDEX = Generator(
-    "range", 0, Kind.ELEMENTWISE, _positions, declared_dtypes, arithmetic=False, doc="The position of each number."
-)
+    "range", 0, Kind.ELEMENTWISE, _positions, declared_dtypes, arithmetic=False, doc="The position of each number.",
+    rebuild=rebuild_generator,
+)  # fmt: skip
 
 
 def index(length: int, shape: tuple[int, ...] = ()) -> Compute:

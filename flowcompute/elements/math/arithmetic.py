@@ -16,6 +16,7 @@ from flowcompute.elements.compute import (
     as_operation,
     elementwise,
     is_weak,
+    rebuild_elementwise,
 )
 from flowcompute.elements.op import Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site
@@ -139,6 +140,7 @@ POW = Op(
     return result;""",
     },
     ulp=16, cost=40, doc="First number to the power of the second; integers to negative powers truncate to 0.",
+    rebuild=rebuild_elementwise,
 )  # fmt: skip
 
 negative = Function(

@@ -10,16 +10,30 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.compute import Compute
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.compute import Compute, common_length
+from flowcompute.elements.math.primitives import reduced_dtype
+from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.spec import Spec, Stream
+
+_FOLDS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax", "mean", "var", "vecdot")
 
 
 def _declared(*_: object) -> tuple[np.dtype, ...]:
     raise AssertionError("folds state their dtypes themselves")
 
 
-EACH = Op("each", 2, Kind.REBATCH, np.asarray, _declared, cost=100)
+def _rebuild_each(kept: KeptOp) -> Compute:
+    fold = kept.attrs.choice("fold", _FOLDS)
+    inputs = kept.streams(2 if fold == "vecdot" else 1)
+    every, correction = kept.attrs.whole("every", least=1), kept.attrs.real("correction")
+    x = inputs[0]
+    same = all(one.dtype == x.dtype and one.spec.shape == x.spec.shape for one in inputs)
+    kept.require(same, "operands of one dtype and item shape")
+    common_length(fold, list(inputs))
+    return each(fold, inputs, every, reduced_dtype(kept, fold, x.dtype), x.spec.shape, correction)
+
+
+EACH = Op("each", 2, Kind.REBATCH, np.asarray, _declared, cost=100, rebuild=_rebuild_each)
 
 
 def each(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,26 +18,70 @@ from flowcompute.elements.compute import (
     broadcast,
     cast,
     common_length,
+    compute_again,
     resolve_dtypes,
 )
+from flowcompute.elements.math.primitives import fold_stream, reduce_items, reduced_dtype
 from flowcompute.elements.math.reductions import (
-    DOT,
-    DOT_FOLD,
-    fold_stream,
     normalise_axes,
-    reduce_items,
     runs_of,
     split_axes,
 )
 from flowcompute.elements.math.transposition import TransposedStream, transposed
-from flowcompute.elements.op import Kind, Op, by_ufunc
+from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape, is_float, parse_dtype
 
-_VECDOT = Op("vecdot", 2, Kind.REDUCE, np.vecdot, by_ufunc(np.vecdot))
-MATMUL = Op("matmul", 2, Kind.CONTRACT, np.matmul, by_ufunc(np.matmul), cost=1000, doc="Product of matrices.")
-MATMUL_FOLD = Op("matmul", 2, Kind.FOLD, np.matmul, by_ufunc(np.matmul), cost=1000, doc="X.T @ Y of two streams.")
+
+def _rebuild_dot(kept: KeptOp) -> Compute:
+    left, right = kept.operands(2)
+    (axis,) = kept.attrs.wholes("axes", length=1) or (0,)
+    kept.require(not kept.attrs.flag("keepdims"), "keepdims=False")
+    return vecdot(left, right, axis + (left.spec.is_stream or right.spec.is_stream))
+
+
+def _rebuild_dot_fold(kept: KeptOp) -> Compute:
+    left, right = kept.operands(2)
+    (one, other), shape, stream = broadcast("vecdot", [left, right])
+    kept.require(stream is not None and one is left and other is right, "streams, or a stream and what is cut along")
+    kept.require(left.dtype == right.dtype and not kept.attrs.flag("keepdims"), "one dtype and keepdims=False")
+    return fold_stream(kept.op, kept.inputs, shape, reduced_dtype(kept, "vecdot", left.dtype), False)
+
+
+def _rebuild_product(kept: KeptOp) -> Any:
+    """Make a product of matrices again, also one whose right factor is windows."""
+    left, right = kept.operands(2)
+    attrs = kept.attrs
+    if "depth" in attrs:
+        depth, columns = attrs.whole("depth", least=1, most=63), attrs.whole("columns", least=1, most=63)
+        return product_of_windows(left, right, depth, columns)
+    dtype = attrs.take("dtype") if "dtype" in attrs else None
+    kept.require(dtype is None or isinstance(dtype, np.dtype), "a dtype")
+    made: Any = matmul(left, right, dtype=dtype)
+    return made if made.op is MATMUL else made.inputs[0]  # before it is rounded to a half format
+
+
+def _rebuild_product_fold(kept: KeptOp) -> Compute:
+    """Make `X.T @ Y` of two streams again."""
+    streams = kept.streams(1, 2)
+    left, right = streams[0], streams[-1]
+    kept.require(left.ndim <= 2 >= right.ndim, "streams of numbers or rows")
+    made: Any = matmul(left if left.ndim == 1 else left.T, right)
+    # Of one operand it is where a user's formula has the same element twice, of two equal ones where it was made twice.
+    return compute_again(kept, made.dtype, made.spec.shape) if len(streams) == 2 and left is right else made
+
+
+DOT = Op("vecdot", 2, Kind.REDUCE, np.vecdot, by_ufunc(np.vecdot), cost=100, rebuild=_rebuild_dot)
+DOT_FOLD = Op("vecdot", 2, Kind.FOLD, np.vecdot, by_ufunc(np.vecdot), cost=100, rebuild=_rebuild_dot_fold)
+MATMUL = Op(
+    "matmul", 2, Kind.CONTRACT, np.matmul, by_ufunc(np.matmul), cost=1000, doc="Product of matrices.",
+    rebuild=_rebuild_product,
+)  # fmt: skip
+MATMUL_FOLD = Op(
+    "matmul", 2, Kind.FOLD, np.matmul, by_ufunc(np.matmul), cost=1000, doc="X.T @ Y of two streams.",
+    rebuild=_rebuild_product_fold,
+)  # fmt: skip
 
 
 def _operands(op: Op, x1: Operand, x2: Operand, *, halves: bool = False) -> tuple[Any, Any, np.dtype]:
@@ -95,7 +140,7 @@ def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
     Raises:
         SpecError: if lengths differ or the operands do not align.
     """
-    left, right, result = _operands(_VECDOT, x1, x2)
+    left, right, result = _operands(DOT, x1, x2)
     for one in (left, right):
         if one.ndim == 0:
             raise SpecError("needs vectors", element="vecdot", site=user_site(), got="a number")
@@ -173,6 +218,45 @@ def matmul(
     attrs = {} if left.dtype == right.dtype and _wide(left.dtype) == _wide(result) else {"dtype": result}
     product = Compute(MATMUL, (left, right), Spec(_wide(result), shape, stream), attrs)
     return cast(product, result)  # type: ignore[return-value]
+
+
+def product_of_windows(left: Any, right: Any, depth: int, columns: int) -> Compute:
+    """Return resident matrices times windows, which are read where they lie (implicit im2col).
+
+    Args:
+        left: a resident value (*stack, rows, k).
+        right: windows, items of (*stack, *inner, *places): `depth` axes of k numbers in all, then `columns` axes.
+        depth: axes that are summed over.
+        columns: axes of places.
+
+    Returns:
+        A product of items (*stack, rows, *places), of the dtype of both.
+
+    Raises:
+        SpecError: if operands do not fit each other.
+    """
+    seen, weights = right.spec.shape, left.spec.shape
+    own = len(seen) - depth - columns
+    inner = math.prod(seen[own : own + depth]) if own >= 0 else -1
+    if left.spec.is_stream or len(weights) < 2 or weights[-1] != inner or left.dtype != right.dtype:
+        raise SpecError(
+            "cannot multiply matrices and windows",
+            element="matmul",
+            site=user_site(),
+            expected=f"a resident (..., rows, k) and windows of one dtype whose {depth} inner axes hold k numbers",
+            got=f"{left.spec} and {right.spec}",
+        )
+    if left.dtype == BOOL or _wide(left.dtype) != left.dtype:
+        raise SpecError(
+            "cannot multiply windows in this dtype",
+            element="matmul",
+            site=user_site(),
+            expected="integers, float32 or float64",
+            got=left.dtype.name,
+        )
+    stack = _stacks(f"{format_shape(weights)} @ {format_shape(seen)}", weights[:-2], seen[:own])
+    spec = Spec(left.dtype, (*stack, weights[-2], *seen[own + depth :]), right.spec.stream)
+    return Compute(MATMUL, (left, right), spec, {"depth": depth, "columns": columns})
 
 
 def _contracts_stream(left: Any, right: Any) -> bool:

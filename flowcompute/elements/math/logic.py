@@ -22,7 +22,7 @@ from flowcompute.elements.compute import (
     truth,
 )
 from flowcompute.elements.element import Element
-from flowcompute.elements.op import Kind, Op, by_ufunc
+from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, INT64, UINT64, Spec
@@ -166,9 +166,13 @@ def _never_called(*_: object) -> tuple[np.dtype, ...]:
     raise AssertionError("where promotes its two values itself")
 
 
+def _rebuild_where(kept: KeptOp) -> Compute:
+    return where(*kept.operands(3))
+
+
 WHERE = Op(
     "where", 3, Kind.ELEMENTWISE, np.where, _never_called, text={"any": "({a} ? {b} : {c})"}, cost=2, arithmetic=False,
-    doc="The second value where the first is true, else the third.",
+    doc="The second value where the first is true, else the third.", rebuild=_rebuild_where,
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,38 +17,34 @@ import numpy.typing as npt
 from flowcompute.elements.compute import CAST, Compute, Operand, as_element, cast, truth
 from flowcompute.elements.math.arithmetic import divide, sqrt, square, subtract
 from flowcompute.elements.math.each_run import each, open_cut
-from flowcompute.elements.op import Attrs, Kind, Op
+from flowcompute.elements.math.primitives import (
+    ALL,
+    ALL_FOLD,
+    ANY,
+    ANY_FOLD,
+    ARGMAX,
+    ARGMAX_FOLD,
+    ARGMIN,
+    ARGMIN_FOLD,
+    MAX,
+    MAX_FOLD,
+    MEAN_FOLD,
+    MIN,
+    MIN_FOLD,
+    PROD,
+    PROD_FOLD,
+    SUM,
+    SUM_FOLD,
+    VAR_FOLD,
+    fold_stream,
+    reduce_items,
+)
+from flowcompute.elements.op import Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, Spec, parse_dtype
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, parse_dtype
 
 Axis = int | tuple[int, ...] | None
-
-
-def _declared(*_: object) -> tuple[np.dtype, ...]:
-    raise AssertionError("reductions state their dtypes themselves")
-
-
-def _reduction(name: str, numpy: Callable[..., Any], arity: int = 1, doc: str = "") -> tuple[Op, Op]:
-    """The two primitives of a reduction: over item axes, and over the stream axis."""
-    return (
-        Op(name, arity, Kind.REDUCE, numpy, _declared, cost=100, doc=doc),
-        Op(name, arity, Kind.FOLD, numpy, _declared, cost=100, doc=doc),
-    )
-
-
-SUM, SUM_FOLD = _reduction("sum", np.sum)
-PROD, PROD_FOLD = _reduction("prod", np.prod)
-MIN, MIN_FOLD = _reduction("min", np.min)
-MAX, MAX_FOLD = _reduction("max", np.max)
-ANY, ANY_FOLD = _reduction("any", np.any)
-ALL, ALL_FOLD = _reduction("all", np.all)
-ARGMIN, ARGMIN_FOLD = _reduction("argmin", np.argmin)
-ARGMAX, ARGMAX_FOLD = _reduction("argmax", np.argmax)
-DOT, DOT_FOLD = _reduction("vecdot", np.vecdot, 2)
-_, MEAN_FOLD = _reduction("mean", np.mean)
-# Second input, when there is one: the variance inside items whose mean is the first input.
-_, VAR_FOLD = _reduction("var", np.var, 2)
 
 
 def normalise_axes(op: str, element: Any, axis: Axis) -> tuple[int, ...]:
@@ -83,22 +79,6 @@ def split_axes(element: Any, axes: tuple[int, ...]) -> tuple[bool, tuple[int, ..
     if not element.spec.is_stream:
         return False, axes
     return 0 in axes, tuple(axis - 1 for axis in axes if axis > 0)
-
-
-def reduce_items(
-    op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype, keepdims: bool
-) -> Compute:
-    """The primitive over item axes (over axes of the whole value when resident)."""
-    kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape) if keepdims or axis not in axes)
-    attrs: Attrs = {"axes": axes, "keepdims": keepdims}
-    return Compute(op, inputs, Spec(dtype, kept, inputs[0].spec.stream), attrs)
-
-
-def fold_stream(
-    op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], dtype: np.dtype, keepdims: bool, **attrs: Any
-) -> Compute:
-    """The primitive over the stream axis."""
-    return Compute(op, inputs, Spec(dtype, (1, *shape) if keepdims else shape), {**attrs, "keepdims": keepdims})
 
 
 def _both(item_op: Op, fold_op: Op, x: Any, axis: Axis, dtype: np.dtype, keepdims: bool) -> Compute:

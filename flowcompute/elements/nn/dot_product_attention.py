@@ -31,7 +31,7 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.math import exp, matmul, where
 from flowcompute.elements.math import max as largest_of
 from flowcompute.elements.math import sum as sum_of
-from flowcompute.elements.op import Kind, Op, by_ufunc
+from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape
@@ -74,9 +74,26 @@ def visible_keys(queries: int, keys: int, *, causal: bool, window: int | None) -
     return seen if window is None else seen & (key > last - window)
 
 
+def _rebuild_attention(kept: KeptOp) -> Any:
+    """Make attention again, before its result is rounded."""
+    q, k, v, *mask = kept.operands(3, 4)
+    attrs = kept.attrs
+    made: Any = attention(
+        q,
+        k,
+        v,
+        causal=attrs.flag("causal"),
+        window=attrs.maybe("window", attrs.whole),
+        mask=mask[0] if mask else None,
+        scale=attrs.real("scale"),
+    )
+    return made if made.op is ATTENTION else made.inputs[0]
+
+
 ATTENTION = Op(
-    "attention", 3, Kind.CONTRACT, attention_of, by_ufunc(np.matmul), cost=1000, doc="Attention of queries to keys."
-)
+    "attention", 3, Kind.CONTRACT, attention_of, by_ufunc(np.matmul), cost=1000, doc="Attention of queries to keys.",
+    rebuild=_rebuild_attention,
+)  # fmt: skip
 
 
 def attention(

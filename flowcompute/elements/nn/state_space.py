@@ -6,7 +6,7 @@ import numpy as np
 
 from flowcompute.elements.compute import Compute, Operand, as_element, cast, common_dtype, common_length
 from flowcompute.elements.math import add, multiply
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, Spec, Stream, format_shape, is_float
@@ -30,7 +30,14 @@ def _declared(*_: object) -> tuple[np.dtype, ...]:
     raise AssertionError("scans state their dtypes themselves")
 
 
-SELECTIVE_SCAN = Op("selective_scan", 5, Kind.SCAN, selective_scan_of, _declared, cost=1000)
+def _rebuild_selective_scan(kept: KeptOp) -> Compute:
+    kept.require(kept.attrs.whole("axis") == 0, "axis 0")
+    return selective_scan(*kept.operands(5))
+
+
+SELECTIVE_SCAN = Op(
+    "selective_scan", 5, Kind.SCAN, selective_scan_of, _declared, cost=1000, rebuild=_rebuild_selective_scan
+)
 
 
 def selective_scan(u: Operand, delta: Operand, A: Operand, B: Operand, C: Operand, D: Operand | None = None) -> Compute:  # noqa: N803

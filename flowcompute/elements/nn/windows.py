@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.axes import make_view
+from flowcompute.elements.axes import make_view, require_unknown
 from flowcompute.elements.compute import Constant, Operand, as_element
 from flowcompute.elements.math import normalise_axes
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import MOST, KeptOp, Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 
@@ -40,7 +40,21 @@ def windows_of(array: np.ndarray, windows: Iterable[Window], lead: int = 0) -> n
     return np.lib.stride_tricks.as_strided(array, shape, strides, writeable=False)
 
 
-WINDOWS = Op("windows", 1, Kind.VIEW, windows_of, _kept, arithmetic=False)
+def _rebuild_windows(kept: KeptOp) -> Any:
+    require_unknown(kept)
+    x, windows = kept.one(), kept.attrs.items("windows")
+    axes = len(x.spec.shape)
+    sound = all(isinstance(one, tuple) and len(one) == 4 and _is_window(*one, axes) for one in windows)
+    kept.require(sound and len({one[0] for one in windows}) == len(windows), "windows, one for an axis")
+    return slide(kept.op.name, x, tuple(windows))
+
+
+def _is_window(axis: Any, size: Any, step: Any, dilation: Any, axes: int) -> bool:
+    numbers = (size, step, dilation)
+    return type(axis) is int and 0 <= axis < axes and all(type(one) is int and 0 < one < MOST for one in numbers)
+
+
+WINDOWS = Op("windows", 1, Kind.VIEW, windows_of, _kept, arithmetic=False, rebuild=_rebuild_windows)
 
 
 def unfold(x: Operand, size: Sizes, axis: int | tuple[int, ...], step: Sizes = 1, dilation: Sizes = 1) -> Any:

@@ -18,7 +18,7 @@ from flowcompute.elements.compute import (
     is_weak,
 )
 from flowcompute.elements.math import normalise_axes
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import user_site
 from flowcompute.elements.streams.scan_tree import blelloch_sum
 from flowcompute.errors import SpecError
@@ -41,16 +41,44 @@ def _declared(*_: object) -> tuple[np.dtype, ...]:
     raise AssertionError("scans state their dtypes themselves")
 
 
-def _scan(name: str, numpy: Callable[..., Any]) -> Op:
-    return Op(name, 1, Kind.SCAN, numpy, _declared, cost=10)
+def _kept_axis(kept: KeptOp) -> int:
+    """Return the axis of a kept scan as users count it."""
+    return kept.public_axis(kept.attrs.maybe("axis", kept.attrs.whole))
 
 
-CUMULATIVE_SUM = _scan("cumulative_sum", np.cumulative_sum)
-CUMULATIVE_PROD = _scan("cumulative_prod", np.cumulative_prod)
-CUMULATIVE_MAX = _scan("cumulative_max", np.maximum.accumulate)
-CUMULATIVE_MIN = _scan("cumulative_min", np.minimum.accumulate)
-EMA = _scan("ema", np.asarray)
-LINEAR_RECURRENCE = Op("linear_recurrence", 2, Kind.SCAN, np.asarray, _declared, cost=10)
+def _rebuild_accumulation(kept: KeptOp) -> Compute:
+    scan = {"cumulative_sum": cumulative_sum, "cumulative_prod": cumulative_prod}[kept.op.name]
+    exclusive = "exclusive" in kept.attrs and kept.attrs.flag("exclusive")
+    return scan(kept.one(), _kept_axis(kept), dtype=kept.one().dtype, exclusive=exclusive)
+
+
+def _rebuild_extreme(kept: KeptOp) -> Compute:
+    scan = {"cumulative_max": cumulative_max, "cumulative_min": cumulative_min}[kept.op.name]
+    return scan(kept.one(), _kept_axis(kept))
+
+
+def _rebuild_ema(kept: KeptOp) -> Compute:
+    kept.require(kept.attrs.take("axis") is None, "a scan along the stream")
+    return ema(kept.one(), kept.attrs.take("alpha"))
+
+
+def _rebuild_recurrence(kept: KeptOp) -> Compute:
+    a, b = kept.operands(2)
+    axis = kept.attrs.maybe("axis", kept.attrs.whole)
+    lead = a.spec.is_stream or b.spec.is_stream
+    return linear_recurrence(a, b, 0 if axis is None else axis + lead)
+
+
+def _scan(name: str, numpy: Callable[..., Any], rebuild: Rebuild, arity: int = 1) -> Op:
+    return Op(name, arity, Kind.SCAN, numpy, _declared, cost=10, rebuild=rebuild)
+
+
+CUMULATIVE_SUM = _scan("cumulative_sum", np.cumulative_sum, _rebuild_accumulation)
+CUMULATIVE_PROD = _scan("cumulative_prod", np.cumulative_prod, _rebuild_accumulation)
+CUMULATIVE_MAX = _scan("cumulative_max", np.maximum.accumulate, _rebuild_extreme)
+CUMULATIVE_MIN = _scan("cumulative_min", np.minimum.accumulate, _rebuild_extreme)
+EMA = _scan("ema", np.asarray, _rebuild_ema)
+LINEAR_RECURRENCE = _scan("linear_recurrence", np.asarray, _rebuild_recurrence, arity=2)
 
 
 def scan_axis(op: str, element: Any, axis: int | None) -> int | None:

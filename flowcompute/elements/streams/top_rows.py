@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -30,7 +31,7 @@ def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
             "takes a few of the numbers along an item axis",
             element="top_k",
             site=user_site(),
-            expected=f"k <= {min(count, MOST)}",
+            expected=f"k <= {builtins.min(count, MOST)}",
             got=f"k={k}",
         )
     places = np.arange(count, dtype=np.int64).reshape(-1, *(1,) * (x.ndim - axis - 1))

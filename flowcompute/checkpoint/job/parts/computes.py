@@ -1,4 +1,4 @@
-"""How operations are kept: by what `operations.py` says, and with what belongs to an element of its own class."""
+"""How operations are kept: by the name of their record, or as elements of a class of their own."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from flowcompute import function_ir as ir
 from flowcompute.checkpoint.job.attributes import decode_attrs, encode_attrs
 from flowcompute.checkpoint.job.fields import Fields, refuse
 from flowcompute.checkpoint.job.fingerprint import function_digest
-from flowcompute.checkpoint.job.makers import OPERATIONS, Kept, op_tag
 from flowcompute.checkpoint.job.parts.kept_sources import describe_policy, read_policy
 from flowcompute.checkpoint.job.parts.part import Describing, KeptNode, Part, Rebuilding
-from flowcompute.elements import Compute, Element, HostFunction, Op, broadcast, host
+from flowcompute.elements import RECORDS, Compute, Element, HostFunction, KeptOp, Op, broadcast, host
 from flowcompute.elements.functions import SourceOp, UserOp, opencl, user_op
 from flowcompute.elements.random import SEED_BITS, Random
 from flowcompute.elements.streams import KernelScan, ScanFunction, kernel_scan, scan
@@ -23,18 +22,19 @@ from flowcompute.spec import Spec
 
 
 def _describe_compute(element: Compute, _: Describing) -> dict[str, Any]:
-    tag = op_tag(element.op)
-    if tag not in OPERATIONS or OPERATIONS[tag][0] is not element.op:
-        refuse(f"the operation {element.op.name} cannot be kept in a checkpoint", got=tag)
-    return {"op": tag, "attrs": encode_attrs(element.attrs)}
+    name = element.op.kept_name
+    if RECORDS.get(name) is not element.op:
+        refuse(f"the operation {element.op.name} cannot be kept in a checkpoint", got=name)
+    return {"op": name, "attrs": encode_attrs(element.attrs)}
 
 
 def _rebuild_compute(fields: Fields, node: KeptNode, _: Rebuilding) -> Compute:
-    op, maker = OPERATIONS[fields.choice("op", tuple(OPERATIONS))]
+    op = RECORDS[fields.choice("op", tuple(RECORDS))]
     attrs = decode_attrs(fields.take("attrs"))
-    kept = Kept(op, node.inputs, Fields(attrs, "attributes"), node.spec)
-    made = maker(kept)
-    kept.attrs.close()
+    taken = Fields(attrs, "attributes")
+    assert op.rebuild is not None
+    made = op.rebuild(KeptOp(op, node.inputs, taken, node.spec))
+    taken.close()
     same = isinstance(made, Compute) and made.op is op and len(made.inputs) == len(node.inputs)
     if not same or any(one is not other for one, other in zip(made.inputs, node.inputs, strict=True)):
         refuse("the operation is not made so of these operands", got=repr(made))
