@@ -29,7 +29,7 @@ class NumberLiteral:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What the function was called with."""
+    """An argument of the function."""
 
     index: int
     dtype: str
@@ -269,7 +269,7 @@ def _piece(value: object) -> object:
 
 
 def parts(node: Part) -> Iterator[Part]:
-    """A node and everything in it, called functions included."""
+    """Yield a node and everything in it, called functions included."""
     todo: list[object] = [node]
     while todo:
         part = todo.pop()
@@ -281,25 +281,25 @@ def parts(node: Part) -> Iterator[Part]:
 
 
 def functions(function: TypedFunction) -> list[TypedFunction]:
-    """A function and those that it calls, at any depth."""
+    """Return a function and those that it calls, at any depth."""
     return [part for part in parts(function) if isinstance(part, TypedFunction)]
 
 
 def leaves_unroll_open(function: TypedFunction) -> bool:
-    """Whether it calls, or is, a function with loops over known numbers that does not say how they are written."""
+    """Check whether a function, or one it calls, has loops over known numbers and no say in how they are written."""
     return any(one.unroll == 0 and any(variable.counter for variable in one.variables) for one in functions(function))
 
 
 def loops(function: TypedFunction) -> bool:
-    """Whether numbers may take different numbers of steps, and so perhaps never end."""
+    """Check whether numbers may take different numbers of steps, and so perhaps never end."""
     return any(isinstance(part, WhileLoop) for part in parts(function))
 
 
 def stored(name: str) -> np.dtype:
-    """The dtype of this name."""
+    """Return the dtype of this name."""
     return BFLOAT16 if name == "bfloat16" else np.dtype(name)
 
 
 def dtypes_inside(function: TypedFunction) -> set[str]:
-    """Every dtype that is computed in."""
+    """Return every dtype that is computed in."""
     return {part.dtype for part in parts(function) if isinstance(part, Expr)} | set(function.results)

@@ -53,7 +53,7 @@ class Constant(Element):
 
 
 def _kept_in_place(value: npt.ArrayLike, dtype: npt.DTypeLike | None) -> np.ndarray | None:
-    """An array as it is, if it is pinned and has this dtype already."""
+    """Return an array as it is, if it is pinned and has this dtype already."""
     if not isinstance(value, np.ndarray) or not value.flags.c_contiguous or not stays_pinned(value):
         return None
     same = parse_dtype(value.dtype if dtype is None else dtype) == value.dtype
@@ -74,7 +74,7 @@ class Compute(Element):
         self.freeze_fields(op=op, attrs=dict(attrs or {}), pin=None)
 
     def on(self, device: str) -> Self:
-        """The same value, computed on a device of its own choice, whatever `device=` of the run says.
+        """Pin the value to a device of its own choice, whatever `device=` of the run says.
 
         With it goes what the same line of your program made for it alone, so `(x @ w).astype("float16").on("gpu:1")`
         is one pin for all three. What is not pinned is computed on the first device of the run that can, unless
@@ -150,12 +150,12 @@ class Function:
 
 
 def is_weak(operand: object) -> bool:
-    """Whether `operand` is a Python number, whose dtype follows its partners (NEP 50)."""
+    """Check whether `operand` is a Python number, whose dtype follows its partners (NEP 50)."""
     return isinstance(operand, bool | int | float) and not isinstance(operand, np.generic)
 
 
 def as_element(operand: Operand, op: str) -> Element:
-    """`operand` as an element; arrays and strong scalars become constants.
+    """Return `operand` as an element; arrays and strong scalars become constants.
 
     Raises:
         SpecError: if it is neither an element nor an array of a supported dtype.
@@ -213,7 +213,7 @@ def compute_again(
 
 
 def resolve_dtypes(op: Op, keys: Iterable[Any]) -> tuple[np.dtype, ...]:
-    """The dtypes that operands are cast to and that of the result.
+    """Return the dtypes that operands are cast to and that of the result.
 
     Raises:
         SpecError: if the op is not defined for them, or the result would be of an unsupported dtype.
@@ -233,7 +233,7 @@ def resolve_dtypes(op: Op, keys: Iterable[Any]) -> tuple[np.dtype, ...]:
 
 
 def scalar_constant(op: Op, value: Any, dtype: np.dtype) -> Constant:
-    """A weak Python number in the dtype of its partners."""
+    """Return a weak Python number in the dtype of its partners."""
     try:
         return Constant(np.asarray(value, dtype))
     except (OverflowError, ValueError) as error:
@@ -265,7 +265,7 @@ CAST = Op(
 
 
 def cast(element: Element, dtype: np.dtype) -> Element:
-    """`element` in `dtype`; the element itself when it already is."""
+    """Cast `element` to `dtype`; return the element itself when it already is."""
     if element.dtype == dtype:
         return element
     if isinstance(element, Constant) and not (element.dtype.kind == "f" and dtype.kind in "iu"):
@@ -274,7 +274,7 @@ def cast(element: Element, dtype: np.dtype) -> Element:
 
 
 def as_operation(element: Element, dtype: np.dtype) -> Compute:
-    """`element` in `dtype` as the result of an operation, also where it is a constant or has that dtype already.
+    """Cast `element` by an operation, also where it is a constant or has that dtype already.
 
     A constant keeps its bytes, and is cast where it is used.
     """
@@ -330,7 +330,7 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
 
 
 def common_length(op: str, streams: list[Element]) -> int | None:
-    """The one known length of streams that advance together; None if none is known."""
+    """Return the one known length of streams that advance together; None if none is known."""
     known = [stream for stream in streams if stream.spec.length is not None]
     for other in known[1:]:
         if other.spec.length != known[0].spec.length:
@@ -345,7 +345,7 @@ def common_length(op: str, streams: list[Element]) -> int | None:
 
 
 def common_dtype(op: str, elements: Iterable[Any]) -> np.dtype:
-    """The dtype that values which are joined promote to.
+    """Return the dtype that values which are joined promote to.
 
     Raises:
         SpecError: if NumPy has none for them, as for bfloat16 and an integer of 16 bits.
@@ -364,7 +364,7 @@ def common_dtype(op: str, elements: Iterable[Any]) -> np.dtype:
 
 
 def align_resident(op: str, resident: Element, stream: Element, length: int | None) -> Element:
-    """A resident operand as something that broadcasts with items of the stream."""
+    """Align a resident operand so that it broadcasts with items of the stream."""
     shape = resident.spec.shape
     if len(shape) < stream.ndim:
         return resident
@@ -397,5 +397,5 @@ def _broadcast_shapes(op: str, inputs: list[Element], shapes: list[tuple[int, ..
 
 
 def truth(element: Element) -> Element:
-    """`element` as bool: non-zero is true."""
+    """Cast `element` to bool: non-zero is true."""
     return cast(element, BOOL)

@@ -48,7 +48,7 @@ def host(
     dead_letter: str | os.PathLike[str] | None = None,
     name: str | None = None,
 ) -> HostFunction:
-    """A Python function called with the batch arrays of its inputs, in record order.
+    """Call a Python function with the batch arrays of its inputs, in record order.
 
     Args:
         function: takes one array `(items, *item)` for each stream input (the whole array for

@@ -20,7 +20,7 @@ Key = int | slice | Element | None
 
 
 def getitem(element: Any, key: Any) -> Any:
-    """`element[key]` with NumPy's meaning; on the stream axis masks, slices forwards and single positions.
+    """Index `element[key]` as NumPy does; on the stream axis by masks, slices forwards and single positions.
 
     Raises:
         SpecError: for what cannot be indexed so, with a hint.
@@ -53,7 +53,7 @@ def getitem(element: Any, key: Any) -> Any:
 
 
 def _normal(key: Any) -> Any:
-    """A key as one of `Key`, or the ellipsis."""
+    """Return a key as one of `Key`, or the ellipsis."""
     if key is None or key is Ellipsis:
         return key
     if isinstance(key, slice):
@@ -84,7 +84,7 @@ def _whole(key: Any) -> int:
 
 
 def _spelled_out(element: Any, keys: list[Any]) -> list[Any]:
-    """One key for each axis, new axes beside: the ellipsis and what was left out as full slices."""
+    """Return one key for each axis, new axes beside: the ellipsis and what was left out as full slices."""
     places = [position for position, key in enumerate(keys) if key is Ellipsis]
     if len(places) > 1:
         raise SpecError("an index has one ellipsis at most", element="index", site=user_site())
@@ -126,14 +126,14 @@ def _check_arrays(keys: list[Key]) -> None:
 
 
 def _along(mask: Any) -> Any:
-    """A mask as a stream: a resident one is cut along the stream."""
+    """Return a mask as a stream: a resident one is cut along the stream."""
     if mask.spec.is_stream or mask.ndim != 1:
         return mask
     return Compute(ALONG, (mask,), Spec(BOOL, (), Stream(mask.spec.shape[0])))
 
 
 def _record(element: Any, position: int) -> Any:
-    """One record of a stream, as a resident value."""
+    """Return one record of a stream, as a resident value."""
     length = element.spec.length
     if position == -1 and length is None:
         return last(element)
@@ -150,7 +150,7 @@ def _record(element: Any, position: int) -> Any:
 
 
 def _index(element: Any, keys: list[Key]) -> Any:
-    """Basic indexing of item axes; after it what an array takes along its axis."""
+    """Index item axes; then take along the axis of an array of indices."""
     index: list[int | tuple[int, int, int] | None] = []
     shape: list[int] = []
     taken: tuple[int, Element] | None = None
@@ -190,7 +190,7 @@ def _position(element: Any, position: int, size: int) -> int:
 
 
 def _indices(element: Any, key: Any, size: int) -> Any:
-    """An array of indices; a mask known when composed as the positions where it is true."""
+    """Return an array of indices; a mask known when composed as the positions where it is true."""
     if key.dtype != BOOL:
         return key
     if not isinstance(key, Constant) or key.spec.shape != (size,):

@@ -20,7 +20,7 @@ MOST_AXES = 63
 
 
 class ItemType(ABC):
-    """What one item of a stream is. Accepted wherever `shape=` means an item shape.
+    """The type of one item of a stream. Accepted wherever `shape=` means an item shape.
 
     Attributes:
         dtype: of a number, or None where that is said elsewhere.
@@ -121,7 +121,7 @@ ItemShape = int | Iterable[int] | ItemType | type[Number]
 
 
 def parse_item_shape(shape: ItemShape, name: str | None) -> tuple[int, ...]:
-    """An item shape as a tuple: whole numbers from 0 on, at most 63 of them.
+    """Return an item shape as a tuple: whole numbers from 0 on, at most 63 of them.
 
     Raises:
         SpecError: if it is not one.
@@ -149,7 +149,7 @@ def parse_item_shape(shape: ItemShape, name: str | None) -> tuple[int, ...]:
 
 
 def item_dtype(shape: object, dtype: npt.DTypeLike | None, name: str | None) -> npt.DTypeLike | None:
-    """The dtype that `dtype=` or an item type says; None when neither does.
+    """Return the dtype that `dtype=` or an item type says; None when neither does.
 
     Raises:
         SpecError: when both do and differ.
@@ -189,7 +189,7 @@ def _parse_size(size: int, name: str) -> int:
 
 
 def _parse_dtype(dtype: npt.DTypeLike, name: str | None) -> np.dtype:
-    """A dtype in this machine's byte order; another one belongs to a file, not to an item."""
+    """Return a dtype in this machine's byte order; another one belongs to a file, not to an item."""
     try:
         parsed = parse_dtype(dtype)
         native = (isinstance(dtype, str) and dtype == "bfloat16") or np.dtype(dtype).isnative

@@ -25,7 +25,7 @@ Attrs = dict[str, Any]
 
 
 class Kind(enum.Enum):
-    """How an operation treats the stream axis, and so how it runs."""
+    """The way an operation treats the stream axis, and so how it runs."""
 
     ELEMENTWISE = "elementwise"  # a map of numbers: batches may be cut anywhere, even inside items
     REDUCE = "reduce"  # a map that reduces item axes
@@ -190,7 +190,7 @@ class KeptOp:
 
 
 def by_ufunc(ufunc: np.ufunc) -> DtypeRule:
-    """The dtype rule of a NumPy ufunc (NEP 50), weak Python scalars included."""
+    """Return the dtype rule of a NumPy ufunc (NEP 50), weak Python scalars included."""
 
     def rule(*operands: Any) -> tuple[np.dtype, ...]:
         # ml_dtypes knows no weak scalars: a Python number takes bfloat16 beside it. A Python bool is never wider

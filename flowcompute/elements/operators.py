@@ -45,7 +45,7 @@ from flowcompute.errors import SpecError
 
 
 def compose_or_shift(left: Any, right: Any) -> Any:
-    """`x >> destination` binds an unbound destination; anything else is the bitwise right shift."""
+    """Bind an unbound destination, `x >> destination`; anything else is the bitwise right shift."""
     if isinstance(right, Destination):
         if right.bound:
             raise SpecError(

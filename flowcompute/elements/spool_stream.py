@@ -29,7 +29,7 @@ SPOOL = Op("spool", 1, Kind.VIEW, np.asarray, _kept, arithmetic=False, rebuild=_
 def spool(
     x: Operand, *, folder: str | os.PathLike[str] | None = None, limit: int | None = None, name: str | None = None
 ) -> Compute:
-    """The stream itself, kept in a temporary file where a later pass needs it again.
+    """Keep the stream in a temporary file where a later pass needs it again.
 
     A source that can be read once (an iterator) can so be used where two passes are needed
     (`x - x.mean(axis=0)`), and what is costly to compute is computed once. Where one pass is

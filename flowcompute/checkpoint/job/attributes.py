@@ -21,7 +21,7 @@ _LONGEST = 1 << 20
 
 
 def encode_attrs(attrs: Attrs) -> dict[str, Any]:
-    """Attributes as plain data.
+    """Return attributes as plain data.
 
     Raises:
         CheckpointError: for what plain data cannot say.
@@ -30,7 +30,7 @@ def encode_attrs(attrs: Attrs) -> dict[str, Any]:
 
 
 def encode(value: Any) -> Any:
-    """One attribute as plain data."""
+    """Return one attribute as plain data."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool):
@@ -49,7 +49,7 @@ def encode(value: Any) -> Any:
 
 
 def decode_attrs(data: object) -> Attrs:
-    """The attributes that plain data say.
+    """Return the attributes that plain data say.
 
     Raises:
         CheckpointError: if it says none.
@@ -60,7 +60,7 @@ def decode_attrs(data: object) -> Attrs:
 
 
 def decode(data: Any, depth: int = 0) -> Any:
-    """One attribute."""
+    """Return the attribute that plain data says."""
     if data is None or isinstance(data, bool):
         return data
     if isinstance(data, str) and len(data) <= LONGEST_TEXT:

@@ -20,7 +20,7 @@ MOST_PARTS = 1 << 16
 
 
 def describe_functions(functions: Mapping[str, ir.TypedFunction]) -> list[dict[str, Any]]:
-    """These functions and those that they call, each behind what it calls."""
+    """Return these functions and those that they call, each behind what it calls."""
     found: dict[str, dict[str, Any]] = {}
     for function in functions.values():
         _describe(function, found)
@@ -28,7 +28,7 @@ def describe_functions(functions: Mapping[str, ir.TypedFunction]) -> list[dict[s
 
 
 def _describe(function: ir.TypedFunction, found: dict[str, dict[str, Any]]) -> str:
-    """The digest of a function, which is then among those found."""
+    """Return the digest of a function, which is then among those found."""
     digest = function.digest
     if digest not in found:
         listing = _Listing(found)
@@ -54,11 +54,11 @@ class _Listing:
         self._places: dict[str, int] = {}
 
     def all(self, parts: Iterable[Any]) -> list[int]:
-        """Places of parts."""
+        """Return places of parts."""
         return [self.place(part) for part in parts]
 
     def place(self, part: Any) -> int:
-        """The place of a part, behind those of what it holds."""
+        """Return the place of a part, behind those of what it holds."""
         row = [ir.KEPT_NAMES[type(part)], *(self._field(getattr(part, one.name)) for one in fields(part))]
         key = repr(row)
         if key not in self._places:
@@ -107,7 +107,7 @@ _KINDS = {ir.KEPT_NAMES[kind]: (kind, forms) for kind, forms in _FORMS.items()}
 
 
 def rebuild_functions(data: object) -> dict[str, ir.TypedFunction]:
-    """The functions that were described, by digest.
+    """Return the functions that were described, by digest.
 
     Raises:
         CheckpointError: for anything that typing a user's function does not make.
@@ -141,7 +141,7 @@ class _Reading:
         self._reads = 0
 
     def function(self) -> tuple[ir.TypedFunction, int]:
-        """The function, and how many parts it has, those of functions that it calls included each time."""
+        """Return the function, and how many parts it has, those of functions that it calls included each time."""
         data, frame = self._data, self._frame
         name = data.text("name")
         if not name.isidentifier():
@@ -196,7 +196,7 @@ class _Reading:
         raise refused("a field of a kernel's part is not what it should be", expected=form, got=value)
 
     def _held(self, places: Any, kind: Any) -> tuple[Any, ...]:
-        """Parts that stand before this one."""
+        """Return parts that stand before this one."""
         if not isinstance(places, list | tuple):
             refuse("a kernel's part does not say what it holds", got=places)
         parts = []

@@ -1,4 +1,4 @@
-"""What stands for the functions and iterables that nobody gave, in a job whose results are there."""
+"""Stand-ins for functions and iterables that nobody gave, in a job whose results are there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NotBound:
         self._name = name
 
     def __call__(self, *_: Any) -> NoReturn:
-        """Refuse."""
+        """Raise CheckpointError: what was not bound is called."""
         raise CheckpointError("was not bound, and is called", element=self._name, hint="fc.thaw(path, bind=...)")
 
     def __iter__(self) -> NoReturn:

@@ -24,7 +24,7 @@ from flowcompute.spec import Spec, Stream
 def rebuild_job(
     data: object, get: Callable[[Any], np.ndarray], bind: Mapping[str, object] | None = None, *, done: bool = False
 ) -> list[Element]:
-    """The roots of the job that `describe_job` described, as elements that know the user's lines that made them.
+    """Rebuild the roots of the job that `describe_job` described, as elements that know the user's lines.
 
     Everything is checked: each operation is made again by the rules that users' calls go through,
     and what comes out is compared with what was kept. Nothing is imported or called but what `bind` gives.
@@ -118,7 +118,7 @@ class _Draft:
         )
 
     def element(self, earlier: list[Element], rebuilding: Rebuilding) -> Element:
-        """The element, of operands made already."""
+        """Return the element, of operands made already."""
         if any(i >= len(earlier) or isinstance(earlier[i], Destination) for i in self.inputs):
             refuse("a node's operands stand behind it, or are destinations", got=self.name)
         inputs = tuple(earlier[i] for i in self.inputs)
@@ -144,7 +144,7 @@ class _Draft:
 
 
 def _stand_ins(drafts: list[_Draft]) -> dict[str, object]:
-    """What nothing is asked of any more, by name."""
+    """Return stand-ins, by name, for what nothing is asked of any more."""
     made: dict[str, object] = {}
     for draft in drafts:
         if draft.bind in NEVER_CALLED:
@@ -172,7 +172,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _checked_roots(drafts: list[_Draft], elements: list[Element], roots: tuple[int, ...]) -> list[Element]:
-    """The roots, whose graph has the very nodes that were described, by number and name."""
+    """Return the roots, whose graph has the very nodes that were described, by number and name."""
     if not roots:
         refuse("a job has no roots")
     found = [elements[i] for i in roots]

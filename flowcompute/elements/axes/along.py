@@ -1,4 +1,4 @@
-"""What changes the stream axis: selections, sections, cuts, windows, and streams end to end."""
+"""Changes of the stream axis: selections, sections, cuts, windows, and streams end to end."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _count(op: str, what: str, value: Any, least: int = 1) -> int:
 
 
 def select(x: Operand, mask: Operand) -> Compute:
-    """The records at which a stream of bools is true; also `x[mask]`. The length is unknown until it has run.
+    """Select the records at which a stream of bools is true; also `x[mask]`. The length is unknown until it has run.
 
     Raises:
         SpecError: if the mask is no stream of single bools, or as long as another stream than `x`.
@@ -126,7 +126,7 @@ def select(x: Operand, mask: Operand) -> Compute:
 
 
 def section(x: Operand, start: int | None, stop: int | None, step: int | None) -> Compute | Any:
-    """Records `start` to `stop`, each `step`-th; also `x[start:stop:step]`. As Python's slices, forwards only.
+    """Take records `start` to `stop`, each `step`-th, as Python's slices but forwards only; also `x[start:stop:step]`.
 
     Raises:
         SpecError: for a step below 1, or negative bounds where the length is unknown.
@@ -167,7 +167,7 @@ def section(x: Operand, start: int | None, stop: int | None, step: int | None) -
 
 
 def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compute:
-    """A stream `(N, *item)` seen as runs `(N / every, every, *item)`.
+    """Cut a stream `(N, *item)` into runs `(N / every, every, *item)`.
 
     Args:
         x: a stream.
@@ -206,7 +206,7 @@ def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compu
 
 
 def _number(op: str, what: str, value: Any, dtype: np.dtype) -> Any:
-    """A number in a dtype, as plain data."""
+    """Return a number in a dtype, as plain data."""
     try:
         number = np.asarray(value, dtype)
         if number.ndim == 0:
@@ -219,7 +219,7 @@ def _number(op: str, what: str, value: Any, dtype: np.dtype) -> Any:
 
 
 def flatten(x: Operand) -> Compute | Any:
-    """A stream of items as a stream of their numbers, `(N, *item)` to `(N * numbers,)`."""
+    """Flatten a stream of items to a stream of their numbers, `(N, *item)` to `(N * numbers,)`."""
     element = _stream("flatten", x)
     if element.spec.shape == ():
         return element
@@ -229,7 +229,7 @@ def flatten(x: Operand) -> Compute | Any:
 
 
 def repeat(x: Operand, repeats: int) -> Compute:
-    """Each record of a stream `repeats` times in a row."""
+    """Repeat each record of a stream `repeats` times in a row."""
     element = _stream("repeat", x)
     count = _count("repeat", "repeats", repeats, least=0)
     length = element.spec.length
@@ -238,7 +238,7 @@ def repeat(x: Operand, repeats: int) -> Compute:
 
 
 def concat_streams(streams: Sequence[Operand]) -> Compute | Any:
-    """Streams of equal items one after the other; dtypes promote as NumPy's.
+    """Join streams of equal items one after the other; dtypes promote as NumPy's.
 
     Raises:
         SpecError: if their items differ in shape, or one of them is no stream.
@@ -266,7 +266,7 @@ def concat_streams(streams: Sequence[Operand]) -> Compute | Any:
 
 
 def window(x: Operand, size: int, step: int = 1, *, pad: Literal["edge", "reflect"] | float | None = None) -> Compute:
-    """Neighbouring records seen together: record t of the result is records `t * step` to `t * step + size` of `x`.
+    """Return neighbouring records together: record t is records `t * step` to `t * step + size` of `x`.
 
     Nothing is copied `size` times: kernels read the overlapping records where they lie, so
     `fc.window(x, size=5).mean(axis=1)` is one kernel.
@@ -302,7 +302,7 @@ def _window(element: Any, size: int, step: int, pad: Any, before: int, after: in
 
 
 def diff(x: Operand, n: int = 1) -> Compute | Any:
-    """Differences of neighbouring records of a stream, `n` times; `n` records fewer than `x` has."""
+    """Subtract neighbouring records of a stream, `n` times; the result has `n` records fewer than `x`."""
     element = _stream("diff", x)
     for _ in range(_count("diff", "n", n, least=0)):
         pair = window(element, 2)
@@ -312,7 +312,7 @@ def diff(x: Operand, n: int = 1) -> Compute | Any:
 
 
 def convolve(x: Operand, taps: Operand, mode: Literal["full", "same", "valid"] = "full") -> Compute | Any:
-    """Discrete convolution of a stream with a resident vector (an FIR filter), `numpy.convolve` along the stream.
+    """Convolve a stream with a resident vector (an FIR filter), as `numpy.convolve` along the stream.
 
     Args:
         x: a stream `(N, *item)`; every number of an item is filtered by itself.

@@ -28,7 +28,7 @@ CONCAT = view_op("concat", np.concat, _rebuild_joined, 2)
 
 
 def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
-    """Values of one dtype, streams together."""
+    """Return values of one dtype, streams together."""
     elements = [as_element(value, op) for value in values]
     if not elements:
         raise SpecError("needs at least one value", element=op, site=user_site())
@@ -45,7 +45,7 @@ def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
 
 
 def stack(values: Sequence[Operand], axis: int = 0) -> Any:
-    """Values of equal shape along a new axis; of streams an item axis, so `axis` is not 0.
+    """Stack values of equal shape along a new axis; of streams an item axis, so `axis` is not 0.
 
     Raises:
         SpecError: if shapes differ, or the axis would stand before the stream.
@@ -76,7 +76,7 @@ def stack(values: Sequence[Operand], axis: int = 0) -> Any:
 
 
 def concat(values: Sequence[Operand], axis: int = 0) -> Any:
-    """Values one after the other along an axis; along axis 0 streams are played one after the other.
+    """Join values one after the other along an axis; along axis 0 streams are played one after the other.
 
     Raises:
         SpecError: if they differ in other axes.

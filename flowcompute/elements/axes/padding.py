@@ -38,7 +38,7 @@ PAD = Op("pad", 1, Kind.VIEW, np.pad, _kept, arithmetic=False, rebuild=_rebuild_
 
 
 def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_values: float = 0) -> Any:
-    """The value with more numbers before and after it along its axes; NumPy's rules, of the stream apart.
+    """Pad the value with numbers before and after it along its axes, by NumPy's rules; the stream is not padded.
 
     Items are put together by a kernel, with what is computed beside it; by the host where that is nothing.
 
@@ -87,14 +87,14 @@ def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_value
 
 
 def padded(array: np.ndarray, widths: Sequence[tuple[int, int]], mode: str, fill: float) -> np.ndarray:
-    """What the operation means for an array, with a pair of widths for each of its axes."""
+    """Pad an array, with a pair of widths for each of its axes: the meaning of the operation."""
     if mode == "constant":
         return np.pad(array, widths, constant_values=np.asarray(fill).astype(array.dtype))
     return np.pad(array, widths, mode=mode)  # type: ignore[call-overload, no-any-return]
 
 
 def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
-    """A pair for each item axis (each axis of a resident value)."""
+    """Return a pair for each item axis (each axis of a resident value)."""
     axes = len(element.spec.shape)
     try:
         rows: Any = [*pad_width] if isinstance(pad_width, Iterable) else [pad_width]
@@ -135,7 +135,7 @@ def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
 
 
 def _fill(dtype: np.dtype, value: float) -> float | int | bool:
-    """The number that is added, as plain data.
+    """Return the number that is added, as plain data.
 
     Raises:
         SpecError: if the dtype cannot hold it.

@@ -97,13 +97,13 @@ TAKE = view_op("take", np.take, _rebuild_take, 2)
 
 
 def make_view(op: Op, inputs: tuple[Element, ...], shape: tuple[int, ...], **attrs: Any) -> Compute:
-    """A view of this item shape (of the whole value when resident)."""
+    """Return a view of this item shape (of the whole value when resident)."""
     first_input = inputs[0]
     return Compute(op, inputs, Spec(first_input.dtype, shape, first_input.spec.stream), attrs)
 
 
 def _item_axis(op: str, element: Any, axis: int) -> int:
-    """An axis of the items (of the whole value when resident).
+    """Return an axis of the items (of the whole value when resident).
 
     Raises:
         SpecError: if it is the stream.
@@ -130,7 +130,7 @@ def _integers(op: str, what: str, values: Any) -> list[int]:
 
 
 def _item_shape(element: Any, op: str, shape: Any) -> list[int]:
-    """The item part of a shape that begins with the stream.
+    """Return the item part of a shape that begins with the stream.
 
     Raises:
         SpecError: if it begins with another length.
@@ -152,7 +152,7 @@ def _item_shape(element: Any, op: str, shape: Any) -> list[int]:
 
 
 def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
-    """The value in another shape, its numbers in the same order.
+    """Reshape the value, its numbers in the same order.
 
     Args:
         x: any element.
@@ -182,7 +182,7 @@ def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
 
 
 def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
-    """The value with its axes in another order; the stream stays axis 0.
+    """Permute the axes of the value; the stream stays axis 0.
 
     Raises:
         SpecError: if `axes` names not each axis once, or moves the stream.
@@ -216,7 +216,7 @@ def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
 
 
 def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Any:
-    """The value with some axes elsewhere, the others in their order; see `permute_dims`.
+    """Move some axes elsewhere, the others in their order; see `permute_dims`.
 
     Raises:
         SpecError: if there are not as many places as axes, or the stream would move.
@@ -241,7 +241,7 @@ def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple
 
 
 def flip(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
-    """The value backwards along some axes; None means all of them, as of a resident value only.
+    """Reverse the value along some axes; None means all of them, for a resident value only.
 
     Raises:
         SpecError: if that would turn the stream around.
@@ -254,7 +254,7 @@ def flip(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
 
 
 def expand_dims(x: Operand, axis: int = 0) -> Any:
-    """A new axis of size 1 at `axis` of the result; not before the stream."""
+    """Insert a new axis of size 1 at `axis` of the result; not before the stream."""
     element = as_element(x, "expand_dims")
     place = operator.index(axis)
     if not -element.ndim - 1 <= place <= element.ndim:
@@ -264,7 +264,7 @@ def expand_dims(x: Operand, axis: int = 0) -> Any:
 
 
 def squeeze(x: Operand, axis: int | tuple[int, ...]) -> Any:
-    """The value without axes of size 1.
+    """Remove axes of size 1.
 
     Raises:
         SpecError: if such an axis is longer, or the stream.
@@ -279,7 +279,7 @@ def squeeze(x: Operand, axis: int | tuple[int, ...]) -> Any:
 
 
 def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
-    """The value repeated along axes of size 1, and of a resident value along new ones, without a copy.
+    """Broadcast the value along axes of size 1, and a resident value along new ones, without a copy.
 
     Args:
         x: any element.
@@ -306,7 +306,7 @@ def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
 
 
 def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
-    """What stands at `indices` along an item axis, as `numpy.take`.
+    """Take the numbers at `indices` along an item axis, as `numpy.take`.
 
     Args:
         x: any element.

@@ -28,7 +28,7 @@ class Callee(Protocol):
 
     @property
     def arity(self) -> int:
-        """How many arguments it takes."""
+        """The number of arguments, None where any may be given."""
 
 
 Nested = Callable[[Any, Sequence[Type]], tuple[ir.TypedFunction, tuple[Type, ...]]]
@@ -43,7 +43,7 @@ class Calls(ExpressionTyper):
         self.nested = nested
 
     def call(self, node: ast.Call) -> Typed:
-        """A call that gives one number."""
+        """Translate a call that gives one number."""
         function = self.called(node)
         name = self.source.text(node.func)
         if function is len:
@@ -84,7 +84,7 @@ class Calls(ExpressionTyper):
         return self.converted(node, function, operands[0])
 
     def called(self, node: ast.Call) -> Any:
-        """What a call calls."""
+        """Find what a call calls."""
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self.source.error(node, "calls take plain arguments", got=self.source.text(node))
         if isinstance(node.func, ast.Name) and (node.func.id in self.locals or node.func.id in self.parameters):
@@ -106,7 +106,7 @@ class Calls(ExpressionTyper):
         raise self.source.error(node, "len() is that of a local array", got=self.source.text(node))
 
     def user_call(self, node: ast.AST, function: Callee, operands: Sequence[Typed]) -> tuple[ir.Call, tuple[Type, ...]]:
-        """A call of another kernel with the types of its results."""
+        """Return a call of another kernel with the types of its results."""
         if len(operands) != function.arity:
             raise self.source.error(
                 node, f"{function.__name__} takes {function.arity} arguments", got=str(len(operands))
@@ -116,7 +116,7 @@ class Calls(ExpressionTyper):
         return ir.Call(inner, cast, kinds[0].computed), kinds
 
     def _extreme(self, node: ast.AST, test: str, operands: list[Typed]) -> Typed:
-        """Python's own min and max: a later operand wins only where it is strictly better, so NaN seldom does."""
+        """Translate Python's min and max: a later operand wins only where it is strictly better, so NaN seldom does."""
         if len(operands) < 2:
             raise self.source.error(node, "min and max take two numbers or more", got=self.source.text(node))
         symbol = ast.Lt if test == "less" else ast.Gt
@@ -143,7 +143,7 @@ class Calls(ExpressionTyper):
         )
 
     def _integer_call(self, node: ast.AST, function: Any, value: Typed) -> Typed:
-        """math.floor and its like give a Python int."""
+        """Translate math.floor and its like, which give a Python int."""
         if value.known is not None:
             return self.folded(node, function, [value.known])
         if not is_float(value.type.dtype):
@@ -152,7 +152,7 @@ class Calls(ExpressionTyper):
         return Typed(ir.Cast(whole.expr, "int64"), WHOLE)
 
     def converted(self, node: ast.AST, to: Any, value: Typed) -> Typed:
-        """int(), float(), bool() and NumPy's dtypes."""
+        """Translate int(), float(), bool() and NumPy's dtypes."""
         if to is bool:
             return Typed(self.truth(node, value), BOOLEAN)
         if to is int:

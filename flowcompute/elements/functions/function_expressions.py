@@ -63,13 +63,13 @@ class ExpressionTyper:
         self.assigned: set[str] | None = set()
 
     def call(self, node: ast.Call) -> Typed:
-        """A call; see `calls.py`."""
+        """Translate a call; see `calls.py`."""
         raise NotImplementedError
 
     # -- values -------------------------------------------------------------------------------
 
     def value(self, node: ast.expr) -> Typed:
-        """An expression."""
+        """Translate an expression."""
         match node:
             case ast.Constant(value=value):
                 return self.number(node, value)
@@ -103,7 +103,7 @@ class ExpressionTyper:
         raise self.source.error(node, f"cannot compute {self.source.text(node)}", expected="arithmetic of numbers")
 
     def number(self, node: ast.AST, value: Any) -> Typed:
-        """A Python or NumPy number."""
+        """Return a Python or NumPy number."""
         if isinstance(value, np.generic) and not isinstance(value, float):
             strong = Type(parse_dtype(value.dtype))
             return Typed(ir.NumberLiteral(value.item(), strong.computed), strong)
@@ -163,7 +163,7 @@ class ExpressionTyper:
     # -- casts --------------------------------------------------------------------------------
 
     def cast(self, node: ast.AST, value: Typed, to: Type) -> ir.Expr:
-        """A value in another type; numbers that are known are converted here."""
+        """Convert a value to another type; numbers that are known are converted here."""
         expr, dtype = value.expr, np.dtype(to.computed)
         if not isinstance(expr, ir.NumberLiteral):
             return expr if expr.dtype == to.computed else ir.Cast(expr, to.computed)
@@ -186,18 +186,18 @@ class ExpressionTyper:
         return ir.NumberLiteral(int(expr.value), dtype.name)
 
     def truth(self, node: ast.AST, value: Typed) -> ir.Expr:
-        """Whether a value counts as true."""
+        """Check whether a value counts as true."""
         return self.cast(node, value, BOOLEAN)
 
     def joined(self, node: ast.AST, one: Type, other: Type) -> Type:
-        """The type that holds both."""
+        """Return the type that holds both."""
         try:
             return join(one, other, self.weak_float)
         except TypeError:
             raise self.source.error(node, "no dtype holds both", got=f"{one} and {other}") from None
 
     def index(self, node: ast.AST, index: ast.expr, size: int) -> ir.Expr:
-        """The index of an array."""
+        """Return the index of an array."""
         value = self.value(index)
         if value.type.dtype.kind not in "iu":
             raise self.source.error(node, "an index is an integer", got=str(value.type), hint="use int(...)")
@@ -213,7 +213,7 @@ class ExpressionTyper:
     # -- operations ---------------------------------------------------------------------------
 
     def operation(self, node: ast.AST, name: str, *operands: Typed) -> Typed:
-        """An operation of the tables; numbers that are known are computed here, as Python does."""
+        """Apply an operation of the tables; numbers that are known are computed here, as Python does."""
         known = [operand.known for operand in operands]
         if name in PYTHON and all(value is not None for value in known):
             return self.folded(node, PYTHON[name], known)
@@ -231,14 +231,14 @@ class ExpressionTyper:
         return Typed(ir.Operation(name, cast, result.computed), result)
 
     def folded(self, node: ast.AST, function: Callable[..., Any], known: Sequence[Any]) -> Typed:
-        """What Python computes of numbers that are known."""
+        """Compute an operation on numbers that are known, as Python does."""
         try:
             return self.number(node, function(*known))
         except (ArithmeticError, ValueError) as error:
             raise self.source.error(node, f"{self.source.text(node)} has no value: {error}") from None
 
     def binary(self, node: ast.AST, symbol: type[ast.operator], left: Typed, right: Typed) -> Typed:
-        """A binary operator."""
+        """Translate a binary operator."""
         if symbol not in _BINARY:
             raise self.source.error(node, f"cannot compute {self.source.text(node)}", hint="write sums of products out")
         name = _BINARY[symbol]
@@ -255,7 +255,7 @@ class ExpressionTyper:
         return self.operation(node, name, left, right)
 
     def counted(self, value: Typed) -> Typed:
-        """A bool as the Python int that it is in arithmetic."""
+        """Return a bool as the Python int that it is in arithmetic."""
         if value.type != BOOLEAN:
             return value
         expr = value.expr
@@ -279,7 +279,7 @@ class ExpressionTyper:
         return self.operation(node, "bitwise_invert", value)
 
     def _logical(self, both: bool, values: Sequence[Typed], node: ast.AST) -> Typed:
-        """`and` and `or`, which give one of their operands, as in Python."""
+        """Translate `and` and `or`, which give one of their operands, as in Python."""
         result = values[-1]
         for value in reversed(values[:-1]):
             if value.type == result.type == BOOLEAN:
@@ -291,7 +291,7 @@ class ExpressionTyper:
         return result
 
     def chosen(self, node: ast.AST, condition: ir.Expr, yes: Typed, no: Typed) -> Typed:
-        """One of two values."""
+        """Return one of two values."""
         kind = self.joined(node, yes.type, no.type)
         return Typed(ir.Choose(condition, self.cast(node, yes, kind), self.cast(node, no, kind), kind.computed), kind)
 
@@ -308,7 +308,7 @@ class ExpressionTyper:
         return self._logical(True, tests, node)
 
     def compared(self, node: ast.AST, symbol: type[ast.cmpop], left: Typed, right: Typed) -> Typed:
-        """A comparison of two numbers."""
+        """Compare two numbers."""
         if symbol not in _COMPARED:
             raise self.source.error(
                 node, f"cannot compute {self.source.text(node)}", expected="a comparison of numbers"

@@ -58,7 +58,7 @@ class UserOp(Op):
 
     @property
     def float64(self) -> bool:
-        """Whether anything in it is computed in float64."""
+        """True where anything in it is computed in float64."""
         return "float64" in ir.dtypes_inside(self.function)
 
 
@@ -66,7 +66,7 @@ _IN_PYTHON = ContextVar("_IN_PYTHON", default=False)
 
 
 def _in_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself, in which other kernels are the functions themselves too."""
+    """Return the function itself, in which other kernels are the functions themselves too."""
 
     @functools.wraps(function)
     def python(*numbers: Any, **named: Any) -> Any:
@@ -116,7 +116,7 @@ class KernelFunction:
         return f"<kernel {self.__name__}>"
 
     def __call__(self, *operands: Operand) -> Any:
-        """The function of elements, NumPy arrays and Python numbers, number by number: lazy, like a built-in.
+        """Apply the function to elements, arrays and Python numbers, number by number: lazy, like a built-in.
 
         Raises:
             KernelError: where the function holds what a kernel cannot do, with its line.
@@ -151,7 +151,7 @@ class KernelFunction:
     def _around(
         self, found: Neighbours, elements: Sequence[Element], types: Sequence[Type]
     ) -> tuple[list[Element], list[Type], ir.TypedFunction, tuple[Type, ...]]:
-        """Operands and function of a kernel that reads neighbours."""
+        """Return operands and function of a kernel that reads neighbours."""
         made, indices = neighbour_operands(found, self.__name__, elements, self.boundary)
         kinds = [*(types[operand] for operand, _ in found.parameters), *(WHOLE for _ in indices)]
         weak_float = own_float(types)
@@ -159,7 +159,7 @@ class KernelFunction:
         return [*made, *indices], kinds, replace(function, unroll=self.unroll), results
 
     def typed_operands(self, operands: Sequence[Operand]) -> tuple[list[Element], list[Type]]:
-        """Operands as elements; Python numbers are weak beside others."""
+        """Return operands as elements; Python numbers are weak beside others."""
         strong = [None if is_weak(operand) else as_element(operand, self.__name__) for operand in operands]
         alone = all(element is None for element in strong)
         weak_float = own_float([Type(element.dtype) for element in strong if element is not None])
@@ -184,7 +184,7 @@ class KernelFunction:
     def specialised(
         self, types: Sequence[Type], weak_float: np.dtype | None, callers: tuple[KernelFunction, ...]
     ) -> tuple[ir.TypedFunction, tuple[Type, ...]]:
-        """The typed function for arguments of these types, with the types of its results."""
+        """Type the function for arguments of these types; return it with the types of its results."""
         if self in callers:
             raise self.source.error(
                 self.source.tree,
@@ -210,7 +210,7 @@ class KernelFunction:
 
 
 def user_op(function: ir.TypedFunction, result: int, doc: str) -> UserOp:
-    """The record of one result of a function."""
+    """Return the record of one result of a function."""
     cost = sum(OPERATIONS[part.op].cost for part in ir.parts(function) if isinstance(part, ir.Operation))
     looped = any(isinstance(part, ir.WhileLoop | ir.ForRange) for part in ir.parts(function))
     return UserOp(
@@ -227,7 +227,7 @@ def user_op(function: ir.TypedFunction, result: int, doc: str) -> UserOp:
 
 
 def _checked_unroll(unroll: int | None, name: str) -> int:
-    """How many turns are written out; 0 where nobody says so."""
+    """Return how many turns are written out; 0 where nobody says so."""
     if unroll is not None and (type(unroll) is not int or unroll not in TURNS):
         raise KernelError(
             "unroll= is how many turns of its loops are written out",
@@ -248,7 +248,7 @@ def kernel(
 def kernel(
     function: Callable[..., Any] | None = None, *, boundary: Boundary | None = None, unroll: int | None = None
 ) -> Any:
-    """A Python function as an element-wise operation: typed, written as OpenCL C, fused like a built-in.
+    """Make a Python function an element-wise operation: typed, written as OpenCL C, fused like a built-in.
 
     The function is read, not run: its source is translated. It may hold arithmetic, comparisons,
     `and`/`or`/`not`, conditional expressions, `if`, `while`, `for` over `range`, local variables,

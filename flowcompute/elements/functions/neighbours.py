@@ -22,7 +22,7 @@ Boundary = Literal["edge", "reflect", "wrap"] | float
 
 @dataclass(frozen=True)
 class Neighbours:
-    """What a function reads around the present number.
+    """The neighbours that a function reads around the present number.
 
     Attributes:
         source: the function with a parameter of its own for each neighbour, so that it is element-wise.
@@ -52,7 +52,7 @@ class _Rewriter(ast.NodeTransformer):
         self.read: set[str] = set()
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """`x[i - 1, j]`."""
+        """Translate `x[i - 1, j]`."""
         if not (isinstance(node.value, ast.Name) and node.value.id in self.names):
             return self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
@@ -69,7 +69,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Name(name, ast.Load()), node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        """A parameter or index on its own."""
+        """Return a parameter or index on its own."""
         if node.id in self.names:
             self.plain.add(node.id)
         if node.id in self.indices:
@@ -93,7 +93,7 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def read_neighbours(source: FunctionSource, names: tuple[str, ...]) -> Neighbours:
-    """The element-wise function that remains when neighbours are operands of their own.
+    """Return the element-wise function that remains when neighbours are operands of their own.
 
     Raises:
         KernelError: for indices that are no fixed distance, or indices that are assigned.
@@ -130,7 +130,7 @@ def read_neighbours(source: FunctionSource, names: tuple[str, ...]) -> Neighbour
 def neighbour_operands(
     found: Neighbours, name: str, operands: Sequence[Any], boundary: Boundary | None
 ) -> tuple[list[Any], list[Element]]:
-    """An operand for each parameter of the element-wise function, and the indices that it reads.
+    """Return an operand for each parameter of the element-wise function, and the indices that it reads.
 
     Raises:
         SpecError: if operands have other axes, or nothing says what lies beyond the boundary.
@@ -177,7 +177,7 @@ def _check_axes(element: Element, found: Neighbours, name: str) -> None:
 
 
 def _padded(element: Element, found: Neighbours, name: str, boundary: Boundary | None) -> Element:
-    """The operand with as much beyond its edges as is read; of a stream of numbers its windows."""
+    """Return the operand with as much beyond its edges as is read; of a stream of numbers its windows."""
     if not any(found.halo):
         return element
     if not element.spec.shape:
@@ -196,7 +196,7 @@ def _padded(element: Element, found: Neighbours, name: str, boundary: Boundary |
 
 
 def _view(padded: Element, element: Element, offsets: Sequence[int], halo: Sequence[int]) -> Element:
-    """The numbers that lie so far from each."""
+    """Return the numbers that lie so far from each."""
     lead = (slice(None),) if element.spec.is_stream else ()
     if not any(halo):
         return element
@@ -211,7 +211,7 @@ def _view(padded: Element, element: Element, offsets: Sequence[int], halo: Seque
 
 
 def _index(element: Element | None, axis: int, found: Neighbours, name: str) -> Element:
-    """Where each number stands on an axis."""
+    """Return the place of each number on an axis."""
     if element is None:
         raise SpecError("an index belongs to an operand that is indexed", element=name, site=user_site())
     if not element.spec.shape:

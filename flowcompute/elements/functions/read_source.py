@@ -32,19 +32,19 @@ class FunctionSource:
         got: str | None = None,
         hint: str | None = None,
     ) -> KernelError:
-        """The error for a part of the function, with its line."""
+        """Return the error for a part of the function, with its line."""
         line = self.first_line + getattr(node, "lineno", 1) - 1
         return KernelError(
             message, element=self.name, site=Site(self.file, line), expected=expected, got=got, hint=hint
         )
 
     def text(self, node: ast.AST) -> str:
-        """A part of the function as Python."""
+        """Return a part of the function as Python."""
         text = ast.unparse(node).split("\n", 1)[0]
         return text if len(text) <= 60 else text[:57] + "..."
 
     def outside(self, node: ast.expr) -> Any:
-        """What a name, or a name in a module, means outside the function, now.
+        """Return what a name, or a name in a module, means outside the function, now.
 
         Raises:
             KernelError: if it means nothing.
@@ -115,7 +115,7 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
 
 
 def check_parameters(source: FunctionSource) -> tuple[str, ...]:
-    """Names of the parameters.
+    """Return the names of the parameters.
 
     Raises:
         KernelError: for anything but plain parameters.
@@ -134,7 +134,7 @@ def check_parameters(source: FunctionSource) -> tuple[str, ...]:
 
 
 def assigned_names(tree: ast.FunctionDef) -> set[str]:
-    """Names that the function's own statements set."""
+    """Return names that the function's own statements set."""
     return {
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
     }

@@ -48,7 +48,7 @@ def typed(
     weak_float: np.dtype | None,
     nested: Nested,
 ) -> tuple[ir.TypedFunction, tuple[Type, ...]]:
-    """The function for arguments of these types, and the types of its results.
+    """Return the function for arguments of these types, and the types of its results.
 
     Args:
         source: the function.
@@ -104,7 +104,7 @@ class _Statements(Calls):
         return [name for name in self.parameters if name in self.locals]
 
     def block(self, body: Sequence[ast.stmt]) -> tuple[ir.Stmt, ...]:
-        """Statements; what stands behind a return is never reached."""
+        """Translate statements; what stands behind a return is never reached."""
         made: list[ir.Stmt] = []
         for statement in body:
             if self.assigned is None:
@@ -113,7 +113,7 @@ class _Statements(Calls):
         return tuple(made)
 
     def statement(self, node: ast.stmt) -> list[ir.Stmt]:
-        """One statement."""
+        """Translate one statement."""
         match node:
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 return []
@@ -166,7 +166,7 @@ class _Statements(Calls):
         return ir.Set(name, self.cast(node, value, kind))
 
     def _hidden(self, name: str, dtype: str, counter: bool = False) -> str:
-        """A variable that the user does not see."""
+        """Return a variable that the user does not see."""
         own = f"{name}_{len(self.made)}"
         while own in self.locals or own in self.parameters:
             own += "_"
@@ -192,7 +192,7 @@ class _Statements(Calls):
         )
 
     def _together(self, targets: Sequence[ast.expr], values: Sequence[Typed]) -> list[ir.Stmt]:
-        """All values are computed before any is set."""
+        """Translate a tuple of assignments: all values are computed before any is set."""
         names = [self._hidden("value", value.type.computed) for value in values]
         first: list[ir.Stmt] = [ir.Set(name, value.expr) for name, value in zip(names, values, strict=True)]
         held = [
@@ -290,7 +290,7 @@ class _Statements(Calls):
         return [ir.Branch(condition, body, otherwise)]
 
     def _looped(self, body: Sequence[ast.stmt], ends: bool) -> tuple[ir.Stmt, ...]:
-        """The body of a loop; behind it is known what was before, or at every break of a loop that has no other end."""
+        """Translate the body of a loop; known behind it is what was before, or at every break of an endless one."""
         before = self.assigned
         assert before is not None
         self.loops.append(_Loop())
@@ -342,7 +342,7 @@ class _Statements(Calls):
         )
 
     def _counted_loop(self, node: ast.For, name: str, steps: range) -> list[ir.Stmt]:
-        """A loop whose numbers are known: its counter is the same for all, so that arrays are indexed directly."""
+        """Translate a loop whose numbers are known: its counter is the same for all, so arrays are indexed directly."""
         if not steps:
             return []
         counter = self._hidden(name, "int64", counter=True)

@@ -51,7 +51,7 @@ def _scaled_wide(first: int, count: int, dtype: np.dtype, key: np.ndarray, last:
 
 
 def _multiply_high(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The upper 64 bits of products."""
+    """Return the upper 64 bits of products."""
     shift = np.uint64(32)
     a0, a1, b0, b1 = a & _LOWER, a >> shift, b & _LOWER, b >> shift
     middle = a1 * b0 + ((a0 * b0) >> shift)

@@ -57,7 +57,7 @@ class Generator(Op):
 
 
 def declared_dtypes(*_: object) -> tuple[np.dtype, ...]:
-    """The dtype rule of generators: they have none, the Spec says it."""
+    """Refuse to be called: generators have no dtype rule, the Spec says it."""
     raise AssertionError("a generated stream is made with its dtype")
 
 
@@ -86,12 +86,12 @@ INDEX = Generator(
 
 
 def index(length: int, shape: tuple[int, ...] = ()) -> Compute:
-    """The positions 0, 1, 2, ... of all numbers of a stream of `length` items, as int64."""
+    """Return the positions 0, 1, 2, ... of all numbers of a stream of `length` items, as int64."""
     return Compute(INDEX, (), generated_spec("range", INT64, shape, length))
 
 
 def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int) -> Spec:
-    """The Spec of a generated stream.
+    """Return the Spec of a generated stream.
 
     Raises:
         SpecError: if the length is no count, or there are more numbers than positions.
@@ -120,7 +120,7 @@ def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int
 
 
 def range(start: float, stop: float | None = None, step: float = 1, *, dtype: npt.DTypeLike | None = None) -> Compute:
-    """Evenly spaced numbers from `start` up to but without `stop`, as a stream made on the device.
+    """Make evenly spaced numbers from `start` up to but without `stop`, as a stream made on the device.
 
     `range(stop)` starts at 0. Item i is `start + i * step`: exact for integers. For floats it is
     `start + i * delta` with `delta = (start + step) - start`, as in `numpy.arange`, each operation
@@ -165,7 +165,7 @@ def range(start: float, stop: float | None = None, step: float = 1, *, dtype: np
 
 
 def _parse_number(what: str, number: Any) -> Any:
-    """A Python int or float.
+    """Return a Python int or float.
 
     Raises:
         SpecError: if it is neither, or not finite.
@@ -234,7 +234,7 @@ def _floats(given: list[float], dtype: np.dtype) -> Compute:
 
 
 def _rounded(number: float, dtype: np.dtype, inner: np.dtype) -> Any:
-    """A number as `dtype` holds it, in the dtype that it is computed in."""
+    """Return a number as `dtype` holds it, in the dtype that it is computed in."""
     try:
         wide = float(number)
     except OverflowError:
@@ -243,7 +243,7 @@ def _rounded(number: float, dtype: np.dtype, inner: np.dtype) -> Any:
 
 
 def _steps(start: float, stop: float, step: float) -> int:
-    """Steps of floats from start to stop, as NumPy counts them."""
+    """Count the steps of floats from start to stop, as NumPy does."""
     try:
         steps = float(stop - start) / float(step)
     except OverflowError:

@@ -41,7 +41,7 @@ def _round_dtypes(dtype: np.dtype) -> tuple[np.dtype, ...]:
 
 
 def _whole_half(ufunc: np.ufunc) -> object:
-    """Rules of functions whose meaning hangs on the storage format itself: not for half formats."""
+    """Return the dtype rule of a function whose meaning hangs on the storage format: not for half formats."""
 
     def rule(*operands: object) -> tuple[np.dtype, ...]:
         dtypes = by_ufunc(ufunc)(*operands)
@@ -242,7 +242,7 @@ nextafter = Function(
 
 
 def pow(x1: Operand, x2: Operand) -> Compute:
-    """First number to the power of the second, element-wise; `x ** 2` is `fc.square(x)`, exactly.
+    """Raise the first number to the power of the second, element-wise; `x ** 2` is `fc.square(x)`, exactly.
 
     Raises:
         SpecError: for an integer to a negative constant power, which NumPy refuses too.
@@ -263,7 +263,7 @@ def pow(x1: Operand, x2: Operand) -> Compute:
 
 
 def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> Compute:
-    """`x` limited to [min, max] element-wise; NaN stays NaN, and max wins where min > max.
+    """Limit `x` to [min, max], element-wise; NaN stays NaN, and max wins where min > max.
 
     The result has the dtype that `x` and the limits promote to.
     """
@@ -276,7 +276,7 @@ def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> 
 
 
 def astype(x: Operand, dtype: object) -> Compute:
-    """`x` cast to `dtype`. Floats to integers saturate and NaN gives 0, on every backend.
+    """Cast `x` to `dtype`. Floats to integers saturate and NaN gives 0, on every backend.
 
     Raises:
         SpecError: if the dtype is not supported.

@@ -39,7 +39,7 @@ EACH = Op("each", 2, Kind.REBATCH, np.asarray, _declared, cost=100, rebuild=_reb
 def each(
     fold: str, inputs: tuple[Any, ...], every: int, dtype: np.dtype, shape: tuple[int, ...], correction: float = 0.0
 ) -> Compute:
-    """The fold of each run of `every` records, as a stream of results of this dtype and shape."""
+    """Fold each run of `every` records; the results are a stream of this dtype and item shape."""
     length = inputs[0].spec.length
     stream = Stream(None if length is None else -(-length // every))
     attrs = {"fold": fold, "every": every, "correction": correction}
@@ -47,7 +47,7 @@ def each(
 
 
 def open_cut(element: Any) -> tuple[Any, int] | None:
-    """The stream and the size of runs of a cut whose last run may be shorter; None for anything else."""
+    """Return the stream and the size of runs of a cut whose last run may be shorter; None for anything else."""
     if isinstance(element, Compute) and element.op.name == "cut" and element.attrs["tail"] == "emit":
         return element.inputs[0], int(element.attrs["every"])
     return None

@@ -85,7 +85,7 @@ MATMUL_FOLD = Op(
 
 
 def _operands(op: Op, x1: Operand, x2: Operand, *, halves: bool = False) -> tuple[Any, Any, np.dtype]:
-    """Both operands in the dtype in which they are multiplied, and the dtype of the result.
+    """Return both operands in the dtype in which they are multiplied, and the dtype of the result.
 
     Half formats become float32; if `halves`, operands of one half format stay as they are.
     """
@@ -99,7 +99,7 @@ def _operands(op: Op, x1: Operand, x2: Operand, *, halves: bool = False) -> tupl
 
 
 def _operands_in(x1: Operand, x2: Operand, dtype: npt.DTypeLike | None) -> tuple[Any, Any, np.dtype]:
-    """Operands of a matrix product that gives this dtype, and that dtype; what is stored narrower stays so.
+    """Return operands of a matrix product that gives this dtype, and that dtype; what is stored narrower stays so.
 
     Raises:
         SpecError: if it is no dtype for a product, or operands are of another kind.
@@ -127,12 +127,12 @@ def _operands_in(x1: Operand, x2: Operand, dtype: npt.DTypeLike | None) -> tuple
 
 
 def _wide(dtype: np.dtype) -> np.dtype:
-    """The dtype in which products are summed."""
+    """Return the dtype in which products are summed."""
     return FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
 
 
 def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
-    """Dot product of vectors along `axis`, fused multiply-add inside.
+    """Return the dot product of vectors along `axis`, by fused multiply-adds.
 
     Two resident vectors give a number; streams of vectors a stream of numbers; two long
     streams of numbers one number (a fold).
@@ -171,7 +171,7 @@ def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
 def matmul(
     x1: Operand | TransposedStream, x2: Operand | TransposedStream, *, dtype: npt.DTypeLike | None = None
 ) -> Compute:
-    """Matrix product with NumPy's rules for stacks, the stream counting as axis 0.
+    """Multiply matrices with NumPy's rules for stacks, the stream counting as axis 0.
 
     A stream of rows `(N, k)` times a resident `(k, m)` is a stream of rows `(N, m)`;
     streams of matrices multiply item by item. Sums run over k in panels of fixed size, in
@@ -260,7 +260,7 @@ def product_of_windows(left: Any, right: Any, depth: int, columns: int) -> Compu
 
 
 def _contracts_stream(left: Any, right: Any) -> bool:
-    """Whether the product runs over the stream axis."""
+    """Check whether the product runs over the stream axis."""
     if left.spec.is_stream:
         return bool(left.ndim == 1 and 1 <= right.ndim <= 2)
     return bool(right.spec.is_stream and right.ndim <= 2 and 1 <= left.ndim <= 2)
@@ -280,7 +280,7 @@ def _check_columns(left: Any, right: Any) -> None:
 
 
 def _transposed_matmul(x1: TransposedStream, x2: Operand, dtype: npt.DTypeLike | None) -> Compute:
-    """`X.T @ Y`."""
+    """Return `X.T @ Y`, a fold over the stream."""
     left, right, result = _operands_in(x1.base, x2, dtype)
     left, right = cast(left, _wide(result)), cast(right, _wide(result))
     if x1.ndim != 2 or not 1 <= right.ndim <= 2:
@@ -294,7 +294,7 @@ def _transposed_matmul(x1: TransposedStream, x2: Operand, dtype: npt.DTypeLike |
 
 
 def _products(left: Any, right: Any, result: np.dtype) -> Compute:
-    """The sum over the stream of what the records of both give: numbers, rows or matrices."""
+    """Sum the products of the records of both over the stream: numbers, rows or matrices."""
     stream = left if left.spec.is_stream else right
     if left.ndim == right.ndim == 1:
         return cast(vecdot(left, right), result)  # type: ignore[return-value]
@@ -306,7 +306,7 @@ def _products(left: Any, right: Any, result: np.dtype) -> Compute:
 
 
 def cut_along(op: str, operand: Any, stream: Any) -> Any:
-    """A stream as it is; a resident value as the stream of its rows, beside `stream`.
+    """Return a stream as it is, and a resident value as the stream of its rows, beside `stream`.
 
     Raises:
         SpecError: if it has other rows than `stream` has records.
@@ -326,7 +326,7 @@ def cut_along(op: str, operand: Any, stream: Any) -> Any:
 
 
 def _along_stream(left: Any, right: Any) -> tuple[Any, Any]:
-    """A resident stack of matrices as long as a stream of matrices is cut along it."""
+    """Cut a resident stack of matrices along a stream of as many matrices."""
     for stream, resident in ((left, right), (right, left)):
         if stream.spec.is_stream and not resident.spec.is_stream and stream.ndim > 2 and resident.ndim >= stream.ndim:
             aligned = align_resident("matmul", resident, stream, stream.spec.length)
@@ -335,7 +335,7 @@ def _along_stream(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def _matmul_shape(left: Any, right: Any) -> tuple[tuple[int, ...], Stream | None]:
-    """Item shape and stream of the product."""
+    """Return item shape and stream of the product."""
     both = f"{format_shape(left.shape)} @ {format_shape(right.shape)}"
     if left.ndim == 0 or right.ndim == 0:
         raise SpecError("needs matrices or vectors, not numbers", element="matmul", site=user_site(), got=both)

@@ -53,12 +53,12 @@ class Comparison(Function):
 
 
 def _mixed(left: Element, right: Element) -> bool:
-    """Whether one is uint64 and the other signed, which no integer dtype holds both."""
+    """Check whether one is uint64 and the other signed, which no integer dtype holds both."""
     return {left.dtype == UINT64, right.dtype == UINT64} == {True, False} and "i" in (left.dtype.kind, right.dtype.kind)
 
 
 def _comparable(op: Op, operand: Any, other: Any) -> Any:
-    """`operand`, or a strong 64-bit constant where a Python integer does not fit its partner's dtype."""
+    """Return `operand`, or a strong 64-bit constant where a Python integer does not fit its partner's dtype."""
     if not (is_weak(operand) and isinstance(operand, int) and not isinstance(operand, bool)) or is_weak(other):
         return operand
     dtype = as_element(other, op.name).dtype
@@ -177,7 +177,7 @@ WHERE = Op(
 
 
 def where(condition: Operand, x1: Operand, x2: Operand) -> Compute:
-    """`x1` where `condition` is true, else `x2`, element-wise.
+    """Choose `x1` where `condition` is true, else `x2`, element-wise.
 
     Raises:
         SpecError: if the condition is not boolean or the shapes do not broadcast.

@@ -23,7 +23,7 @@ def _declared(*_: object) -> tuple[np.dtype, ...]:
 def reduce_items(
     op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype, keepdims: bool
 ) -> Compute:
-    """The primitive over item axes (over axes of the whole value when resident)."""
+    """Make the primitive over item axes (over axes of the whole value when resident)."""
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape) if keepdims or axis not in axes)
     attrs: Attrs = {"axes": axes, "keepdims": keepdims}
     return Compute(op, inputs, Spec(dtype, kept, inputs[0].spec.stream), attrs)
@@ -32,7 +32,7 @@ def reduce_items(
 def fold_stream(
     op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], dtype: np.dtype, keepdims: bool, **attrs: Any
 ) -> Compute:
-    """The primitive over the stream axis."""
+    """Make the primitive over the stream axis."""
     return Compute(op, inputs, Spec(dtype, (1, *shape) if keepdims else shape), {**attrs, "keepdims": keepdims})
 
 

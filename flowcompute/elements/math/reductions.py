@@ -48,7 +48,7 @@ Axis = int | tuple[int, ...] | None
 
 
 def normalise_axes(op: str, element: Any, axis: Axis) -> tuple[int, ...]:
-    """`axis` as sorted non-negative axes of `element`, the stream counting as axis 0."""
+    """Return `axis` as sorted non-negative axes of `element`, the stream counting as axis 0."""
     ndim = element.ndim
     try:
         named = axis if isinstance(axis, Iterable) else (axis,)
@@ -75,14 +75,14 @@ def normalise_axes(op: str, element: Any, axis: Axis) -> tuple[int, ...]:
 
 
 def split_axes(element: Any, axes: tuple[int, ...]) -> tuple[bool, tuple[int, ...]]:
-    """Whether the stream axis is among `axes`, and the others as item axes."""
+    """Return whether the stream axis is among `axes`, and the others as item axes."""
     if not element.spec.is_stream:
         return False, axes
     return 0 in axes, tuple(axis - 1 for axis in axes if axis > 0)
 
 
 def _both(item_op: Op, fold_op: Op, x: Any, axis: Axis, dtype: np.dtype, keepdims: bool) -> Compute:
-    """A reduction whose result over items is reduced again over the stream: sum, prod, min, max, any, all."""
+    """Reduce over items and then over the stream: sum, prod, min, max, any, all."""
     folded, axes = split_axes(x, normalise_axes(item_op.name, x, axis))
     if not folded and (runs := runs_of(item_op.name, (x,), axes, dtype, keepdims)) is not None:
         return runs
@@ -94,7 +94,7 @@ def _both(item_op: Op, fold_op: Op, x: Any, axis: Axis, dtype: np.dtype, keepdim
 def runs_of(
     op: str, inputs: tuple[Any, ...], axes: tuple[int, ...], dtype: np.dtype, keepdims: bool, correction: float = 0.0
 ) -> Compute | None:
-    """The reduction of runs, the last of which may be shorter; None where the inputs are no such runs.
+    """Reduce runs, the last of which may be shorter; return None where the inputs are no such runs.
 
     Raises:
         SpecError: where it reduces anything but the runs.
@@ -120,17 +120,17 @@ def _without_cast(x: Any) -> Any:
 
 
 def _accumulating(dtype: np.dtype) -> np.dtype:
-    """NumPy's dtype of sums and products."""
+    """Return NumPy's dtype of sums and products."""
     return INT64 if dtype.kind in "bi" else UINT64 if dtype.kind == "u" else dtype
 
 
 def _inner(dtype: np.dtype) -> np.dtype:
-    """The dtype in which means are computed: float64 for integers, float32 for half formats."""
+    """Return the dtype in which means are computed: float64 for integers, float32 for half formats."""
     return FLOAT64 if dtype.kind in "biu" else FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
 
 
 def _outer(dtype: np.dtype) -> np.dtype:
-    """The dtype of a mean."""
+    """Return the dtype of a mean."""
     return FLOAT64 if dtype.kind in "biu" else dtype
 
 
@@ -161,7 +161,7 @@ def sum(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, ke
 
 
 def prod(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, keepdims: bool = False) -> Compute:
-    """Product over `axis`; dtypes as for `sum`."""
+    """Multiply over `axis`; dtypes as for `sum`."""
     return _summing(PROD, PROD_FOLD, x, axis, dtype, keepdims)
 
 
@@ -172,22 +172,22 @@ def _extreme(item_op: Op, fold_op: Op, x: Operand, axis: Axis, keepdims: bool) -
 
 
 def min(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Smallest number over `axis`; NaN if there is one. An empty axis is an error."""
+    """Return the smallest number over `axis`; NaN if there is one. An empty axis is an error."""
     return _extreme(MIN, MIN_FOLD, x, axis, keepdims)
 
 
 def max(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Largest number over `axis`; NaN if there is one. An empty axis is an error."""
+    """Return the largest number over `axis`; NaN if there is one. An empty axis is an error."""
     return _extreme(MAX, MAX_FOLD, x, axis, keepdims)
 
 
 def any(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Whether any number over `axis` is non-zero."""
+    """Test whether any number over `axis` is non-zero."""
     return _both(ANY, ANY_FOLD, truth(as_element(x, "any")), axis, BOOL, keepdims)
 
 
 def all(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Whether all numbers over `axis` are non-zero."""
+    """Test whether all numbers over `axis` are non-zero."""
     return _both(ALL, ALL_FOLD, truth(as_element(x, "all")), axis, BOOL, keepdims)
 
 
@@ -218,12 +218,12 @@ def _arg(item_op: Op, fold_op: Op, extreme_op: Op, x: Operand, axis: int | None,
 
 
 def argmin(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Compute:
-    """Index of the first smallest number along `axis` (of the flattened value when None); the first NaN wins."""
+    """Find the first smallest number along `axis` (of the flattened value when None): its index; the first NaN wins."""
     return _arg(ARGMIN, ARGMIN_FOLD, MIN, x, axis, keepdims)
 
 
 def argmax(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Compute:
-    """Index of the first largest number along `axis` (of the flattened value when None); the first NaN wins."""
+    """Find the first largest number along `axis` (of the flattened value when None): its index; the first NaN wins."""
     return _arg(ARGMAX, ARGMAX_FOLD, MAX, x, axis, keepdims)
 
 
@@ -234,7 +234,7 @@ def _item_mean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Compute:
 
 
 def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Mean over `axis`; of integers in float64, of half formats computed in float32. NaN when empty."""
+    """Return the mean over `axis`; of integers in float64, of half formats computed in float32. NaN when empty."""
     element = as_element(x, "mean")
     result = _outer(element.dtype)
     wide = cast(element, _inner(element.dtype))
@@ -249,7 +249,7 @@ def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
 
 
 def var(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
-    """Variance over `axis`, divided by count - `correction`; dtypes as for `mean`.
+    """Return the variance over `axis`, divided by count - `correction`; dtypes as for `mean`.
 
     Over the stream it is one reading: blocks around a shift, merged by Chan, Golub and
     LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
@@ -258,7 +258,7 @@ def var(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool 
 
 
 def std(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
-    """Square root of `var`."""
+    """Return the square root of `var`."""
     element = as_element(x, "std")
     inner = cast(element, _inner(element.dtype))
     return cast(sqrt(_variance(inner, axis, correction, keepdims)), _outer(element.dtype))  # type: ignore[return-value]

@@ -91,7 +91,7 @@ class TransposedStream:
 
 
 def permuted(x: Element, axes: tuple[int, ...]) -> Any:
-    """`x` with its axes in this order: a transposed stream where axis 0 of a stream moves, otherwise an element."""
+    """Permute the axes of `x`: the result is a transposed stream where axis 0 of a stream moves."""
     if axes == tuple(range(x.ndim)):
         return x
     if x.spec.is_stream and axes[0] != 0:
@@ -100,12 +100,12 @@ def permuted(x: Element, axes: tuple[int, ...]) -> Any:
 
 
 def transposed(x: Element) -> Any:
-    """`x.T`: all axes in reversed order."""
+    """Return `x.T`, all axes in reversed order."""
     return permuted(x, tuple(range(x.ndim))[::-1])
 
 
 def matrix_transposed(x: Element) -> Any:
-    """`x.mT`: the last two axes exchanged.
+    """Return `x.mT`, the last two axes exchanged.
 
     Raises:
         SpecError: with fewer than two axes.

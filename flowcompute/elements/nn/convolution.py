@@ -28,7 +28,7 @@ def conv1d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Compute:
-    """Convolution along the last axis of (N, C, L) with weights (O, C / groups, K) to (N, O, M).
+    """Convolve along the last axis of (N, C, L) with weights (O, C / groups, K) to (N, O, M).
 
     result[n, o, i] = bias[o] + sum over c and k of x[n, c, i * stride + k * dilation] * weight[o, c, k],
     where c runs over the channels of o's group and x is padded with zeros. Along L numbers stand
@@ -65,7 +65,7 @@ def conv2d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Compute:
-    """Convolution over the last two axes of (N, C, H, W) with weights (O, C / groups, K, L) to (N, O, P, Q).
+    """Convolve over the last two axes of (N, C, H, W) with weights (O, C / groups, K, L) to (N, O, P, Q).
 
     As `conv1d`, along two axes: sizes are one number for both, or one for each.
     """
@@ -108,7 +108,7 @@ def _naive_convolution(
     dilation: Sequence[int],
     groups: int,
 ) -> Any:
-    """The convolution as a sum of products over windows, which are read where they lie: the oracle of faster ones.
+    """Convolve by a sum of products over windows, which are read where they lie: the oracle of faster ones.
 
     Operands are of the dtype in which it is computed, items padded, weights (O, C / groups, *kernel).
     """
@@ -156,7 +156,7 @@ def _check(name: str, dims: int, x: Any, weight: Any, bias: Sequence[Any], group
 def _edges(
     name: str, padding: Padding, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Zeros before and after each axis."""
+    """Return zeros before and after each axis."""
     dims = len(kernel)
     if padding == "valid":
         return [(0, 0)] * dims

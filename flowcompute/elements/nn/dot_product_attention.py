@@ -43,7 +43,7 @@ HEAD_SIZE = 256
 def attention_of(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: Any = 0, *, causal: bool, window: int | None, scale: float
 ) -> np.ndarray:
-    """The meaning of attention, on arrays of one dtype whose leading axes broadcast but for shared heads."""
+    """Compute attention on arrays of one dtype, whose leading axes broadcast but for shared heads."""
     heads = max(map(_heads, (q, k, v)))
     k, v = (np.repeat(one, heads // _heads(one), axis=-3) if 1 < _heads(one) < heads else one for one in (k, v))
     visible = visible_keys(q.shape[-2], k.shape[-2], causal=causal, window=window)
@@ -67,7 +67,7 @@ def _heads(array: np.ndarray) -> int:
 
 
 def visible_keys(queries: int, keys: int, *, causal: bool, window: int | None) -> np.ndarray:
-    """Which key (column) each query (row) sees."""
+    """Return a mask: True where a query (row) sees a key (column)."""
     last = np.arange(queries)[:, None] + (keys - queries)
     key = np.arange(keys)
     seen = (key <= last) if causal else np.ones((queries, keys), bool)
@@ -106,7 +106,7 @@ def attention(
     mask: Operand | None = None,
     scale: float | None = None,
 ) -> Compute:
-    """softmax(scale * q @ k.T + mask) @ v for each head, in one kernel that stores no scores.
+    """Compute softmax(scale * q @ k.T + mask) @ v for each head, in one kernel that stores no scores.
 
     Element-wise operations on the result are computed in the same kernel. A key that a query does
     not see (`causal`, `window`) has no part in its result, whatever numbers it holds. A query that
@@ -147,7 +147,7 @@ def _naive_attention(
     mask: Operand | None = None,
     scale: float | None = None,
 ) -> Any:
-    """Attention as a product, a softmax and a product: the oracle of the faster one, for finite values.
+    """Compute attention as a product, a softmax and a product: the oracle of the faster one, for finite values.
 
     All scores are stored: memory grows with queries times keys.
     """
@@ -170,7 +170,7 @@ def _finite(largest: Any) -> Any:
 
 
 def _spread(x: Any, heads: int) -> Any:
-    """Keys or values with a copy for each head."""
+    """Return keys or values with a copy for each head."""
     own = x.spec.shape[-3] if len(x.spec.shape) > 2 else 1
     return x if own in (1, heads) else take(x, np.arange(heads) * own // heads, axis=x.ndim - 3)
 
@@ -181,7 +181,7 @@ def _spread(x: Any, heads: int) -> Any:
 def _prepared(
     q: Operand, k: Operand, v: Operand, mask: Operand | None, *, causal: bool, window: int | None, scale: float | None
 ) -> tuple[tuple[Element, ...], Spec, dict[str, Any], np.dtype]:
-    """Operands that line up, the spec and the attributes of the op, and the dtype of the result."""
+    """Return operands that line up, the spec and the attributes of the op, and the dtype of the result."""
     given = [as_element(one, "attention") for one in (q, k, v)]
     for one in given:
         if len(one.spec.shape) < 2:
@@ -202,7 +202,7 @@ def _refusal(message: str, expected: str, got: Any, hint: str = "") -> SpecError
 
 
 def _added(mask: Element, dtype: np.dtype) -> Element:
-    """What a mask adds to the scores."""
+    """Return the numbers that a mask adds to the scores."""
     if mask.dtype != BOOL:
         return cast(mask, dtype)
     seen, hidden = dtype.type(0), dtype.type(-math.inf)
@@ -212,13 +212,13 @@ def _added(mask: Element, dtype: np.dtype) -> Element:
 
 
 def _as_matrix(mask: Any) -> Any:
-    """A resident mask with an axis of queries and one of keys."""
+    """Return a resident mask with an axis of queries and one of keys."""
     missing = 2 - mask.ndim
     return reshape(mask, (*(1,) * missing, *mask.shape)) if missing > 0 and not mask.spec.is_stream else mask
 
 
 def _beside(operands: Sequence[Element]) -> tuple[list[Element], Stream | None]:
-    """Operands with residents aligned to the streams, and the stream of the result."""
+    """Return operands with residents aligned to the streams, and the stream of the result."""
     streams = [one for one in operands if one.spec.is_stream]
     if not streams:
         return list(operands), None
@@ -237,7 +237,7 @@ def _beside(operands: Sequence[Element]) -> tuple[list[Element], Stream | None]:
 
 
 def _shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The item shape of the result.
+    """Return the item shape of the result.
 
     Raises:
         SpecError: if operands do not fit each other.

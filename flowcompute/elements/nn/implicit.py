@@ -14,7 +14,7 @@ from flowcompute.elements.nn.windows import slide
 def implicit_convolution(
     name: str, x: Any, weight: Any, bias: Any, stride: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Any:
-    """The convolution as weights (groups, O / groups, k) times windows (groups, k, places), with k = channels * kernel.
+    """Multiply weights (groups, O / groups, k) by windows (groups, k, places), with k = channels * kernel.
 
     Operands are of the dtype in which it is computed, items padded, weights (O, C / groups, *kernel).
     """

@@ -36,7 +36,7 @@ Reduction = Literal["mean", "sum"] | None
 
 
 def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: Reduction = None) -> Compute:
-    """-log(softmax(logits))[label], computed as log(sum(exp(y))) - y[label] with y = logits - max(logits).
+    """Return -log(softmax(logits))[label], computed as log(sum(exp(y))) - y[label] with y = logits - max(logits).
 
     Args:
         logits: scores of the classes along `axis`, of any float or integer dtype.
@@ -82,7 +82,7 @@ def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: R
 
 
 def binary_cross_entropy(logits: Operand, labels: Operand, reduction: Reduction = None) -> Compute:
-    """-(p log sigmoid(x) + (1 - p) log(1 - sigmoid(x))) for scores x and labels p in [0, 1], element by element.
+    """Return -(p log sigmoid(x) + (1 - p) log(1 - sigmoid(x))) for scores x and labels p in [0, 1], element by element.
 
     Computed as max(x, 0) - x p + log(1 + exp(-|x|)), which does not overflow; infinite scores
     give NaN or infinity. Operands broadcast and promote.
@@ -97,13 +97,13 @@ def binary_cross_entropy(logits: Operand, labels: Operand, reduction: Reduction 
 
 
 def mse(x: Operand, target: Operand, reduction: Reduction = None) -> Compute:
-    """(x - target)^2, element by element; "mean" of it is the mean squared error. Operands broadcast and promote."""
+    """Return (x - target)^2, element by element; its "mean" is the mean squared error. Operands broadcast."""
     (value, wanted), result = as_floats("mse", x, target)
     return _reduced("mse", square(subtract(value, wanted)), reduction, result)
 
 
 def huber(x: Operand, target: Operand, delta: float = 1.0, reduction: Reduction = None) -> Compute:
-    """d^2 / 2 where d = |x - target| is at most delta, else delta (d - delta / 2). Operands broadcast and promote.
+    """Return d^2 / 2 where d = |x - target| is at most delta, else delta (d - delta / 2). Operands broadcast.
 
     Huber, "Robust estimation of a location parameter" (1964).
     """

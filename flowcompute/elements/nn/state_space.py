@@ -16,7 +16,7 @@ STATES = 64
 
 
 def selective_scan_of(u: np.ndarray, delta: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """The meaning of `selective_scan` without `D`, on arrays of one dtype whose last two axes are those of an item."""
+    """Compute `selective_scan` without `D` on arrays of one dtype, whose last two axes are those of an item."""
     state = np.zeros((*u.shape[:-2], *a.shape), u.dtype)
     made = np.empty(u.shape, u.dtype)
     for t in range(u.shape[-2]):
@@ -41,7 +41,7 @@ SELECTIVE_SCAN = Op(
 
 
 def selective_scan(u: Operand, delta: Operand, A: Operand, B: Operand, C: Operand, D: Operand | None = None) -> Compute:  # noqa: N803
-    """State-space model whose step depends on its input, along time inside each item.
+    """Run a state-space model whose step depends on its input, along time inside each item.
 
     With a state h of (channels, N), begun with 0: `h[t] = exp(delta[t] * A) * h[t-1] + delta[t] * u[t] * B[t]`
     and `y[t] = sum(C[t] * h[t], axis=-1) + D * u[t]`. The kernel keeps the states in registers; steps

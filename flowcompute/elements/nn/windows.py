@@ -26,7 +26,7 @@ def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
 
 
 def windows_of(array: np.ndarray, windows: Iterable[Window], lead: int = 0) -> np.ndarray:
-    """A view of windows, whose own axes come last; `lead` axes stand before axis 0."""
+    """Return a view of windows, whose own axes come last; `lead` axes stand before axis 0."""
     sizes, places, sliding = list(array.shape), list(array.strides), []
     for axis, size, step, dilation in windows:
         at = axis + lead
@@ -58,7 +58,7 @@ WINDOWS = Op("windows", 1, Kind.VIEW, windows_of, _kept, arithmetic=False, rebui
 
 
 def unfold(x: Operand, size: Sizes, axis: int | tuple[int, ...], step: Sizes = 1, dilation: Sizes = 1) -> Any:
-    """Windows that slide along item axes, without a copy: `numpy.lib.stride_tricks.sliding_window_view` with steps.
+    """Slide windows along item axes, without a copy: NumPy's `sliding_window_view` with steps.
 
     Along an axis of n numbers stand (n - dilation * (size - 1) - 1) // step + 1 windows; window i
     holds the numbers at i * step + dilation * (0, 1, ..., size - 1). Windows along the stream are
@@ -97,7 +97,7 @@ def unfold(x: Operand, size: Sizes, axis: int | tuple[int, ...], step: Sizes = 1
 
 
 def slide(name: str, element: Any, windows: tuple[Window, ...]) -> Any:
-    """Windows over item axes; their own axes come last.
+    """Slide windows over item axes; their own axes come last.
 
     Raises:
         SpecError: if one does not fit.
@@ -120,7 +120,7 @@ def slide(name: str, element: Any, windows: tuple[Window, ...]) -> Any:
 
 
 def whole_numbers(name: str, what: str, given: Sizes, axes: int, least: int = 1) -> tuple[int, ...]:
-    """One number for each axis.
+    """Return one number for each axis.
 
     Raises:
         SpecError: if there are others, or one is below `least`.

@@ -1,4 +1,4 @@
-"""What becomes of records at which a user's own code fails: `on_error=`."""
+"""The policy for records at which a user's own code fails: `on_error=`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OnError = Literal["raise", "skip", "dead_letter"]
 
 @dataclass(frozen=True, eq=False)
 class ErrorPolicy:
-    """What an element does with records that fail. Compared by identity: it stands for its element.
+    """The policy of an element for records that fail. Compared by identity: it stands for its element.
 
     Attributes:
         on_error: "raise" fails the run, "skip" drops the record and counts it, "dead_letter"
@@ -30,12 +30,12 @@ class ErrorPolicy:
 
     @property
     def drops(self) -> bool:
-        """Whether records that fail are dropped."""
+        """True where records that fail are dropped."""
         return self.on_error != "raise"
 
 
 def parse_policy(on_error: Any, dead_letter: Any, element: str) -> ErrorPolicy:
-    """What `on_error=` and `dead_letter=` of an element say.
+    """Parse `on_error=` and `dead_letter=` of an element.
 
     Raises:
         SpecError: for another word, a path that no file can have, or one of the two without the other.

@@ -29,7 +29,7 @@ class Random(Compute):
 
     @classmethod
     def of(cls, value: Element, distribution: str, seed: int) -> Random:
-        """`value`, knowing where it comes from."""
+        """Wrap `value` so that it knows where it comes from."""
         assert isinstance(value, Compute)
         random = cls(value.op, value.inputs, value.spec, value.attrs)
         random.freeze_fields(distribution=distribution, seed=seed)
@@ -56,7 +56,7 @@ def uniform(
     dtype: npt.DTypeLike | None = None,
     seed: int | None = None,
 ) -> Random:
-    """Random numbers of equal density in [low, high).
+    """Draw random numbers of equal density in [low, high).
 
     `low + (high - low) * u`, each operation rounded to the dtype, with u a multiple of 2^-24 in
     [0, 1) in float32, of 2^-53 in float64, of 2^-11 in float16 and of 2^-8 in bfloat16. What
@@ -109,7 +109,7 @@ def normal(
     dtype: npt.DTypeLike | None = None,
     seed: int | None = None,
 ) -> Random:
-    """Random numbers of the normal distribution.
+    """Draw random numbers of the normal distribution.
 
     `mean + std * z`, each operation rounded to the dtype, with z by Box-Muller: within 5 units in
     the last place of what its words give exactly, at most 6.7 in size in float32 and 8.7 in
@@ -150,7 +150,7 @@ def integers(
     dtype: npt.DTypeLike | None = None,
     seed: int | None = None,
 ) -> Random:
-    """Random whole numbers from `low` to `high` - 1.
+    """Draw random whole numbers from `low` to `high` - 1.
 
     `low + floor(w * (high - low) / 2^64)` for a random word w of 64 bits (of 128 for more than 2^32
     different numbers), after Lemire, "Fast random integer generation in an interval" (2019),
@@ -203,7 +203,7 @@ def _draw(op: Generator, shape: tuple[int, ...], length: int, dtype: np.dtype, s
 def _parse(
     op: str, shape: ItemShape, dtype: npt.DTypeLike | None, default: np.dtype, seed: int | None
 ) -> tuple[np.dtype, tuple[int, ...], int]:
-    """Dtype, item shape and seed."""
+    """Return dtype, item shape and seed."""
     said = item_dtype(shape, dtype, op)
     try:
         parsed = default if said is None else parse_dtype(said)
@@ -239,7 +239,7 @@ def _parse_seed(op: str, seed: int | None) -> int:
 
 
 def _number(op: str, what: str, number: Any, dtype: np.dtype) -> np.ndarray:
-    """A parameter in the dtype.
+    """Return a parameter in the dtype.
 
     Raises:
         SpecError: if it is no number, or not finite there.

@@ -82,7 +82,7 @@ LINEAR_RECURRENCE = _scan("linear_recurrence", np.asarray, _rebuild_recurrence, 
 
 
 def scan_axis(op: str, element: Any, axis: int | None) -> int | None:
-    """None for the stream, else the item axis."""
+    """Return None for the stream, else the item axis."""
     if element.ndim == 0:
         raise SpecError("needs an axis to run along", element=op, site=user_site(), got="a number")
     if axis is None:
@@ -102,7 +102,7 @@ def scan_axis(op: str, element: Any, axis: int | None) -> int | None:
 
 
 def _build(op: Op, x: Any, axis: int | None, dtype: np.dtype, *, exclusive: bool = False) -> Compute:
-    """The scan in `dtype`; half formats are scanned in float32 and rounded, bools as the numbers 0 and 1."""
+    """Scan in `dtype`; half formats are scanned in float32 and rounded, bools as the numbers 0 and 1."""
     wide = FLOAT32 if dtype in (FLOAT16, BFLOAT16) else UINT8 if dtype == BOOL else dtype
     element = cast(x, wide)
     attrs = {"axis": axis, **({"exclusive": True} if exclusive else {})}
@@ -131,7 +131,7 @@ def cumulative_sum(
     exclusive: bool = False,
     method: Literal["runs", "blelloch"] = "runs",
 ) -> Compute:
-    """Running sum along `axis` (axis 0 of a stream is the stream), each item's own number included.
+    """Return running sums along `axis` (axis 0 of a stream is the stream), each item's own number included.
 
     Integers and bools add up in int64 or uint64, floats with the error of sums in float64 over
     short runs in their own dtype; results keep their bits for any batch size.
@@ -167,24 +167,24 @@ def cumulative_sum(
 def cumulative_prod(
     x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike | None = None, exclusive: bool = False
 ) -> Compute:
-    """Running product along `axis`; see `cumulative_sum`. The first exclusive result is 1."""
+    """Return running products along `axis`; see `cumulative_sum`. The first exclusive result is 1."""
     return _accumulating(CUMULATIVE_PROD, x, axis, dtype, exclusive=exclusive)
 
 
 def cumulative_max(x: Operand, axis: int | None = None) -> Compute:
-    """Running maximum along `axis`; NaN from the first NaN on."""
+    """Return the running maximum along `axis`; NaN from the first NaN on."""
     element = as_element(x, "cumulative_max")
     return _build(CUMULATIVE_MAX, element, scan_axis("cumulative_max", element, axis), element.dtype)
 
 
 def cumulative_min(x: Operand, axis: int | None = None) -> Compute:
-    """Running minimum along `axis`; NaN from the first NaN on."""
+    """Return the running minimum along `axis`; NaN from the first NaN on."""
     element = as_element(x, "cumulative_min")
     return _build(CUMULATIVE_MIN, element, scan_axis("cumulative_min", element, axis), element.dtype)
 
 
 def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Compute:
-    """The first-order recurrence `h[t] = a[t] * h[t-1] + b[t]` along `axis`, begun with 0: every h.
+    """Run the first-order recurrence `h[t] = a[t] * h[t-1] + b[t]` along `axis` from 0, and return every h.
 
     Each step is a fused multiply-add in the dtype of the numbers (half formats in float32), so
     after T steps with |a| <= r < 1 an answer differs from the exact one by at most
@@ -219,7 +219,7 @@ def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Comput
 
 
 def ema(x: Operand, alpha: float) -> Compute:
-    """Exponential moving average along the stream: `y[0] = x[0]`, `y[t] = (1 - alpha) * y[t-1] + alpha * x[t]`.
+    """Average exponentially along the stream: `y[0] = x[0]`, `y[t] = (1 - alpha) * y[t-1] + alpha * x[t]`.
 
     Computed in float64; floats keep their dtype, integers give float64.
 

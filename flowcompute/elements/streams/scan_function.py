@@ -77,7 +77,7 @@ def scan(
     on_error: Literal["raise"] = "raise",
     name: str | None = None,
 ) -> Any:
-    """A step of your own: `carry = function(carry, item, ...)` for each record, giving every carry.
+    """Run a step of your own, `carry = function(carry, item, ...)`, for each record, and return every carry.
 
     A function made by `fc.kernel` is a step from number to number, which runs in a kernel with what
     stands before and after it, on every backend; it may run along an axis of items too. Any other
@@ -155,7 +155,7 @@ def scan(
 
 
 def _first_carry(init: npt.ArrayLike, dtype: np.dtype | None, name: str) -> np.ndarray:
-    """`init` as an array of its own, which nobody writes to."""
+    """Copy `init` to an array of its own, which nobody writes to."""
     try:
         start = np.array(init, dtype=parse_dtype(np.asarray(init).dtype) if dtype is None else dtype)
     except (TypeError, OverflowError, ValueError) as error:
@@ -175,7 +175,7 @@ def _typed_scan(
     associative: bool,
     name: str | None,
 ) -> KernelScan | tuple[KernelScan, ...]:
-    """The scan by a kernel, typed for these operands."""
+    """Return the scan by a kernel, typed for these operands."""
     called = name or "scan"
     # A tuple is an array of the carry where the step carries one number.
     several = isinstance(init, tuple) and function.arity != len(inputs) + 1
@@ -214,7 +214,7 @@ def _typed_scan(
 
 
 def _carry_dtype(init: Any, elements: Sequence[Element], name: str) -> np.dtype:
-    """The dtype of a Python number beside these operands."""
+    """Return the dtype of a Python number beside these operands."""
     dtype = common_dtype(name, elements)
     if isinstance(init, float) and not is_float(dtype):
         return FLOAT64
@@ -222,7 +222,7 @@ def _carry_dtype(init: Any, elements: Sequence[Element], name: str) -> np.dtype:
 
 
 def _as_carry(element: Element, dtype: np.dtype, name: str) -> Element:
-    """A number of a scan in any grouping, which may stand where a carry does."""
+    """Return a number of a scan in any grouping, which may stand where a carry does."""
     if not np.can_cast(element.dtype, dtype, "same_kind"):
         raise SpecError(
             "numbers are of another kind than the carry",
@@ -245,7 +245,7 @@ def kernel_scan(
     result: int = 0,
     name: str | None = None,
 ) -> KernelScan:
-    """The scan by a typed function, or one of its results; see `scan`.
+    """Return the scan by a typed function, or one of its results; see `scan`.
 
     Raises:
         SpecError: if it does not fit its operands or the carry.
@@ -293,7 +293,7 @@ def kernel_scan(
 
 
 def _spread_carry(init: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:
-    """A first carry of this shape."""
+    """Return a first carry of this shape."""
     try:
         spread = np.array(np.broadcast_to(init, shape))
     except ValueError:

@@ -46,7 +46,7 @@ def _keys(op: str, keys: Any) -> Any:
 
 
 def bincount(x: Operand, length: int) -> Compute:
-    """How often each integer from 0 to `length - 1` comes, as int64 `(length,)`.
+    """Count how often each integer from 0 to `length - 1` comes, as int64 `(length,)`.
 
     Args:
         x: a stream of integers.
@@ -71,7 +71,7 @@ def _segments(op: Op, x: Operand, keys: Operand, num_segments: int, wide: np.dty
 
 
 def segment_sum(x: Operand, keys: Operand, num_segments: int) -> Compute:
-    """The sum of the records of each key, `(num_segments, *item)`; 0 for a key without records.
+    """Sum the records of each key, `(num_segments, *item)`; 0 for a key without records.
 
     Integers and bools sum in int64 or uint64. Floats are added record after record in float64
     (an error of at most n * 2^-53 of the sum of n magnitudes) and rounded once to their dtype.
@@ -90,14 +90,14 @@ def segment_sum(x: Operand, keys: Operand, num_segments: int) -> Compute:
 
 
 def segment_mean(x: Operand, keys: Operand, num_segments: int) -> Compute:
-    """The mean of the records of each key, NaN for a key without records; integers in float64. See `segment_sum`."""
+    """Return the mean of the records of each key, NaN without records; integers in float64. See `segment_sum`."""
     dtype = as_element(x, "segment_mean").dtype
     result = dtype if is_float(dtype) else FLOAT64
     return _segments(SEGMENT_MEAN, x, keys, num_segments, _wide(result), result)
 
 
 def segment_min(x: Operand, keys: Operand, num_segments: int) -> Compute:
-    """The smallest numbers of the records of each key, NaN if there is one.
+    """Return the smallest numbers of the records of each key, NaN if there is one.
 
     For a key without records it is what is no smaller than any number: infinity, the largest
     integer, True. Arguments as for `segment_sum`.
@@ -107,7 +107,7 @@ def segment_min(x: Operand, keys: Operand, num_segments: int) -> Compute:
 
 
 def segment_max(x: Operand, keys: Operand, num_segments: int) -> Compute:
-    """The largest numbers of the records of each key, -infinity (the smallest integer, False) without records.
+    """Return the largest numbers of the records of each key, -infinity (the smallest integer, False) without any.
 
     NaN if there is one. Arguments as for `segment_sum`.
     """

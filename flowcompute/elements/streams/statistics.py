@@ -83,7 +83,7 @@ LAST = fold_op("last", np.take, _rebuild_end)
 
 
 def folded_stream(op: str, x: Operand, ranks: tuple[int, ...] = ()) -> Any:
-    """The operand, which must be a stream, of one of these ranks (of any when none are given)."""
+    """Return the operand, which must be a stream, of one of these ranks (of any when none are given)."""
     element = as_element(x, op)
     if not element.spec.is_stream:
         raise SpecError(
@@ -121,12 +121,12 @@ def positive_count(op: str, what: str, value: Any) -> int:
 
 
 def count_nonzero(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """How many numbers over `axis` are not zero (NaN is not), as int64."""
+    """Count the numbers over `axis` that are not zero (NaN is not), as int64."""
     return sum(truth(as_element(x, "count_nonzero")), axis, keepdims=keepdims)
 
 
 def first(x: Operand) -> Compute:
-    """The first record of a stream, as a resident value; what comes behind it is not read for this.
+    """Return the first record of a stream, as a resident value; what comes behind it is not read for this.
 
     Raises:
         SpecError: if the stream is known to be empty; one that turns out to be is a RunError.
@@ -137,7 +137,7 @@ def first(x: Operand) -> Compute:
 
 
 def last(x: Operand) -> Compute:
-    """The last record of a stream; as `first`."""
+    """Return the last record of a stream; as `first`."""
     return _end(LAST, x)
 
 
@@ -149,7 +149,7 @@ def _end(op: Op, x: Operand) -> Compute:
 
 
 def cov(x: Operand, *, correction: float = 1) -> Compute:
-    """Covariance of the columns of a stream of rows `(N, d)`, as float64 `(d, d)`; of numbers their variance.
+    """Return the covariance of the columns of a stream of rows `(N, d)`, float64 `(d, d)`; of numbers their variance.
 
     Records are observations: `np.cov(x, rowvar=False, ddof=correction)`. One reading: each
     block of records around its own mean, blocks merged by Chan, Golub and LeVeque, "Updating
@@ -168,7 +168,7 @@ def cov(x: Operand, *, correction: float = 1) -> Compute:
 
 
 def corrcoef(x: Operand) -> Compute:
-    """Correlation of the columns of a stream of rows, as float64 `(d, d)` from -1 to 1: `cov` scaled to variance 1.
+    """Correlate the columns of a stream of rows, as float64 `(d, d)` from -1 to 1: `cov` scaled to variance 1.
 
     A column without spread gives NaN. As `np.corrcoef(x, rowvar=False)`.
 
@@ -182,7 +182,7 @@ def corrcoef(x: Operand) -> Compute:
 def histogram(
     x: Operand, bins: int | npt.ArrayLike = 10, range: tuple[float, float] | None = None
 ) -> tuple[Compute, Constant]:
-    """How many numbers lie in each bin, NumPy's meaning: a bin holds its lower edge, the last also its upper one.
+    """Count the numbers in each bin as NumPy does: a bin holds its lower edge, the last also its upper one.
 
     Numbers outside all bins and NaN are not counted.
 
@@ -245,7 +245,7 @@ def _edges(bins: Any) -> np.ndarray:
 
 
 def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
-    """The k largest numbers of a stream, or along an item axis, descending, and their indices (int64).
+    """Find the k largest numbers of a stream, or along an item axis, descending, and their indices (int64).
 
     NaN counts as the largest, as in `argmax`; of equal numbers the earlier comes first, and of
     zeros in a row the value is +0 if one of them is.
@@ -280,7 +280,7 @@ def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
 
 
 def quantile(x: Operand, q: npt.ArrayLike) -> Compute:
-    """Quantiles of a stream of numbers, of the shape of `q`; NaN if one of them is, or without any.
+    """Return quantiles of a stream of numbers, of the shape of `q`; NaN if one of them is, or without any.
 
     Up to 8192 records they are NumPy's (linear interpolation). Beyond, they come from a sketch
     of sorted blocks of 8192 (Manku, Rajagopalan, Lindsay, 1998; made without chance): what is

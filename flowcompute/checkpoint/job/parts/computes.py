@@ -1,4 +1,4 @@
-"""How operations are kept: by the name of their record, or as elements of a class of their own."""
+"""Operations as data: by the name of their record, or as elements of a class of their own."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _rebuild_kernel(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> E
 
 
 def _broadcast(op: Op, node: KeptNode, attrs: dict[str, Any], dtype: np.dtype) -> Compute:
-    """An element-wise Compute of operands that are aligned already."""
+    """Return an element-wise Compute of operands that are aligned already."""
     if not node.inputs:
         refuse("takes operands")
     aligned, shape, stream = broadcast(op.name, list(node.inputs))

@@ -1,4 +1,4 @@
-"""How sources are kept."""
+"""Sources as data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from flowcompute.spec import BFLOAT16, Stream
 
 
 def _stored(source: StoredSource) -> dict[str, Any]:
-    """A file and how its bytes are read."""
+    """Describe a file and how its bytes are read."""
     data = described_file(source)
     if isinstance(source, RawSource):
         layout = source.layout
@@ -137,12 +137,12 @@ def _rebuild_constant(fields: Fields, node: KeptNode, rebuilding: Rebuilding) ->
 
 
 def describe_policy(policy: ErrorPolicy) -> dict[str, Any]:
-    """What becomes of records that fail."""
+    """Describe what becomes of records that fail, as plain data."""
     return {"on_error": policy.on_error, "dead_letter": policy.path}
 
 
 def read_policy(fields: Fields) -> ErrorPolicy:
-    """What becomes of records that fail."""
+    """Read what becomes of records that fail."""
     policy = parse_policy(fields.text("on_error"), fields.maybe("dead_letter", fields.text), "on_error")
     if policy.path is not None and policy.path != fields.text("dead_letter"):
         fields.wrong("dead_letter", "an absolute path")

@@ -15,7 +15,7 @@ TAGS: dict[str, Part] = {part.tag: part for part in (*PARTS.values(), *OPS.value
 
 
 def part_of(element: Element) -> Part:
-    """How an element is kept.
+    """Return the part that describes and rebuilds elements of this class.
 
     Raises:
         CheckpointError: if its class is not known here.
