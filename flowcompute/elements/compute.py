@@ -100,7 +100,7 @@ class Compute(Element):
         """
         if not isinstance(device, str) or not device.strip():
             raise SpecError(
-                "on() takes the name of a device",
+                "cannot pin to this device",
                 element=self.name or self.label,
                 site=user_site(),
                 expected='"cpu", "gpu:1", part of a name, or "numpy"',
@@ -109,7 +109,7 @@ class Compute(Element):
             )
         if self.op.kind not in PLACED:
             raise SpecError(
-                "is not computed on a device, and so cannot be pinned to one",
+                "cannot be pinned to a device",
                 element=self.name or self.label,
                 site=user_site(),
                 expected=f"an operation of kind {', '.join(kind.value for kind in PLACED)}",
@@ -138,9 +138,10 @@ class Function:
         """Build the Compute; raises SpecError when operands do not fit."""
         if len(operands) != self.op.arity:
             raise SpecError(
-                f"takes {self.op.arity} operand{'s' if self.op.arity > 1 else ''}",
+                "cannot take so many operands",
                 element=self.op.name,
                 site=user_site(),
+                expected=f"{self.op.arity} operand{'s' if self.op.arity > 1 else ''}",
                 got=str(len(operands)),
             )
         return elementwise(self.op, *operands)
@@ -162,17 +163,29 @@ def as_element(operand: Operand, op: str) -> Element:
     """
     if isinstance(operand, Element):
         if not hasattr(operand, "spec"):
-            raise SpecError("a destination without input is no operand", element=op, site=user_site())
+            raise SpecError(
+                "cannot compute with a destination without input",
+                element=op,
+                site=user_site(),
+                expected="a destination that has its input",
+            )
         return operand
     if isinstance(operand, complex | np.complexfloating):
-        raise SpecError("complex numbers are not supported", element=op, site=user_site(), got=repr(operand))
+        raise SpecError(
+            "cannot compute with complex numbers",
+            element=op,
+            site=user_site(),
+            expected="real numbers",
+            got=repr(operand),
+        )
     try:
         return Constant(operand)
     except SpecError as error:
         raise SpecError(
-            "operand is neither an element nor an array of a supported dtype",
+            "cannot make an element of this operand",
             element=op,
             site=user_site(),
+            expected="an element, or an array of a supported dtype",
             got=f"{type(operand).__name__}: {error.message}",
         ) from error
 
@@ -224,9 +237,10 @@ def resolve_dtypes(op: Op, keys: Iterable[Any]) -> tuple[np.dtype, ...]:
     except TypeError as error:
         names = ", ".join(key.name if isinstance(key, np.dtype) else f"Python {key.__name__}" for key in keys)
         raise SpecError(
-            "is not defined for these dtypes",
+            "cannot compute with these dtypes",
             element=op.name,
             site=user_site(),
+            expected="dtypes that it is defined for",
             got=names,
             hint=str(error).split("\n", 1)[0],
         ) from error
@@ -238,7 +252,7 @@ def scalar_constant(op: Op, value: Any, dtype: np.dtype) -> Constant:
         return Constant(np.asarray(value, dtype))
     except (OverflowError, ValueError) as error:
         raise SpecError(
-            "a Python number does not fit the dtype of its partner",
+            "cannot hold a Python number in the dtype of its partner",
             element=op.name,
             site=user_site(),
             expected=f"a value that {dtype.name} can hold",
@@ -316,7 +330,7 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
     for other in streams[1:]:
         if other.ndim != first.ndim:
             raise SpecError(
-                "streams of unequal rank do not align",
+                "cannot align streams of unequal rank",
                 element=op,
                 site=user_site(),
                 expected=f"{first.ndim} axes as in {format_shape(first.shape)}",
@@ -335,7 +349,7 @@ def common_length(op: str, streams: list[Element]) -> int | None:
     for other in known[1:]:
         if other.spec.length != known[0].spec.length:
             raise SpecError(
-                "streams of different length do not align",
+                "cannot align streams of different length",
                 element=op,
                 site=user_site(),
                 expected=f"{known[0].spec.length} items as in {known[0].name or known[0].label}",
@@ -355,9 +369,10 @@ def common_dtype(op: str, elements: Iterable[Any]) -> np.dtype:
         return parse_dtype(np.result_type(*dtypes))
     except TypeError as error:
         raise SpecError(
-            "has no common dtype for these",
+            "cannot find a common dtype",
             element=op,
             site=user_site(),
+            expected="dtypes that promote to one",
             got=", ".join(dtype.name for dtype in dtypes),
             hint='cast them to one with .astype("float32")',
         ) from error
@@ -374,7 +389,7 @@ def align_resident(op: str, resident: Element, stream: Element, length: int | No
     if len(shape) == stream.ndim and shape[0] != 1 and (length is None or shape[0] == length):
         return Compute(ALONG, (resident,), Spec(resident.dtype, shape[1:], Stream(shape[0])))
     raise SpecError(
-        "a resident operand does not fit the stream",
+        "cannot align a resident operand with the stream",
         element=op,
         site=user_site(),
         expected=f"a shape that broadcasts with items {format_shape(stream.spec.shape)}",
@@ -388,7 +403,7 @@ def _broadcast_shapes(op: str, inputs: list[Element], shapes: list[tuple[int, ..
     except ValueError as error:
         streamed = any(element.spec.is_stream for element in inputs)
         raise SpecError(
-            f"{'item shapes' if streamed else 'shapes'} do not broadcast",
+            f"cannot broadcast {'item shapes' if streamed else 'shapes'}",
             element=op,
             site=user_site(),
             expected="equal sizes, or 1, on each axis counted from the last",

@@ -116,7 +116,13 @@ class Destination(Element):
     def input(self) -> Element:
         """The element whose value is written."""
         if not self.inputs:
-            raise SpecError("has no input yet", element=self.name, site=self.site, hint="compose it: x >> destination")
+            raise SpecError(
+                "cannot run without an input",
+                element=self.name,
+                site=self.site,
+                expected="a destination that has its input",
+                hint="compose it: x >> destination",
+            )
         return self.inputs[0]
 
     def bind(self, element: Element) -> Destination:

@@ -47,7 +47,7 @@ class Element(ABC):
 
     def __init__(self, spec: Spec, inputs: tuple[Element, ...] = (), name: str | None = None) -> None:
         if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
-            raise SpecError(f"name must be printable text, got {name!r}", site=user_site())
+            raise SpecError("cannot take name=", site=user_site(), expected="printable text", got=repr(name))
         self.freeze_fields(spec=spec, inputs=inputs, name=name, site=user_site())
 
     # -- frozen ---------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Element(ABC):
             SpecError: always; the elements that are computed have their own `on`.
         """
         raise SpecError(
-            f"is not computed, and so cannot be pinned to {device!r}",
+            f"cannot be pinned to {device!r}",
             element=self.name or self.label,
             site=user_site(),
             expected="an operation on elements",

@@ -82,9 +82,13 @@ def host(
             but no input is a stream.
     """
     if not callable(function):
-        raise SpecError("needs a function", element=name or "host", site=user_site(), got=repr(function))
+        raise SpecError(
+            "cannot call this", element=name or "host", site=user_site(), expected="a function", got=repr(function)
+        )
     if not inputs:
-        raise SpecError("needs at least one input", element=name or "host", site=user_site())
+        raise SpecError(
+            "cannot run without an input", element=name or "host", site=user_site(), expected="at least one input"
+        )
     policy = parse_policy(on_error, dead_letter, name or "host")
     elements = [as_element(operand, "host") for operand in inputs]
     streams = [element for element in elements if element.spec.is_stream]
@@ -93,7 +97,7 @@ def host(
     if policy.drops:
         if stream is None:
             raise SpecError(
-                "drops records of a stream, and no input is one",
+                "cannot drop records where no input is a stream",
                 element=name or "host",
                 site=user_site(),
                 expected="a stream",

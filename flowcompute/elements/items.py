@@ -139,7 +139,7 @@ def parse_item_shape(shape: ItemShape, name: str | None) -> tuple[int, ...]:
             raise TypeError
     except TypeError:
         raise SpecError(
-            "shape= is the shape of one item",
+            "cannot take shape=",
             element=name,
             site=user_site(),
             expected=f"at most {MOST_AXES} whole numbers from 0 on, or fc.Number, fc.Vector(n), fc.Matrix(m, n)",
@@ -163,7 +163,7 @@ def item_dtype(shape: object, dtype: npt.DTypeLike | None, name: str | None) -> 
         raise SpecError(str(error), element=name, site=user_site()) from None
     if not same:
         raise SpecError(
-            "dtype= differs from the item type's own",
+            "cannot take dtype= beside the item type's own",
             element=name,
             site=user_site(),
             expected=f"{said.name}, as in {shape!r}, or no dtype=",
@@ -179,7 +179,7 @@ def _parse_size(size: int, name: str) -> int:
         parsed = -1
     if parsed < 0:
         raise SpecError(
-            "a size counts numbers",
+            "cannot take this size",
             element=name,
             site=user_site(),
             expected="a whole number from 0 on",
@@ -197,9 +197,10 @@ def _parse_dtype(dtype: npt.DTypeLike, name: str | None) -> np.dtype:
         raise SpecError(str(error), element=name, site=user_site()) from None
     if not native:
         raise SpecError(
-            "an item type has no byte order",
+            "cannot give an item type a byte order",
             element=name,
             site=user_site(),
+            expected="a dtype of native byte order",
             got=repr(dtype),
             hint="give dtype= to fc.open, which reads any byte order",
         )

@@ -49,11 +49,20 @@ def compose_or_shift(left: Any, right: Any) -> Any:
     if isinstance(right, Destination):
         if right.bound:
             raise SpecError(
-                "this destination has its input already", element=right.name or right.label, site=user_site()
+                "cannot give a destination a second input",
+                element=right.name or right.label,
+                site=user_site(),
+                expected="a destination without input",
             )
         return right.bind(left)
     if callable(right) and not isinstance(right, Element):
-        raise SpecError("`>>` takes a destination", element="compose", site=user_site(), hint="use x.pipe(function)")
+        raise SpecError(
+            "cannot compose with this",
+            element="compose",
+            site=user_site(),
+            expected="a destination",
+            hint="use x.pipe(function)",
+        )
     return bitwise_right_shift(left, right)
 
 
@@ -131,7 +140,11 @@ def _apply(name: str, *operands: Any, **attrs: Any) -> Any:
     function = FUNCTIONS.get(_UFUNC_NAMES.get(name, name))
     if function is None:
         raise SpecError(
-            f"numpy.{name} has no lazy form", element=name, site=user_site(), hint="fc.host runs Python on batches"
+            f"cannot compose numpy.{name}",
+            element=name,
+            site=user_site(),
+            expected="a function of fc",
+            hint="fc.host runs Python on batches",
         )
     return function(*operands, **attrs)
 

@@ -41,7 +41,7 @@ def pinned(array: np.ndarray) -> np.ndarray:
     if not isinstance(array, np.ndarray) or not array.flags.owndata:
         got, hint = _refused(array)
         raise SpecError(
-            "only an array that owns its memory can be pinned",
+            "cannot pin an array that does not own its memory",
             site=user_site(),
             expected="an array as np.empty, np.zeros or np.array make it",
             got=got,
@@ -49,7 +49,7 @@ def pinned(array: np.ndarray) -> np.ndarray:
         )
     if array.dtype.hasobject:
         raise SpecError(
-            "an array of Python objects has no numbers that a device could read",
+            "cannot pin an array of Python objects",
             site=user_site(),
             expected="an array of numbers",
             got=f"dtype {array.dtype}",

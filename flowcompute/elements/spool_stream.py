@@ -47,7 +47,13 @@ def spool(
     """
     element: Any = as_element(x, "spool")
     if not element.spec.is_stream:
-        raise SpecError("keeps a stream", element=name or "spool", site=user_site(), got=str(element.spec))
+        raise SpecError(
+            "cannot spool what is no stream",
+            element=name or "spool",
+            site=user_site(),
+            expected="a stream",
+            got=str(element.spec),
+        )
     most = None
     if limit is not None:
         try:
@@ -55,6 +61,12 @@ def spool(
         except TypeError:
             most = 0
         if most < 1:
-            raise SpecError("limit= is a number of bytes", element=name or "spool", site=user_site(), got=repr(limit))
+            raise SpecError(
+                "cannot take limit=",
+                element=name or "spool",
+                site=user_site(),
+                expected="a number of bytes from 1 on",
+                got=repr(limit),
+            )
     attrs = {"folder": None if folder is None else os.path.abspath(folder), "limit": most}
     return Compute(SPOOL, (element,), element.spec, attrs, name)

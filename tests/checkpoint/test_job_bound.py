@@ -122,8 +122,8 @@ def test_everything_to_be_bound_is_listed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("twice", 3, "needs a function"),
-        ("step", None, "needs a function"),
+        ("twice", 3, "cannot call this"),
+        ("step", None, "cannot call this"),
         ("callback", "print", "takes a plain function"),
         ("f", "float f(float a) { return a * 3; }", "not the OpenCL text that the job was begun with"),
         ("f", "float f(float a, float b) { return a; }", "another number of inputs"),

@@ -89,7 +89,13 @@ WINDOW = _op("window", Kind.WINDOW, _rebuild_window)
 def _stream(op: str, x: Operand) -> Any:
     element = as_element(x, op)
     if not element.spec.is_stream:
-        raise SpecError("works along a stream", element=op, site=user_site(), got=str(element.spec))
+        raise SpecError(
+            "cannot run along the stream of what is none",
+            element=op,
+            site=user_site(),
+            expected="a stream",
+            got=str(element.spec),
+        )
     return element
 
 
@@ -100,7 +106,7 @@ def _count(op: str, what: str, value: Any, least: int = 1) -> int:
         number = least - 1
     if number < least or isinstance(value, bool):
         raise SpecError(
-            f"{what}= is a count", element=op, site=user_site(), expected=f"{least} or more", got=repr(value)
+            f"cannot take {what}=", element=op, site=user_site(), expected=f"{least} or more", got=repr(value)
         )
     return number
 
@@ -114,7 +120,7 @@ def select(x: Operand, mask: Operand) -> Compute:
     element, chosen = _stream("select", x), _stream("select", mask)
     if chosen.dtype != BOOL or chosen.spec.shape != ():
         raise SpecError(
-            "a mask is a stream of single bools",
+            "cannot select by this mask",
             element="select",
             site=user_site(),
             expected="bool(?,) stream",
@@ -136,7 +142,7 @@ def section(x: Operand, start: int | None, stop: int | None, step: int | None) -
     step = 1 if step is None else operator.index(step)
     if step < 1:
         raise SpecError(
-            "a stream runs forwards only",
+            "cannot read a stream backwards or without a step",
             element="section",
             site=user_site(),
             expected="a step of 1 or more",
@@ -146,7 +152,7 @@ def section(x: Operand, start: int | None, stop: int | None, step: int | None) -
     first_bound, last_bound = (None if bound is None else operator.index(bound) for bound in (start, stop))
     if length is None and any(bound is not None and bound < 0 for bound in (first_bound, last_bound)):
         raise SpecError(
-            "counts from the end of a stream whose length is not known",
+            "cannot count from the end of a stream of unknown length",
             element="section",
             site=user_site(),
             expected="bounds of 0 or more",
@@ -184,7 +190,7 @@ def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compu
     every = _count("cut", "every", every)
     if tail not in _TAILS:
         raise SpecError(
-            "tail= says what to do with the rest",
+            "cannot take tail=",
             element="cut",
             site=user_site(),
             expected="'error', 'drop', 'pad' or 'emit'",
@@ -193,7 +199,7 @@ def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compu
     length = element.spec.length
     if tail == "error" and length is not None and length % every:
         raise SpecError(
-            "the stream does not end with a whole run",
+            "cannot cut the stream into whole runs",
             element="cut",
             site=user_site(),
             expected=f"a multiple of {every} records",
@@ -214,7 +220,7 @@ def _number(op: str, what: str, value: Any, dtype: np.dtype) -> Any:
     except (TypeError, ValueError, OverflowError):
         pass
     raise SpecError(
-        f"{what}= is a number", element=op, site=user_site(), expected=f"what {dtype.name} can hold", got=repr(value)
+        f"cannot take {what}=", element=op, site=user_site(), expected=f"what {dtype.name} can hold", got=repr(value)
     )
 
 
@@ -245,12 +251,12 @@ def concat_streams(streams: Sequence[Operand]) -> Compute | Any:
     """
     elements = [_stream("concat", one) for one in streams]
     if not elements:
-        raise SpecError("needs at least one stream", element="concat", site=user_site())
+        raise SpecError("cannot join no streams", element="concat", site=user_site(), expected="at least one stream")
     first = elements[0]
     for other in elements[1:]:
         if other.spec.shape != first.spec.shape:
             raise SpecError(
-                "items of different shape make no stream",
+                "cannot join streams of items of different shape",
                 element="concat",
                 site=user_site(),
                 expected=format_shape(first.spec.shape),
@@ -325,10 +331,20 @@ def convolve(x: Operand, taps: Operand, mode: Literal["full", "same", "valid"] =
     element, filter_ = _stream("convolve", x), as_element(taps, "convolve")
     if filter_.spec.is_stream or filter_.ndim != 1 or filter_.shape[0] == 0:
         raise SpecError(
-            "taps are a resident vector", element="convolve", site=user_site(), expected="(k,)", got=str(filter_.spec)
+            "cannot convolve with these taps",
+            element="convolve",
+            site=user_site(),
+            expected="(k,)",
+            got=str(filter_.spec),
         )
     if mode not in ("full", "same", "valid"):
-        raise SpecError("mode= is 'full', 'same' or 'valid'", element="convolve", site=user_site(), got=repr(mode))
+        raise SpecError(
+            "cannot take mode=",
+            element="convolve",
+            site=user_site(),
+            expected="'full', 'same' or 'valid'",
+            got=repr(mode),
+        )
     size = filter_.spec.shape[0]
     before, after = {"full": (size - 1, size - 1), "same": (size // 2, size - 1 - size // 2), "valid": (0, 0)}[mode]
     windows = _window(element, size, 1, None if mode == "valid" else 0, before, after)

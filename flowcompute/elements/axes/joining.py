@@ -31,14 +31,15 @@ def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
     """Return values of one dtype, streams together."""
     elements = [as_element(value, op) for value in values]
     if not elements:
-        raise SpecError("needs at least one value", element=op, site=user_site())
+        raise SpecError("cannot join no values", element=op, site=user_site(), expected="at least one value")
     dtype = common_dtype(op, elements)
     streams = [element for element in elements if element.spec.is_stream]
     if streams and len(streams) != len(elements):
         raise SpecError(
-            "joins streams, or resident values, not both",
+            "cannot join streams and resident values",
             element=op,
             site=user_site(),
+            expected="streams only, or resident values only",
             hint="stream * 0 + resident repeats a resident value along the stream",
         )
     return [cast(element, dtype) for element in elements]
@@ -54,18 +55,19 @@ def stack(values: Sequence[Operand], axis: int = 0) -> Any:
     lead = elements[0]
     if any(element.spec.shape != lead.spec.shape for element in elements):
         raise SpecError(
-            "stacks values of equal shape",
+            "cannot stack values of different shape",
             element="stack",
             site=user_site(),
+            expected="equal shapes",
             got=" and ".join(format_shape(element.spec.shape) for element in elements),
         )
     ndim = lead.ndim + 1
     if not -ndim <= axis < ndim:
-        raise SpecError(f"axis {axis} is out of range", element="stack", site=user_site(), expected=f"below {ndim}")
+        raise SpecError(f"cannot find axis {axis}", element="stack", site=user_site(), expected=f"below {ndim}")
     along = axis % ndim - lead.spec.is_stream
     if along < 0:
         raise SpecError(
-            "streams are stacked inside their items",
+            "cannot stack streams along the stream",
             element="stack",
             site=user_site(),
             expected=f"an axis from 1 to {ndim - 1}",
@@ -85,9 +87,10 @@ def concat(values: Sequence[Operand], axis: int = 0) -> Any:
     lead = elements[0]
     if any(element.ndim != lead.ndim for element in elements) or lead.ndim == 0:
         raise SpecError(
-            "joins values of equally many axes",
+            "cannot join values of different rank",
             element="concat",
             site=user_site(),
+            expected="as many axes in each value, at least one",
             got=" and ".join(str(element.spec) for element in elements),
         )
     (normal,) = normalise_axes("concat", lead, axis)
@@ -97,9 +100,10 @@ def concat(values: Sequence[Operand], axis: int = 0) -> Any:
     rest = {(*element.spec.shape[:along], *element.spec.shape[along + 1 :]) for element in elements}
     if len(rest) > 1:
         raise SpecError(
-            "values differ in another axis than the one they are joined along",
+            "cannot join values that differ in another axis",
             element="concat",
             site=user_site(),
+            expected="equal sizes along all other axes",
             got=" and ".join(format_shape(element.spec.shape) for element in elements),
         )
     total = sum(element.spec.shape[along] for element in elements)

@@ -61,7 +61,7 @@ def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_value
     element = as_element(x, "pad")
     if mode not in _MODES:
         raise SpecError(
-            "mode= names what is added",
+            "cannot take mode=",
             element="pad",
             site=user_site(),
             expected=", ".join(_MODES),
@@ -71,9 +71,10 @@ def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_value
     shape = element.spec.shape
     if mode != "constant" and any(size == 0 and sum(pair) for size, pair in zip(shape, widths, strict=True)):
         raise SpecError(
-            "an empty axis has nothing to repeat",
+            "cannot repeat numbers of an empty axis",
             element="pad",
             site=user_site(),
+            expected="an axis that holds numbers",
             got=str(element.spec),
             hint='mode="constant" adds a number',
         )
@@ -105,7 +106,7 @@ def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
             raise TypeError
     except (TypeError, ValueError):
         raise SpecError(
-            "pad_width= counts numbers",
+            "cannot take pad_width=",
             element="pad",
             site=user_site(),
             expected="n, (before, after) or a pair for each axis, from 0 on",
@@ -114,7 +115,7 @@ def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
     if element.spec.is_stream and not flat and len(whole) == axes + 1:
         if any(whole[0]):
             raise SpecError(
-                "the stream is not padded",
+                "cannot pad the stream",
                 element="pad",
                 site=user_site(),
                 expected="(0, 0) for axis 0",
@@ -124,7 +125,7 @@ def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
         whole = whole[1:]
     if len(whole) not in (1, axes):
         raise SpecError(
-            "has other axes",
+            "cannot pad with as many pairs",
             element="pad",
             site=user_site(),
             expected=f"{axes} pairs for {element.spec}",
@@ -150,7 +151,7 @@ def _fill(dtype: np.dtype, value: float) -> float | int | bool:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise SpecError(
-            "constant_values= is one number of the dtype",
+            "cannot take constant_values=",
             element="pad",
             site=user_site(),
             expected=dtype.name,

@@ -126,7 +126,9 @@ def _integers(op: str, what: str, values: Any) -> list[int]:
     try:
         return [operator.index(value) for value in (values if isinstance(values, Iterable) else (values,))]
     except TypeError:
-        raise SpecError(f"{what}= is made of integers", element=op, site=user_site(), got=repr(values)) from None
+        raise SpecError(
+            f"cannot take {what}=", element=op, site=user_site(), expected="integers", got=repr(values)
+        ) from None
 
 
 def _item_shape(element: Any, op: str, shape: Any) -> list[int]:
@@ -141,7 +143,7 @@ def _item_shape(element: Any, op: str, shape: Any) -> list[int]:
     length = element.spec.length
     if not wanted or wanted[0] not in (-1, length):
         raise SpecError(
-            "changes items; the stream stays as it is",
+            "cannot reshape the stream",
             element=op,
             site=user_site(),
             expected=f"a shape that begins with -1{'' if length is None else f' or {length}'}",
@@ -168,7 +170,7 @@ def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
         made = np.broadcast_to(np.empty(()), element.spec.shape).reshape(wanted).shape
     except ValueError:
         raise SpecError(
-            "the numbers do not fit the shape",
+            "cannot fit the numbers into the shape",
             element="reshape",
             site=user_site(),
             expected=f"{element.spec.item_numbers} numbers as in {format_shape(element.spec.shape)}",
@@ -192,7 +194,7 @@ def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
     normal = [axis + element.ndim if axis < 0 else axis for axis in order]
     if sorted(normal) != list(range(element.ndim)):
         raise SpecError(
-            "axes= names each axis once",
+            "cannot take axes=",
             element="permute_dims",
             site=user_site(),
             expected=f"an order of {tuple(range(element.ndim))}",
@@ -201,9 +203,10 @@ def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
     if element.spec.is_stream:
         if normal[0] != 0:
             raise SpecError(
-                "the stream stays axis 0",
+                "cannot move the stream away from axis 0",
                 element="permute_dims",
                 site=user_site(),
+                expected="axis 0 first",
                 got=str(tuple(order)),
                 hint="x.T @ y is a fold over the stream",
             )
@@ -225,7 +228,7 @@ def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple
     old, new = ([places] if isinstance(places, int) else [*places] for places in (source, destination))
     if len(old) != len(new):
         raise SpecError(
-            "takes as many places as axes",
+            "cannot move axes to another number of places",
             element="moveaxis",
             site=user_site(),
             expected=f"{len(old)} places for {source}",
@@ -258,7 +261,13 @@ def expand_dims(x: Operand, axis: int = 0) -> Any:
     element = as_element(x, "expand_dims")
     place = operator.index(axis)
     if not -element.ndim - 1 <= place <= element.ndim:
-        raise SpecError(f"axis {place} is out of range", element="expand_dims", site=user_site(), got=str(element.spec))
+        raise SpecError(
+            f"cannot insert an axis at {place}",
+            element="expand_dims",
+            site=user_site(),
+            expected=f"{-element.ndim - 1} to {element.ndim}",
+            got=str(element.spec),
+        )
     place = place + element.ndim + 1 if place < 0 else place
     return Element.apply("index", element, (*[slice(None)] * place, None))
 
@@ -273,7 +282,13 @@ def squeeze(x: Operand, axis: int | tuple[int, ...]) -> Any:
     dropped = {_item_axis("squeeze", element, one) for one in (axis if isinstance(axis, tuple) else (axis,))}
     for one in dropped:
         if element.spec.shape[one] != 1:
-            raise SpecError("only axes of size 1 can go", element="squeeze", site=user_site(), got=str(element.spec))
+            raise SpecError(
+                "cannot remove an axis whose size is not 1",
+                element="squeeze",
+                site=user_site(),
+                expected="axes of size 1",
+                got=str(element.spec),
+            )
     keys: list[Any] = [0 if item in dropped else slice(None) for item in range(len(element.spec.shape))]
     return Element.apply("index", element, (*[slice(None)] * element.spec.is_stream, *keys))
 
@@ -296,7 +311,7 @@ def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
         np.broadcast_to(np.broadcast_to(np.empty(()), element.spec.shape), wanted)
     except ValueError:
         raise SpecError(
-            "does not broadcast",
+            "cannot broadcast to this shape",
             element="broadcast_to",
             site=user_site(),
             expected=f"a shape that {format_shape(element.spec.shape)} broadcasts to",
@@ -320,7 +335,7 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
     where = as_element(np.empty(0, np.int64) if isinstance(indices, list | tuple) and not indices else indices, "take")
     if axis is None and element.ndim != 1:
         raise SpecError(
-            "axis= may be left out where there is one axis",
+            "cannot choose an axis",
             element="take",
             site=user_site(),
             expected=f"axis= for {element.spec}",
@@ -328,14 +343,18 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
     along = _item_axis("take", element, axis or 0)
     if where.spec.is_stream or where.ndim != 1 or where.dtype.kind not in "iu":
         raise SpecError(
-            "indices are a resident vector of integers", element="take", site=user_site(), got=str(where.spec)
+            "cannot take by these indices",
+            element="take",
+            site=user_site(),
+            expected="a resident vector of integers",
+            got=str(where.spec),
         )
     size = element.spec.shape[along]
     known = where.value if isinstance(where, Constant) else np.empty(0, where.dtype)
     bad = known[(known < -size) | (known >= size)]
     if len(bad):
         raise SpecError(
-            "an index is out of range",
+            "cannot take a number outside the axis",
             element="take",
             site=user_site(),
             expected=f"{-size} to {size - 1}",

@@ -66,7 +66,7 @@ class Calls(ExpressionTyper):
         arity = 1 if function in (abs, int, float, bool) else self._arity(function)
         if arity is None and not (isinstance(function, type) and issubclass(function, np.generic)):
             raise self.source.error(
-                node, f"calls {name}, which no kernel can", expected=_CALLABLE, hint="do it outside, or with fc.host"
+                node, f"cannot call {name} in a kernel", expected=_CALLABLE, hint="do it outside, or with fc.host"
             )
         if len(operands) != (arity or 1):
             raise self.source.error(node, f"{name} takes {arity or 1} here", got=f"{len(operands)} arguments")
@@ -86,9 +86,9 @@ class Calls(ExpressionTyper):
     def called(self, node: ast.Call) -> Any:
         """Find what a call calls."""
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
-            raise self.source.error(node, "calls take plain arguments", got=self.source.text(node))
+            raise self.source.error(node, "cannot call with other than plain arguments", got=self.source.text(node))
         if isinstance(node.func, ast.Name) and (node.func.id in self.locals or node.func.id in self.parameters):
-            raise self.source.error(node, f"{node.func.id!r} is a number and cannot be called")
+            raise self.source.error(node, f"cannot call {node.func.id!r}, which is a number")
         return self.source.outside(node.func)
 
     @staticmethod
@@ -103,7 +103,7 @@ class Calls(ExpressionTyper):
         match node.args:
             case [ast.Name(id=name)] if name in self.arrays:
                 return self.number(node, self.arrays[name][1])
-        raise self.source.error(node, "len() is that of a local array", got=self.source.text(node))
+        raise self.source.error(node, "cannot take len() of what is no local array", got=self.source.text(node))
 
     def user_call(self, node: ast.AST, function: Callee, operands: Sequence[Typed]) -> tuple[ir.Call, tuple[Type, ...]]:
         """Return a call of another kernel with the types of its results."""
@@ -118,7 +118,9 @@ class Calls(ExpressionTyper):
     def _extreme(self, node: ast.AST, test: str, operands: list[Typed]) -> Typed:
         """Translate Python's min and max: a later operand wins only where it is strictly better, so NaN seldom does."""
         if len(operands) < 2:
-            raise self.source.error(node, "min and max take two numbers or more", got=self.source.text(node))
+            raise self.source.error(
+                node, "cannot take the min or max of fewer than two numbers", got=self.source.text(node)
+            )
         symbol = ast.Lt if test == "less" else ast.Gt
         best = operands[0]
         for other in operands[1:]:

@@ -96,7 +96,7 @@ class ExpressionTyper:
             case ast.Subscript():
                 raise self.source.error(
                     node,
-                    f"{self.source.text(node)} indexes what is no local array",
+                    f"cannot index {self.source.text(node)}, which is no local array",
                     expected="a local array, made as [0.0] * 4",
                     hint="to read neighbours, name index parameters: def f(x, *, i): return x[i - 1] + x[i + 1]",
                 )
@@ -113,14 +113,14 @@ class ExpressionTyper:
             return Typed(ir.NumberLiteral(float(value), "float64"), Type(value.dtype))
         if isinstance(value, int):
             if not -(2**63) <= value < 2**64:
-                raise self.source.error(node, "an integer beyond 64 bits", got=repr(value))
+                raise self.source.error(node, "cannot hold an integer in 64 bits", got=repr(value))
             return Typed(ir.NumberLiteral(value, "int64"), WHOLE)
         if isinstance(value, float):
             return Typed(ir.NumberLiteral(value, self.weak_float.name), Type(self.weak_float, weak=True))
         what = "a string" if isinstance(value, str) else f"{type(value).__name__}"
         raise self.source.error(
             node,
-            f"{self.source.text(node)} is no number",
+            f"cannot use {self.source.text(node)} as a number",
             expected="numbers: int, float or bool",
             got=what,
             hint="a kernel captures numbers by value; pass anything that varies as an argument",
@@ -131,7 +131,7 @@ class ExpressionTyper:
         if not isinstance(value, bool | int | float | np.generic) or isinstance(value, complex | np.complexfloating):
             raise self.source.error(
                 node,
-                f"refers to {self.source.text(node)}, which is not a number",
+                f"cannot use {self.source.text(node)}, which is not a number",
                 expected="an int, float or bool outside the kernel, captured by value",
                 got=type(value).__name__,
                 hint="pass it as an argument, or use numbers",
@@ -143,7 +143,7 @@ class ExpressionTyper:
         if self.assigned is not None and name not in self.assigned:
             raise self.source.error(
                 node,
-                f"{name!r} may be read before it is given a value",
+                f"cannot read {name!r}, which may have no value yet",
                 hint=f"give {name!r} a value before the branch or loop that sets it",
             )
 
@@ -155,7 +155,10 @@ class ExpressionTyper:
         self.check_assigned(node, name)
         if name in self.arrays:
             raise self.source.error(
-                node, f"{name!r} is an array", expected=f"one of its numbers: {name}[i]", hint=f"len({name}) is known"
+                node,
+                f"cannot use {name!r}, which is an array, as a number",
+                expected=f"one of its numbers: {name}[i]",
+                hint=f"len({name}) is known",
             )
         kind = self.types[name]
         return Typed(ir.Local(name, kind.computed), kind)
@@ -178,7 +181,7 @@ class ExpressionTyper:
         if not info.min <= expr.value <= info.max:
             raise self.source.error(
                 node,
-                "a number does not fit the dtype of what it meets",
+                "cannot hold a number in the dtype of what it meets",
                 expected=f"{info.min} to {info.max}, what {dtype.name} can hold",
                 got=str(expr.value),
                 hint="convert the other number first: np.int64(x)",
@@ -194,18 +197,20 @@ class ExpressionTyper:
         try:
             return join(one, other, self.weak_float)
         except TypeError:
-            raise self.source.error(node, "no dtype holds both", got=f"{one} and {other}") from None
+            raise self.source.error(node, "cannot find a dtype that holds both", got=f"{one} and {other}") from None
 
     def index(self, node: ast.AST, index: ast.expr, size: int) -> ir.Expr:
         """Return the index of an array."""
         value = self.value(index)
         if value.type.dtype.kind not in "iu":
-            raise self.source.error(node, "an index is an integer", got=str(value.type), hint="use int(...)")
+            raise self.source.error(
+                node, "cannot index by what is no integer", got=str(value.type), hint="use int(...)"
+            )
         known = value.known
         if isinstance(known, int):
             if not -size <= known < size:
                 raise self.source.error(
-                    node, "an index outside the array", expected=f"{-size} to {size - 1}", got=str(known)
+                    node, "cannot index outside the array", expected=f"{-size} to {size - 1}", got=str(known)
                 )
             return ir.NumberLiteral(known % size, "int64")
         return self.cast(node, value, WHOLE)
@@ -223,7 +228,7 @@ class ExpressionTyper:
         except TypeError:
             raise self.source.error(
                 node,
-                f"{name} is not defined for these",
+                f"cannot compute {name} of these",
                 got=", ".join(str(operand.type) for operand in operands),
                 hint="convert them first, with int(), float() or a numpy dtype such as np.float32()",
             ) from None
@@ -235,7 +240,7 @@ class ExpressionTyper:
         try:
             return self.number(node, function(*known))
         except (ArithmeticError, ValueError) as error:
-            raise self.source.error(node, f"{self.source.text(node)} has no value: {error}") from None
+            raise self.source.error(node, f"cannot compute {self.source.text(node)}: {error}") from None
 
     def binary(self, node: ast.AST, symbol: type[ast.operator], left: Typed, right: Typed) -> Typed:
         """Translate a binary operator."""
@@ -275,7 +280,7 @@ class ExpressionTyper:
         if isinstance(node.op, ast.USub):
             return self.operation(node, "negative", self.counted(value))
         if value.type == BOOLEAN:
-            raise self.source.error(node, "~ of a bool is -1 or -2 in Python", hint="use `not`")
+            raise self.source.error(node, "cannot invert a bool by ~, which gives -1 or -2 in Python", hint="use `not`")
         return self.operation(node, "bitwise_invert", value)
 
     def _logical(self, both: bool, values: Sequence[Typed], node: ast.AST) -> Typed:

@@ -101,7 +101,7 @@ class KernelFunction:
         if boundary is not None and not indexed:
             raise self.source.error(
                 self.source.tree,
-                "has a boundary and no index",
+                "cannot take a boundary without an index",
                 expected="index parameters after *",
                 hint=f"def {self.source.name}(x, *, i): ... x[i - 1]",
             )
@@ -126,14 +126,16 @@ class KernelFunction:
             return self.__wrapped__(*operands)
         if len(operands) != self.arity:
             raise SpecError(
-                f"takes {self.arity} operand{'s' if self.arity != 1 else ''}",
+                "cannot take so many operands",
                 element=self.__name__,
                 site=user_site(),
                 expected=", ".join(self.names),
                 got=str(len(operands)),
             )
         if not operands:
-            raise SpecError("a kernel without operands has no shape", element=self.__name__, site=user_site())
+            raise SpecError(
+                "cannot find the shape of a kernel without operands", element=self.__name__, site=user_site()
+            )
         elements, types = self.typed_operands(operands)
         if self.neighbours is None:
             function, kinds = self.specialised(types, None, ())
@@ -172,7 +174,11 @@ class KernelFunction:
                     element = Constant(np.asarray(operand, kind.dtype))
                 except OverflowError:
                     raise SpecError(
-                        "a Python number beyond 64 bits", element=self.__name__, site=user_site(), got=repr(operand)
+                        "cannot hold a Python number in 64 bits",
+                        element=self.__name__,
+                        site=user_site(),
+                        expected="a number of 64 bits",
+                        got=repr(operand),
                     ) from None
             else:
                 element = as_element(operand, self.__name__) if element is None else element
@@ -188,14 +194,14 @@ class KernelFunction:
         if self in callers:
             raise self.source.error(
                 self.source.tree,
-                "calls itself, directly or through another kernel",
+                "cannot call itself, directly or through another kernel",
                 expected="functions that end with known depth",
                 hint="write it as a loop",
             )
         if self.neighbours is not None:
             raise self.source.error(
                 self.source.tree,
-                "reads neighbours and cannot be called by another kernel",
+                "cannot be called by another kernel, since it reads neighbours",
                 hint="call it on elements, and the other kernel on what it gives",
             )
         inner_float = weak_float or own_float(types)
@@ -230,7 +236,7 @@ def _checked_unroll(unroll: int | None, name: str) -> int:
     """Return how many turns are written out; 0 where nobody says so."""
     if unroll is not None and (type(unroll) is not int or unroll not in TURNS):
         raise KernelError(
-            "unroll= is how many turns of its loops are written out",
+            "cannot take unroll=",
             element=name,
             site=user_site(),
             expected=" or ".join(map(str, TURNS)),
@@ -294,5 +300,5 @@ def kernel(
     if function is None:
         return functools.partial(kernel, boundary=boundary, unroll=unroll)
     if not callable(function):
-        raise KernelError("fc.kernel takes a function", site=user_site(), got=repr(function))
+        raise KernelError("cannot make a kernel of this", site=user_site(), got=repr(function))
     return KernelFunction(function, boundary, unroll)

@@ -64,7 +64,7 @@ def opencl(source: str, *inputs: Operand, dtype: npt.DTypeLike | None = None, na
     entry, parameters, functions = _parsed(source)
     if len(inputs) != parameters or not inputs:
         raise KernelError(
-            "takes another number of inputs",
+            "cannot take so many inputs",
             element=name or entry,
             site=user_site(),
             expected=f"{parameters}, as {entry} has parameters" if parameters else "a function with parameters",
@@ -87,7 +87,7 @@ def opencl(source: str, *inputs: Operand, dtype: npt.DTypeLike | None = None, na
 def _parsed(source: str) -> tuple[str, int, list[str]]:
     """Return the last function that a source defines, how many parameters it has, and all that it defines."""
     if not isinstance(source, str):
-        raise KernelError("the source is text", element="opencl", site=user_site(), got=repr(source))
+        raise KernelError("cannot read this as a source", element="opencl", site=user_site(), got=repr(source))
     seen = _UNSEEN.sub(" ", source)
     found: list[tuple[str, str]] = []
     depth, start = 0, 0
@@ -101,7 +101,7 @@ def _parsed(source: str) -> tuple[str, int, list[str]]:
             start = place + 1
     if not found or depth != 0:
         raise KernelError(
-            "the source defines no function",
+            "cannot find a function in the source",
             element="opencl",
             site=user_site(),
             expected='OpenCL C such as "float f(float x) { return x * x; }"',

@@ -102,7 +102,7 @@ def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int
         items = -1
     if items < 0:
         raise SpecError(
-            "length counts the items of the stream",
+            "cannot take length=",
             element=op,
             site=user_site(),
             expected="a whole number from 0 on",
@@ -110,7 +110,7 @@ def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int
         )
     if items * math.prod(shape) >= MOST_POSITIONS:
         raise SpecError(
-            "has more numbers than can be counted",
+            "cannot count so many numbers",
             element=op,
             site=user_site(),
             expected="fewer than 2**63 numbers in all",
@@ -147,14 +147,26 @@ def range(start: float, stop: float | None = None, step: float = 1, *, dtype: np
     except TypeError as error:
         raise SpecError(str(error), element="range", site=user_site()) from error
     if wanted == BOOL:
-        raise SpecError("has no bool form", element="range", site=user_site(), hint="compare a range: fc.range(n) > 0")
+        raise SpecError(
+            "cannot make a range of bools",
+            element="range",
+            site=user_site(),
+            expected="a dtype of numbers",
+            hint="compare a range: fc.range(n) > 0",
+        )
     if given[2] == 0:
-        raise SpecError("a step of 0 goes nowhere", element="range", site=user_site(), got=f"step={step!r}")
+        raise SpecError(
+            "cannot go by a step of 0",
+            element="range",
+            site=user_site(),
+            expected="a step other than 0",
+            got=f"step={step!r}",
+        )
     if is_float(wanted):
         return _floats(given, wanted)
     if not whole:
         raise SpecError(
-            f"{wanted.name} holds no fractions",
+            f"cannot hold fractions in {wanted.name}",
             element="range",
             site=user_site(),
             expected="whole numbers, or a dtype of floats",
@@ -175,7 +187,7 @@ def _parse_number(what: str, number: Any) -> Any:
     whole = isinstance(number, int) and not isinstance(number, bool)
     if not (whole or (isinstance(number, float) and math.isfinite(number))):
         raise SpecError(
-            f"{what} is a finite number",
+            f"cannot take {what}",
             element="range",
             site=user_site(),
             expected="an int or a float",
@@ -191,7 +203,7 @@ def _integers(given: list[int], dtype: np.dtype) -> Compute:
     last = start + (length - 1) * step
     if length and not all(info.min <= number <= info.max for number in (start, last)):
         raise SpecError(
-            f"leaves what {dtype.name} can hold",
+            f"cannot hold the numbers in {dtype.name}",
             element="range",
             site=user_site(),
             expected=f"numbers from {info.min} to {info.max}",
@@ -221,7 +233,7 @@ def _floats(given: list[float], dtype: np.dtype) -> Compute:
         last = _rounded(first + inner.type(max(0, length - 1)) * delta, dtype, inner)
     if length and not (np.isfinite(first) and np.isfinite(last)):
         raise SpecError(
-            f"leaves what {dtype.name} can hold",
+            f"cannot hold the numbers in {dtype.name}",
             element="range",
             site=user_site(),
             got=f"start={start!r}, step={step!r}",
@@ -250,7 +262,7 @@ def _steps(start: float, stop: float, step: float) -> int:
         steps = math.inf
     if not math.isfinite(steps):
         raise SpecError(
-            "has more numbers than can be counted",
+            "cannot count so many numbers",
             element="range",
             site=user_site(),
             expected="fewer than 2**63 numbers in all",

@@ -253,9 +253,10 @@ def pow(x1: Operand, x2: Operand) -> Compute:
             return square(base)
         if isinstance(x2, int) and x2 < 0 and base.dtype.kind in "iu":
             raise SpecError(
-                "an integer to a negative power is no integer",
+                "cannot raise an integer to a negative power",
                 element="pow",
                 site=user_site(),
+                expected="a power from 0 on, or a float base",
                 got=repr(x2),
                 hint="cast the base to a float dtype",
             )

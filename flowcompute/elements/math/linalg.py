@@ -92,7 +92,13 @@ def _operands(op: Op, x1: Operand, x2: Operand, *, halves: bool = False) -> tupl
     left, right = as_element(x1, op.name), as_element(x2, op.name)
     *_, result = resolve_dtypes(op, [left.dtype, right.dtype])
     if result == BOOL:
-        raise SpecError("is not defined for bool", element=op.name, site=user_site(), hint="cast to an integer dtype")
+        raise SpecError(
+            "cannot multiply bools",
+            element=op.name,
+            site=user_site(),
+            expected="a dtype of numbers",
+            hint="cast to an integer dtype",
+        )
     if halves and left.dtype == right.dtype and _wide(left.dtype) != left.dtype:
         return left, right, result
     return cast(left, _wide(result)), cast(right, _wide(result)), result
@@ -143,7 +149,13 @@ def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
     left, right, result = _operands(DOT, x1, x2)
     for one in (left, right):
         if one.ndim == 0:
-            raise SpecError("needs vectors", element="vecdot", site=user_site(), got="a number")
+            raise SpecError(
+                "cannot multiply a number as a vector",
+                element="vecdot",
+                site=user_site(),
+                expected="vectors",
+                got="a number",
+            )
     (aligned_left, aligned_right), shape, stream = broadcast("vecdot", [left, right])
     longest = max((aligned_left, aligned_right), key=lambda element: element.ndim)
     folded, axes = split_axes(longest, normalise_axes("vecdot", longest, axis))
@@ -153,7 +165,7 @@ def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
     sizes = {one.spec.shape[axes[0] - len(shape)] for one in (aligned_left, aligned_right) if one.spec.shape}
     if len(sizes) != 1 or not all(one.spec.shape for one in (aligned_left, aligned_right)):
         raise SpecError(
-            "vectors of different length",
+            "cannot multiply vectors of different length",
             element="vecdot",
             site=user_site(),
             expected="equal sizes on the contracted axis",
@@ -195,9 +207,10 @@ def matmul(
     """
     if isinstance(x2, TransposedStream):
         raise SpecError(
-            "a transposed stream stands on the left only",
+            "cannot multiply by a transposed stream from the right",
             element="matmul",
             site=user_site(),
+            expected="a transposed stream on the left",
             got=f"... @ {format_shape(x2.shape)}",
             hint="X.T @ Y of two streams is a fold; of W @ X.T with W resident compute the transpose, X @ W.T",
         )
@@ -271,7 +284,7 @@ def _check_columns(left: Any, right: Any) -> None:
     columns, rows = left.shape[-1], right.shape[0]
     if None not in (columns, rows) and columns != rows:
         raise SpecError(
-            "inner sizes differ",
+            "cannot multiply matrices whose inner sizes differ",
             element="matmul",
             site=user_site(),
             expected=f"{columns} rows on the right, as there are columns on the left",
@@ -285,9 +298,10 @@ def _transposed_matmul(x1: TransposedStream, x2: Operand, dtype: npt.DTypeLike |
     left, right = cast(left, _wide(result)), cast(right, _wide(result))
     if x1.ndim != 2 or not 1 <= right.ndim <= 2:
         raise SpecError(
-            "a transposed stream multiplies a matrix or a vector, and is a matrix itself",
+            "cannot multiply a transposed stream by this",
             element="matmul",
             site=user_site(),
+            expected="a transposed stream of rows times a matrix or a vector",
             got=f"{format_shape(x1.shape)} @ {format_shape(right.shape)}",
         )
     return _products(left, left if x2 is x1.base else right, result)
@@ -317,7 +331,7 @@ def cut_along(op: str, operand: Any, stream: Any) -> Any:
     if operand.ndim and length in (None, operand.shape[0]):
         return Compute(ALONG, (operand,), Spec(operand.dtype, operand.shape[1:], Stream(operand.shape[0])))
     raise SpecError(
-        "a resident operand does not fit the stream",
+        "cannot align a resident operand with the stream",
         element=op,
         site=user_site(),
         expected=f"{length} rows, as the stream has records",
@@ -338,23 +352,30 @@ def _matmul_shape(left: Any, right: Any) -> tuple[tuple[int, ...], Stream | None
     """Return item shape and stream of the product."""
     both = f"{format_shape(left.shape)} @ {format_shape(right.shape)}"
     if left.ndim == 0 or right.ndim == 0:
-        raise SpecError("needs matrices or vectors, not numbers", element="matmul", site=user_site(), got=both)
+        raise SpecError(
+            "cannot multiply numbers as matrices",
+            element="matmul",
+            site=user_site(),
+            expected="matrices or vectors",
+            got=both,
+        )
     left_stream, right_stream = left.spec.is_stream, right.spec.is_stream
     if (right_stream and right.ndim < 3) or (left_stream and left.ndim == 1):
         raise SpecError(
-            "the product of these would contract the stream axis with another",
+            "cannot contract the stream axis with another one",
             element="matmul",
             site=user_site(),
+            expected="a product that contracts axes of items, or the stream axis of both",
             got=both,
             hint="X.T @ Y contracts the stream axis of both; a stream of rows multiplies a resident matrix: X @ W",
         )
     if left_stream and right_stream and left.ndim != right.ndim:
-        raise SpecError("streams of unequal rank do not align", element="matmul", site=user_site(), got=both)
+        raise SpecError("cannot align streams of unequal rank", element="matmul", site=user_site(), got=both)
     a, b = left.shape, right.shape
     inner_b = b[-2] if right.ndim > 1 else b[0]
     if a[-1] != inner_b:
         raise SpecError(
-            "inner sizes differ",
+            "cannot multiply matrices whose inner sizes differ",
             element="matmul",
             site=user_site(),
             expected=f"{a[-1]} rows on the right, as there are columns on the left",
@@ -369,7 +390,11 @@ def _matmul_shape(left: Any, right: Any) -> tuple[tuple[int, ...], Stream | None
     if left_stream and left.ndim == 2:
         if right.ndim > 2:
             raise SpecError(
-                "a stream of rows multiplies one matrix, not a stack", element="matmul", site=user_site(), got=both
+                "cannot multiply a stream of rows by a stack of matrices",
+                element="matmul",
+                site=user_site(),
+                expected="one matrix on the right",
+                got=both,
             )
         return tuple(columns), stream
     left_stack = left.spec.shape[:-2] if left_stream else left.shape[:-2]
@@ -382,4 +407,10 @@ def _stacks(both: str, left: tuple[int, ...], right: tuple[int, ...]) -> tuple[i
     try:
         return np.broadcast_shapes(left, right)
     except ValueError as error:
-        raise SpecError("stacks of matrices do not broadcast", element="matmul", site=user_site(), got=both) from error
+        raise SpecError(
+            "cannot broadcast stacks of matrices",
+            element="matmul",
+            site=user_site(),
+            expected="stacks that broadcast",
+            got=both,
+        ) from error

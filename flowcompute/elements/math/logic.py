@@ -67,7 +67,13 @@ def _comparable(op: Op, operand: Any, other: Any) -> Any:
     for wide in (INT64, UINT64):
         if np.iinfo(wide).min <= operand <= np.iinfo(wide).max:
             return Constant(np.asarray(operand, wide))
-    raise SpecError("a Python integer beyond 64 bits", element=op.name, site=user_site(), got=repr(operand))
+    raise SpecError(
+        "cannot hold a Python integer in 64 bits",
+        element=op.name,
+        site=user_site(),
+        expected="an integer of 64 bits",
+        got=repr(operand),
+    )
 
 
 def _comparison(name: str, ufunc: np.ufunc, symbol: str, of_bools: str, doc: str) -> Comparison:
@@ -185,7 +191,7 @@ def where(condition: Operand, x1: Operand, x2: Operand) -> Compute:
     chosen = as_element(condition, "where")
     if chosen.dtype != BOOL:
         raise SpecError(
-            "the condition is not boolean",
+            "cannot choose by a condition that is not boolean",
             element="where",
             site=user_site(),
             expected="bool",
@@ -211,7 +217,7 @@ def _value_constant(value: Any, dtype: np.dtype) -> Constant:
         return Constant(np.asarray(value, dtype))
     except (OverflowError, ValueError) as error:
         raise SpecError(
-            "a Python number does not fit the dtype of its partner",
+            "cannot hold a Python number in the dtype of its partner",
             element="where",
             site=user_site(),
             expected=dtype.name,

@@ -55,12 +55,16 @@ def normalise_axes(op: str, element: Any, axis: Axis) -> tuple[int, ...]:
         axes = tuple(range(ndim)) if axis is None else tuple(operator.index(one) for one in named)  # type: ignore[arg-type]
     except TypeError as error:
         raise SpecError(
-            "axis must be an int, a tuple of ints or None", element=op, site=user_site(), got=repr(axis)
+            "cannot take axis=",
+            element=op,
+            site=user_site(),
+            expected="an int, a tuple of ints or None",
+            got=repr(axis),
         ) from error
     for one in axes:
         if not -ndim <= one < ndim:
             raise SpecError(
-                f"axis {one} is out of range",
+                f"cannot find axis {one}",
                 element=op,
                 site=user_site(),
                 expected=f"-{ndim} to {ndim - 1} for shape {element.spec}"
@@ -70,7 +74,9 @@ def normalise_axes(op: str, element: Any, axis: Axis) -> tuple[int, ...]:
             )
     normal = tuple(sorted(one % ndim for one in axes))
     if len(set(normal)) != len(normal):
-        raise SpecError("an axis is named twice", element=op, site=user_site(), got=repr(axis))
+        raise SpecError(
+            "cannot reduce an axis twice", element=op, site=user_site(), expected="each axis once", got=repr(axis)
+        )
     return normal
 
 
@@ -105,7 +111,7 @@ def runs_of(
         return None
     if None in boundaries or axes != (0,) or len(every) != 1 or keepdims:
         raise SpecError(
-            'runs that end with a shorter one (tail="emit") are reduced along themselves only',
+            'cannot reduce runs of unequal length (tail="emit") but along themselves',
             element=op,
             site=user_site(),
             expected="axis=1 and no keepdims",
@@ -141,7 +147,13 @@ def _summing(item_op: Op, fold_op: Op, x: Operand, axis: Axis, dtype: npt.DTypeL
     except TypeError as error:
         raise SpecError(str(error), element=item_op.name, site=user_site()) from error
     if result == BOOL:
-        raise SpecError("has no bool result", element=item_op.name, site=user_site(), hint="use fc.any or fc.all")
+        raise SpecError(
+            "cannot give a bool result",
+            element=item_op.name,
+            site=user_site(),
+            expected="a dtype of numbers",
+            hint="use fc.any or fc.all",
+        )
     # Half formats are summed in float32 and rounded once, at the end.
     wide = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
     total = _both(item_op, fold_op, cast(element, wide), axis, wide, keepdims)
@@ -195,14 +207,24 @@ def _refuse_empty(op: str, element: Any, axis: Axis) -> None:
     for one in normalise_axes(op, element, axis):
         if element.shape[one] == 0:
             raise SpecError(
-                "an empty axis has no such value", element=op, site=user_site(), got=f"axis {one} of {element.spec}"
+                "cannot reduce an empty axis",
+                element=op,
+                site=user_site(),
+                expected="an axis that holds numbers",
+                got=f"axis {one} of {element.spec}",
             )
 
 
 def _arg(item_op: Op, fold_op: Op, extreme_op: Op, x: Operand, axis: int | None, keepdims: bool) -> Compute:
     element = as_element(x, item_op.name)
     if isinstance(axis, tuple):
-        raise SpecError("takes one axis or None", element=item_op.name, site=user_site(), got=repr(axis))
+        raise SpecError(
+            "cannot search several axes",
+            element=item_op.name,
+            site=user_site(),
+            expected="one axis or None",
+            got=repr(axis),
+        )
     _refuse_empty(item_op.name, element, axis)
     folded, axes = split_axes(element, normalise_axes(item_op.name, element, axis))
     if not folded and (runs := runs_of(item_op.name, (element,), axes, INT64, keepdims)) is not None:

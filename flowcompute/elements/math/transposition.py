@@ -112,7 +112,12 @@ def matrix_transposed(x: Element) -> Any:
     """
     if x.ndim < 2:
         raise SpecError(
-            "needs two axes", element="mT", site=user_site(), got=format_shape(x.shape), hint="a vector has no mT"
+            "cannot transpose fewer than two axes",
+            element="mT",
+            site=user_site(),
+            expected="two axes or more",
+            got=format_shape(x.shape),
+            hint="a vector has no mT",
         )
     leading = tuple(range(x.ndim - 2))
     return permuted(x, (*leading, x.ndim - 1, x.ndim - 2))

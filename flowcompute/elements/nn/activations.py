@@ -99,7 +99,7 @@ def gelu(x: Operand, *, approximate: Literal["tanh"] | None = None) -> Compute:
         mass = tanh((value + value * value * value * 0.044715) * math.sqrt(2 / math.pi)) + 1.0
     else:
         raise SpecError(
-            "approximate= names a formula",
+            "cannot take approximate=",
             element="gelu",
             site=user_site(),
             expected='None or "tanh"',

@@ -86,7 +86,13 @@ def _convolution(
     given = [as_element(one, name) for one in (x, weight, bias) if one is not None]
     result = common_dtype(name, given)
     if result == BOOL:
-        raise SpecError("is not defined for bool", element=name, site=user_site(), hint="cast to an integer dtype")
+        raise SpecError(
+            "cannot multiply bools",
+            element=name,
+            site=user_site(),
+            expected="a dtype of numbers",
+            hint="cast to an integer dtype",
+        )
     inner = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
     items, weights, *rest = (cast(one, inner) for one in given)
     _check(name, dims, items, weights, rest, groups)
@@ -139,18 +145,20 @@ def _check(name: str, dims: int, x: Any, weight: Any, bias: Sequence[Any], group
 
     dead_letters = ("L",) if dims == 1 else ("H", "W")
     if x.ndim != dims + 2:
-        raise refuse("convolves channels", f"(N, C, {', '.join(dead_letters)})", str(x.spec))
+        raise refuse("cannot convolve this", f"(N, C, {', '.join(dead_letters)})", str(x.spec))
     if any(one.spec.is_stream for one in (weight, *bias)):
-        raise refuse("weights and bias are resident", "no stream", str(weight.spec))
+        raise refuse("cannot convolve with a stream of weights or bias", "no stream", str(weight.spec))
     count = operator.index(groups)
     channels = x.shape[1]
     if count < 1 or channels % count or (weight.ndim and weight.shape[0] % count):
-        raise refuse("groups= divides both channels", f"a divisor of {channels}", str(groups))
+        raise refuse("cannot divide the channels into groups", f"a divisor of {channels}", str(groups))
     shape = weight.spec.shape
     if len(shape) != dims + 2 or shape[1] != channels // count or 0 in shape:
-        raise refuse("weights do not fit", f"(O, {channels // count}, *sizes)", format_shape(shape))
+        raise refuse(
+            "cannot convolve with weights of this shape", f"(O, {channels // count}, *sizes)", format_shape(shape)
+        )
     if bias and bias[0].spec.shape != shape[:1]:
-        raise refuse("the bias does not fit", format_shape(shape[:1]), str(bias[0].spec))
+        raise refuse("cannot add a bias of this shape", format_shape(shape[:1]), str(bias[0].spec))
 
 
 def _edges(
@@ -163,9 +171,10 @@ def _edges(
     if padding == "same":
         if max(stride) > 1:
             raise SpecError(
-                'padding="same" keeps the size with a stride of 1 only',
+                'cannot keep the size by padding="same"',
                 element=name,
                 site=user_site(),
+                expected="a stride of 1",
                 got=f"stride {tuple(stride)}",
             )
         zeros = [(size - 1) * spread for size, spread in zip(kernel, dilation, strict=True)]
@@ -173,7 +182,7 @@ def _edges(
     pairs: list[Any] = [*padding] if isinstance(padding, Iterable) else [padding] * dims
     if len(pairs) != dims:
         raise SpecError(
-            "padding= is for all axes, or for each",
+            "cannot take padding=",
             element=name,
             site=user_site(),
             expected=f'{dims} numbers or pairs, one number, "same" or "valid"',

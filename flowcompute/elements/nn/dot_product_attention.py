@@ -185,7 +185,9 @@ def _prepared(
     given = [as_element(one, "attention") for one in (q, k, v)]
     for one in given:
         if len(one.spec.shape) < 2:
-            raise _refusal("works within items", "a stream of (heads, n, d), or a resident of them", one.spec)
+            raise _refusal(
+                "cannot attend along this axis", "a stream of (heads, n, d), or a resident of them", one.spec
+            )
     result = common_dtype("attention", [cast(one, resolve_dtypes(exp.op, [one.dtype])[-1]) for one in given])
     inner = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
     operands: list[Element] = [cast(one, result) for one in given]
@@ -226,7 +228,7 @@ def _beside(operands: Sequence[Element]) -> tuple[list[Element], Stream | None]:
     for other in streams[1:]:
         if other.ndim != first.ndim:
             raise _refusal(
-                "streams of unequal rank do not align",
+                "cannot align streams of unequal rank",
                 f"{first.ndim} axes as in {format_shape(first.shape)}",
                 format_shape(other.shape),
                 "index with None where an axis is missing: mask[:, None]",
@@ -247,22 +249,24 @@ def _shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         f"{name} {format_shape(shape)}" for name, shape in zip(("q", "k", "v", "mask"), shapes, strict=False)
     )
     if q[-1] != k[-1]:
-        raise _refusal("queries and keys differ in size", f"d = {q[-1]} for both", got)
+        raise _refusal("cannot compare queries with keys of another size", f"d = {q[-1]} for both", got)
     if k[-2] != v[-2]:
-        raise _refusal("there are other values than keys", f"{k[-2]} of both", got)
+        raise _refusal("cannot weigh another number of values than keys", f"{k[-2]} of both", got)
     if not q[-1] <= HEAD_SIZE >= v[-1]:
-        raise _refusal("heads are too large", f"at most {HEAD_SIZE} numbers in a query and in a value", got)
+        raise _refusal("cannot hold heads of this size", f"at most {HEAD_SIZE} numbers in a query and in a value", got)
     if any(len(mask) < 2 or mask[-2] not in (1, q[-2]) or mask[-1] not in (1, k[-2]) for mask in rest):
-        raise _refusal("the mask does not broadcast to the scores", f"(..., {q[-2]}, {k[-2]})", got)
+        raise _refusal("cannot broadcast the mask to the scores", f"(..., {q[-2]}, {k[-2]})", got)
     every = [_head_count(shape) for shape in shapes]
     heads = next((own for own in every if own != 1), 1)
     sharing = all(own in (1, heads) or (own and heads % own == 0) for own in every[1:3])
     if not sharing or any(own not in (1, heads) for own in every[3:]):
-        raise _refusal("heads do not fit", "q's heads to be a multiple of k's and v's, and one mask or one a head", got)
+        raise _refusal(
+            "cannot share heads", "q's heads to be a multiple of k's and v's, and one mask or one a head", got
+        )
     try:
         lead = np.broadcast_shapes(*(shape[:-3] for shape in shapes))
     except ValueError as error:
-        raise _refusal("axes before the heads do not broadcast", "equal sizes, or 1", got) from error
+        raise _refusal("cannot broadcast axes before the heads", "equal sizes, or 1", got) from error
     axis = (heads,) if any(len(shape) > 2 for shape in shapes) else ()
     return (*lead, *axis, q[-2], v[-1])
 
@@ -279,7 +283,7 @@ def _window(window: int | None, causal: bool) -> int | None:
     except TypeError:
         size = 0
     if size < 1 or not causal:
-        raise _refusal("window= counts the last keys that a causal query sees", "window >= 1, causal=True", window)
+        raise _refusal("cannot take window=", "window >= 1, causal=True", window)
     return size
 
 
@@ -289,4 +293,4 @@ def _scale(scale: float | None, q: Element) -> float:
     try:
         return float(scale)
     except (TypeError, ValueError):
-        raise _refusal("scale= is one number", "a float", repr(scale)) from None
+        raise _refusal("cannot take scale=", "a float", repr(scale)) from None

@@ -43,6 +43,10 @@ def checked_axes(name: str, x: Element, axis: Axis) -> tuple[int, ...]:
     for one in axes:
         if x.shape[one] == 0:
             raise SpecError(
-                "an empty axis has no such value", element=name, site=user_site(), got=f"axis {one} of {x.spec}"
+                "cannot reduce an empty axis",
+                element=name,
+                site=user_site(),
+                expected="an axis that holds numbers",
+                got=f"axis {one} of {x.spec}",
             )
     return axes

@@ -56,14 +56,20 @@ def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: R
     right = as_element(labels, "cross_entropy")
     axes = checked_axes("cross_entropy", value, axis)
     if value.spec.is_stream and axes == (0,):
-        raise SpecError("classes lie inside items", element="cross_entropy", site=user_site(), got="axis 0, the stream")
+        raise SpecError(
+            "cannot find classes inside items",
+            element="cross_entropy",
+            site=user_site(),
+            expected="an axis of items",
+            got="axis 0, the stream",
+        )
     rest = tuple(size for at, size in enumerate(value.shape) if at != axes[0])
     # Lengths of streams are compared where they meet: one may be unknown.
     inner = slice(1 if value.spec.is_stream else 0, None)
     alike = right.spec.is_stream == value.spec.is_stream and right.ndim == len(rest)
     if right.dtype.kind not in "iu" or not alike or right.shape[inner] != rest[inner]:
         raise SpecError(
-            "labels are integers, one for each row of scores",
+            "cannot take these labels",
             element="cross_entropy",
             site=user_site(),
             expected=f"int64{format_shape(rest)}",
@@ -116,7 +122,7 @@ def huber(x: Operand, target: Operand, delta: float = 1.0, reduction: Reduction 
 def _reduced(name: str, loss: Any, reduction: Reduction, result: np.dtype) -> Compute:
     if reduction not in (None, "mean", "sum"):
         raise SpecError(
-            "reduction= names what becomes of losses",
+            "cannot take reduction=",
             element=name,
             site=user_site(),
             expected='None, "mean" or "sum"',

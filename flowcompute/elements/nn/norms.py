@@ -96,7 +96,7 @@ def group_norm(
     count = operator.index(groups)
     if count < 1 or channels % count:
         raise SpecError(
-            "groups= divides the channels",
+            "cannot divide the channels into groups",
             element="group_norm",
             site=user_site(),
             expected=f"a divisor of {channels}",
@@ -124,7 +124,7 @@ def _operands(name: str, x: Operand, weight: Operand | None, bias: Operand | Non
 def _check_channels(name: str, x: Any, least: int) -> None:
     if x.ndim < least:
         raise SpecError(
-            "normalises channels",
+            "cannot normalise channels of this",
             element=name,
             site=user_site(),
             expected="(N, C, *sizes)" if least == 3 else "(N, C) or (N, C, *sizes)",
@@ -156,7 +156,7 @@ def _per_axis(name: str, weight: Any, x: Any, axes: tuple[int, ...], *, lined_up
     if element.spec.is_stream or element.spec.shape != wanted or (x.spec.is_stream and 0 in axes):
         along_stream = x.spec.is_stream and 0 in axes
         raise SpecError(
-            "weights belong to item axes" if along_stream else "weights do not fit the axes that are normalised",
+            "cannot weigh the stream axis" if along_stream else "cannot weigh the normalised axes",
             element=name,
             site=user_site(),
             expected="none for an axis 0 that is the stream" if along_stream else f"resident{format_shape(wanted)}",

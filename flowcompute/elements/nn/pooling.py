@@ -168,7 +168,7 @@ def _axes(
     """Return the windows along each of the last axes."""
     if len(element.spec.shape) < dims:
         raise SpecError(
-            "pools axes of items",
+            "cannot pool these axes",
             element=name,
             site=user_site(),
             expected=f"{dims} of them",
@@ -187,7 +187,7 @@ def _axis(name: str, size: int, kernel: int, stride: int, padding: int, dilation
     reach = (kernel - 1) * dilation + 1
     if 2 * padding > reach:
         raise SpecError(
-            "padding is at most half of a window's reach",
+            "cannot pad by more than half of a window's reach",
             element=name,
             site=user_site(),
             expected=f"at most {reach // 2}",
@@ -199,7 +199,7 @@ def _axis(name: str, size: int, kernel: int, stride: int, padding: int, dilation
         count -= 1
     if count < 1:
         raise SpecError(
-            "no window fits",
+            "cannot fit a window",
             element=name,
             site=user_site(),
             expected=f"at least {reach} numbers, padding included",

@@ -64,13 +64,15 @@ def selective_scan(u: Operand, delta: Operand, A: Operand, B: Operand, C: Operan
     every = [as_element(one, name) for one in (u, delta, A, B, C)]
     dtype = common_dtype(name, every)
     if not is_float(dtype):
-        raise SpecError("runs on floating dtypes", element=name, site=user_site(), got=dtype.name)
+        raise SpecError(
+            "cannot run on this dtype", element=name, site=user_site(), expected="a floating dtype", got=dtype.name
+        )
     shapes = [element.spec.shape for element in every]
     shape, states = shapes[0], shapes[2][-1] if shapes[2] else 0
     wanted = [shape, shape, (*shape[1:], states), *[(*shape[:1], states)] * 2]
     if len(shape) != 2 or shapes != wanted or not 0 < states <= STATES or every[2].spec.is_stream:
         raise SpecError(
-            "shapes do not fit",
+            "cannot scan operands of these shapes",
             element=name,
             site=user_site(),
             expected=f"items (time, channels) twice, (channels, N) with N up to {STATES}, (time, N) twice",
@@ -80,8 +82,13 @@ def selective_scan(u: Operand, delta: Operand, A: Operand, B: Operand, C: Operan
     streams = [element for element in every if element.spec.is_stream]
     stream = Stream(common_length(name, streams)) if streams else None
     if stream is not None and not all(every[place].spec.is_stream for place in (0, 1, 3, 4)):
-        raise SpecError("u, delta, B and C are streams together, or none is", element=name, site=user_site(),
-                        got=", ".join(str(element.spec) for element in every))  # fmt: skip
+        raise SpecError(
+            "cannot mix streams and resident values among u, delta, B and C",
+            element=name,
+            site=user_site(),
+            expected="streams only, or resident values only",
+            got=", ".join(str(element.spec) for element in every),
+        )
     inputs = tuple(cast(element, wide) for element in every)
     made = cast(Compute(SELECTIVE_SCAN, inputs, Spec(wide, shape, stream), {"axis": 0}), dtype)
     return made if D is None else add(made, multiply(D, u))  # type: ignore[return-value]

@@ -84,7 +84,7 @@ def unfold(x: Operand, size: Sizes, axis: int | tuple[int, ...], step: Sizes = 1
     items = [one % element.ndim - lead for one in axes]
     if -1 in items:
         raise SpecError(
-            "windows along the stream are made by another function",
+            "cannot slide windows along the stream",
             element="unfold",
             site=user_site(),
             expected="item axes",
@@ -107,7 +107,7 @@ def slide(name: str, element: Any, windows: tuple[Window, ...]) -> Any:
         room = shape[axis] - (size - 1) * dilation - 1
         if room < 0:
             raise SpecError(
-                "a window does not fit",
+                "cannot fit a window into the axis",
                 element=name,
                 site=user_site(),
                 expected=f"at least {(size - 1) * dilation + 1} numbers along axis {axis + element.spec.is_stream}",
@@ -131,7 +131,7 @@ def whole_numbers(name: str, what: str, given: Sizes, axes: int, least: int = 1)
         numbers = ()
     if len(numbers) != axes or min(numbers, default=least) < least:
         raise SpecError(
-            f"{what}= is one whole number, or one for each axis",
+            f"cannot take {what}=",
             element=name,
             site=user_site(),
             expected=f"{axes} of them, from {least} on",

@@ -42,7 +42,7 @@ def parse_policy(on_error: Any, dead_letter: Any, element: str) -> ErrorPolicy:
     """
     if on_error not in get_args(OnError):
         raise SpecError(
-            "on_error= says what becomes of records that fail",
+            "cannot take on_error=",
             element=element,
             site=user_site(),
             expected="'raise', 'skip' or 'dead_letter'",
@@ -50,9 +50,10 @@ def parse_policy(on_error: Any, dead_letter: Any, element: str) -> ErrorPolicy:
         )
     if (on_error == "dead_letter") != (dead_letter is not None):
         raise SpecError(
-            "on_error='dead_letter' and dead_letter=path belong together",
+            "cannot take one of on_error='dead_letter' and dead_letter=path alone",
             element=element,
             site=user_site(),
+            expected="both, or neither",
             got=f"on_error={on_error!r}, dead_letter={dead_letter!r}",
             hint="on_error='dead_letter', dead_letter='failed.jsonl' names the file that failed records are written to",
         )
@@ -66,7 +67,7 @@ def _target(path: Any, element: str) -> str:
         text = ""
     if not os.path.basename(text):
         raise SpecError(
-            "this cannot be the path of a file",
+            "cannot name a file so",
             element=element,
             site=user_site(),
             expected="a str or os.PathLike that ends in a file name",

@@ -82,9 +82,10 @@ def uniform(
         scale = np.asarray(top - bottom, result)
     if not (bottom < top and np.isfinite(scale.astype(FLOAT64))):
         raise SpecError(
-            "low must be below high, and their difference a finite number",
+            "cannot draw between low and high",
             element="uniform",
             site=user_site(),
+            expected="low < high, and a finite difference",
             got=f"low={low!r}, high={high!r} in {result.name}",
         )
     unit: Element = _draw(UNIFORM[inner], item, length, inner, key)
@@ -131,7 +132,7 @@ def normal(
     centre, spread = (_number("normal", what, number, result) for what, number in (("mean", mean), ("std", std)))
     if spread < 0:
         raise SpecError(
-            "std must not be below 0", element="normal", site=user_site(), expected="0 or more", got=repr(std)
+            "cannot take a negative std", element="normal", site=user_site(), expected="0 or more", got=repr(std)
         )
     value: Element = cast(_draw(NORMAL[inner], item, length, inner, key), result)
     if spread != 1:
@@ -177,7 +178,7 @@ def integers(
         least, last = 0, -1
     if not info.min <= least <= last <= info.max:
         raise SpecError(
-            f"low and high must enclose whole numbers that {result.name} can hold",
+            f"cannot draw whole numbers of {result.name} between low and high",
             element="integers",
             site=user_site(),
             expected=f"{info.min} <= low < high <= {info.max + 1}",
@@ -211,7 +212,7 @@ def _parse(
         raise SpecError(str(error), element=op, site=user_site()) from error
     if (parsed.kind not in "iu") if default.kind == "i" else not is_float(parsed):
         raise SpecError(
-            "is not made in this dtype",
+            "cannot draw numbers in this dtype",
             element=op,
             site=user_site(),
             expected="an integer dtype" if default.kind == "i" else "a dtype of floats",
@@ -229,7 +230,7 @@ def _parse_seed(op: str, seed: int | None) -> int:
         parsed = -1
     if not 0 <= parsed < 1 << SEED_BITS:
         raise SpecError(
-            "seed= is a whole number of 64 bits",
+            "cannot take seed=",
             element=op,
             site=user_site(),
             expected="0 to 2**64 - 1, or None to have one drawn",
@@ -251,7 +252,7 @@ def _number(op: str, what: str, number: Any, dtype: np.dtype) -> np.ndarray:
         parsed = np.array(np.nan)
     if not np.isfinite(parsed.astype(FLOAT64)):
         raise SpecError(
-            f"{what} is a number that {dtype.name} can hold",
+            f"cannot take {what} in {dtype.name}",
             element=op,
             site=user_site(),
             expected="a finite number",

@@ -84,13 +84,20 @@ LINEAR_RECURRENCE = _scan("linear_recurrence", np.asarray, _rebuild_recurrence, 
 def scan_axis(op: str, element: Any, axis: int | None) -> int | None:
     """Return None for the stream, else the item axis."""
     if element.ndim == 0:
-        raise SpecError("needs an axis to run along", element=op, site=user_site(), got="a number")
+        raise SpecError(
+            "cannot run along an axis of a number",
+            element=op,
+            site=user_site(),
+            expected="a value with axes",
+            got="a number",
+        )
     if axis is None:
         if element.ndim > 1:
             raise SpecError(
-                "needs axis= where there is more than one",
+                "cannot choose an axis to run along",
                 element=op,
                 site=user_site(),
+                expected="axis= where there are several axes",
                 got=str(element.spec),
                 hint="axis=0 runs along the stream" if element.spec.is_stream else None,
             )
@@ -119,7 +126,13 @@ def _accumulating(op: Op, x: Operand, axis: int | None, dtype: npt.DTypeLike | N
     except TypeError as error:
         raise SpecError(str(error), element=op.name, site=user_site()) from error
     if result == BOOL:
-        raise SpecError("has no bool result", element=op.name, site=user_site(), hint="use cumulative_max of bools")
+        raise SpecError(
+            "cannot give a bool result",
+            element=op.name,
+            site=user_site(),
+            expected="a dtype of numbers",
+            hint="use cumulative_max of bools",
+        )
     return _build(op, element, along, result, exclusive=exclusive)
 
 
@@ -154,7 +167,7 @@ def cumulative_sum(
     along = scan_axis(CUMULATIVE_SUM.name, made, axis)
     if method != "blelloch" or along is None:
         raise SpecError(
-            "there is no such method",
+            "cannot scan by this method",
             element=CUMULATIVE_SUM.name,
             site=user_site(),
             expected="method='runs', or 'blelloch' along an axis of items",
@@ -205,9 +218,10 @@ def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Comput
     dtype = common_dtype(name, known or [left, right])
     if not is_float(dtype):
         raise SpecError(
-            "runs on floating dtypes",
+            "cannot run on this dtype",
             element=name,
             site=user_site(),
+            expected="a floating dtype",
             got=dtype.name,
             hint='cast with .astype("float32")',
         )
@@ -233,10 +247,16 @@ def ema(x: Operand, alpha: float) -> Compute:
     element = as_element(x, "ema")
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha <= 1:
         raise SpecError(
-            "alpha is a weight", element="ema", site=user_site(), expected="0 < alpha <= 1", got=repr(alpha)
+            "cannot take alpha=", element="ema", site=user_site(), expected="0 < alpha <= 1", got=repr(alpha)
         )
     if not element.spec.is_stream:
-        raise SpecError("runs along a stream", element="ema", site=user_site(), got=str(element.spec))
+        raise SpecError(
+            "cannot run along the stream of a resident value",
+            element="ema",
+            site=user_site(),
+            expected="a stream",
+            got=str(element.spec),
+        )
     result = element.dtype if is_float(element.dtype) else FLOAT64
     spec = element.spec
     wide = FLOAT32 if result in (FLOAT16, BFLOAT16) else result

@@ -123,7 +123,7 @@ def scan(
     called = name or "scan"
     if on_error != "raise":
         raise SpecError(
-            "a scan cannot skip records: each carry is made of the one before it, so all later ones would be wrong",
+            "cannot skip records of a scan: each carry is made of the one before it",
             element=called,
             site=user_site(),
             expected="on_error='raise'",
@@ -134,10 +134,10 @@ def scan(
         return _typed_scan(function, inputs, init, axis, associative, name)
     carry: Any = init
     if not callable(function):
-        raise SpecError("needs a function", element=called, site=user_site(), got=repr(function))
+        raise SpecError("cannot call this", element=called, site=user_site(), expected="a function", got=repr(function))
     if axis != 0 or associative:
         raise SpecError(
-            "a step in Python is called for record after record",
+            "cannot run a step in Python but record after record",
             element=called,
             site=user_site(),
             expected="axis=0, associative=False",
@@ -146,7 +146,13 @@ def scan(
         )
     elements = [as_element(operand, "scan") for operand in inputs]
     if not elements or not all(element.spec.is_stream for element in elements):
-        raise SpecError("runs along streams", element=called, site=user_site(), got=f"{len(elements)} inputs")
+        raise SpecError(
+            "cannot run along streams of resident values",
+            element=called,
+            site=user_site(),
+            expected="one or more streams",
+            got=f"{len(elements)} inputs",
+        )
     start = _first_carry(carry, None, called)
     stream = Stream(common_length("scan", elements))
     element = ScanFunction(SCAN, tuple(elements), Spec(start.dtype, start.shape, stream), {"axis": None}, name=name)
@@ -183,7 +189,7 @@ def _typed_scan(
     if not inputs or not begun or len(inputs) + len(begun) != function.arity:
         carries = f"{len(begun)} carries" if several else "a carry"
         raise SpecError(
-            "the step takes the carry and a number of each operand",
+            "cannot call the step with these operands",
             element=called,
             site=user_site(),
             expected=", ".join(function.names) if function.arity > 1 else "a step of two arguments at least",
@@ -225,7 +231,7 @@ def _as_carry(element: Element, dtype: np.dtype, name: str) -> Element:
     """Return a number of a scan in any grouping, which may stand where a carry does."""
     if not np.can_cast(element.dtype, dtype, "same_kind"):
         raise SpecError(
-            "numbers are of another kind than the carry",
+            "cannot use numbers of another kind as the carry",
             element=name,
             site=user_site(),
             expected=dtype.name,
@@ -255,7 +261,7 @@ def kernel_scan(
     dtypes = [*carried, *(element.dtype.name for element in inputs)]
     if list(step.parameters) != dtypes:
         raise SpecError(
-            "the step takes other operands",
+            "cannot call the step with these operands",
             element=called,
             site=user_site(),
             expected=", ".join(step.parameters),
@@ -263,7 +269,7 @@ def kernel_scan(
         )
     if step.results != carried:
         raise SpecError(
-            "the step gives something else than the carry it takes",
+            "cannot carry what the step gives",
             element=called,
             site=user_site(),
             expected=", ".join(carried),
@@ -272,10 +278,12 @@ def kernel_scan(
         )
     if not inputs or (associative and len(inputs) != 1):
         least = "one value" if associative else "at least one stream"
-        raise SpecError("takes other operands", element=called, site=user_site(), expected=least, got=str(len(inputs)))
+        raise SpecError(
+            "cannot scan so many operands", element=called, site=user_site(), expected=least, got=str(len(inputs))
+        )
     if associative and len(inits) != 1:
         raise SpecError(
-            "several numbers are carried from record to record",
+            "cannot carry several numbers in any grouping",
             element=called,
             site=user_site(),
             expected="associative=False",
@@ -298,7 +306,7 @@ def _spread_carry(init: np.ndarray, shape: tuple[int, ...], name: str) -> np.nda
         spread = np.array(np.broadcast_to(init, shape))
     except ValueError:
         raise SpecError(
-            "the first carry has another shape",
+            "cannot begin with a carry of this shape",
             element=name,
             site=user_site(),
             expected=f"what broadcasts to {shape}" if shape else "one number",

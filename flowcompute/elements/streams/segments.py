@@ -36,9 +36,10 @@ SEGMENT_MAX = fold_op("segment_max", np.maximum.at, _rebuild_segments, 2)
 def _keys(op: str, keys: Any) -> Any:
     if keys.dtype.kind not in "biu":
         raise SpecError(
-            "keys are integers",
+            "cannot fold by keys that are no integers",
             element=op,
             site=user_site(),
+            expected="keys of an integer dtype",
             got=keys.dtype.name,
             hint='cast them with .astype("int64")',
         )
@@ -64,7 +65,13 @@ def _segments(op: Op, x: Operand, keys: Operand, num_segments: int, wide: np.dty
     stream = values if values.spec.is_stream else folded_stream(op.name, named)
     values, named = cut_along(op.name, cast(values, wide), stream), cut_along(op.name, _keys(op.name, named), stream)
     if named.ndim != 1:
-        raise SpecError("keys are a stream of numbers", element=op.name, site=user_site(), got=str(named.spec))
+        raise SpecError(
+            "cannot fold by keys of several numbers",
+            element=op.name,
+            site=user_site(),
+            expected="a stream of single numbers",
+            got=str(named.spec),
+        )
     common_length(op.name, [values, named])
     shape = (positive_count(op.name, "num_segments", num_segments), *values.spec.shape)
     return cast(make_fold(op, (values, named), shape, wide), result)  # type: ignore[return-value]

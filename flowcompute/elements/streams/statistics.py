@@ -87,15 +87,22 @@ def folded_stream(op: str, x: Operand, ranks: tuple[int, ...] = ()) -> Any:
     element = as_element(x, op)
     if not element.spec.is_stream:
         raise SpecError(
-            "folds a stream",
+            "cannot fold what is no stream",
             element=op,
             site=user_site(),
+            expected="a stream",
             got=f"a resident value {element.spec}",
             hint="fc.source(array) makes a stream of an array's rows",
         )
     if ranks and element.ndim not in ranks:
         items = " or ".join("numbers" if rank == 1 else "rows" for rank in ranks)
-        raise SpecError(f"takes a stream of {items}", element=op, site=user_site(), got=str(element.spec))
+        raise SpecError(
+            "cannot fold a stream of such items",
+            element=op,
+            site=user_site(),
+            expected=f"a stream of {items}",
+            got=str(element.spec),
+        )
     return element
 
 
@@ -116,7 +123,9 @@ def positive_count(op: str, what: str, value: Any) -> int:
     except TypeError:
         count = 0
     if count < 1:
-        raise SpecError(f"{what} must be a positive int", element=op, site=user_site(), got=repr(value))
+        raise SpecError(
+            f"cannot take {what}=", element=op, site=user_site(), expected="a positive int", got=repr(value)
+        )
     return count
 
 
@@ -144,7 +153,12 @@ def last(x: Operand) -> Compute:
 def _end(op: Op, x: Operand) -> Compute:
     element = folded_stream(op.name, x)
     if element.spec.length == 0:
-        raise SpecError(f"an empty stream has no {op.name} record", element=op.name, site=user_site())
+        raise SpecError(
+            f"cannot take the {op.name} record of an empty stream",
+            element=op.name,
+            site=user_site(),
+            expected="a stream of at least one record",
+        )
     return make_fold(op, (element,), element.spec.shape, element.dtype)
 
 
@@ -201,9 +215,10 @@ def histogram(
     equal = isinstance(bins, int | np.integer)
     if equal and range is None:
         raise SpecError(
-            "needs the range of a number of bins",
+            "cannot place bins without their range",
             element="histogram",
             site=user_site(),
+            expected="range= beside a number of bins",
             hint="give range=(low, high), or bins= as the edges",
         )
     edges = _equal_edges(element.dtype, bins, range) if equal else _edges(bins)
@@ -235,7 +250,7 @@ def _edges(bins: Any) -> np.ndarray:
         sound = False
     if not sound or edges.dtype.kind not in "iuf":
         raise SpecError(
-            "bins= is a number of bins or an array of edges",
+            "cannot count between these edges",
             element="histogram",
             site=user_site(),
             expected="at least two numbers that never descend",
@@ -268,7 +283,7 @@ def top_k(x: Operand, k: int, axis: int = 0) -> tuple[Compute, Compute]:
     length = element.spec.length
     if length is not None and length < count:
         raise SpecError(
-            "the stream is shorter than that",
+            "cannot find so many numbers in the stream",
             element="top_k",
             site=user_site(),
             expected=f"k <= {length}",
@@ -303,7 +318,9 @@ def quantile(x: Operand, q: npt.ArrayLike) -> Compute:
     except (TypeError, ValueError):
         sound = False
     if not sound:
-        raise SpecError("q is from 0 to 1", element="quantile", site=user_site(), got=repr(q))
+        raise SpecError(
+            "cannot take q=", element="quantile", site=user_site(), expected="numbers from 0 to 1", got=repr(q)
+        )
     strong = not is_weak(q) and np.asarray(q).dtype.kind == "f"
     result = _quantile_dtype(element.dtype, np.asarray(q).dtype if strong else None)
     numbers = tuple(float(one) for one in wanted.reshape(-1))

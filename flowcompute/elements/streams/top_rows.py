@@ -28,7 +28,7 @@ def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
     count = x.shape[axis]
     if not k <= count or k > MOST:
         raise SpecError(
-            "takes a few of the numbers along an item axis",
+            "cannot find so many numbers along an item axis",
             element="top_k",
             site=user_site(),
             expected=f"k <= {builtins.min(count, MOST)}",
