@@ -133,6 +133,6 @@ def test_an_unknown_class_of_elements_is_refused() -> None:
     own = Own(x.op, x.inputs, x.spec)
     with pytest.raises(fc.CheckpointError) as caught:
         round_trip(own)
-    assert "add: elements of this class cannot be kept in a checkpoint" in str(caught.value)
+    assert "add: cannot keep elements of this class in a checkpoint" in str(caught.value)
     assert "Own" in str(caught.value)
     assert __file__ in str(caught.value)

@@ -45,7 +45,7 @@ def encode(value: Any) -> Any:
         return {"dtype": value.name}
     if isinstance(value, tuple):
         return [encode(one) for one in value]
-    raise refused("this attribute cannot be kept in a checkpoint", got=value)
+    raise refused("cannot keep this attribute in a checkpoint", expected="plain data", got=value)
 
 
 def decode_attrs(data: object) -> Attrs:
@@ -55,7 +55,7 @@ def decode_attrs(data: object) -> Attrs:
         CheckpointError: if it says none.
     """
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        refuse("attributes are no map", got=type(data).__name__)
+        refuse("cannot read attributes", expected="a map with names", got=type(data).__name__)
     return {key: decode(value) for key, value in data.items()}
 
 
@@ -77,4 +77,4 @@ def decode(data: Any, depth: int = 0) -> Any:
                 pass
         case {"dtype": str(name), **rest} if not rest and name in DTYPES:
             return DTYPES[name]
-    raise refused("this is no attribute", got=data)
+    raise refused("cannot read an attribute", expected="plain data", got=data)

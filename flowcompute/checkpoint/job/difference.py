@@ -36,7 +36,7 @@ def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     try:
         return _differences(stored, now)
     except (RecursionError, ValueError) as error:
-        raise refused("a job's description is not sound", got=str(error)) from error
+        raise refused("cannot compare a job's description", got=str(error)) from error
 
 
 def _differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -215,7 +215,7 @@ def _number(node: Mapping[str, Any]) -> str | None:
 
 def _attr_differences(then: Any, now: Any) -> Iterator[str]:
     if not isinstance(then, Mapping) or not isinstance(now, Mapping):
-        refuse("attributes are no map")
+        refuse("cannot read attributes", expected="a map with names")
     for key in sorted({*then, *now}):
         if not _same(then.get(key), now.get(key)):
             yield f"has {brief(key)}={_short(now.get(key))}, and had {brief(key)}={_short(then.get(key))}"

@@ -74,7 +74,7 @@ class Fields:
 
     def __init__(self, data: object, what: str) -> None:
         if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
-            refuse(f"{what} is not described by a map", got=type(data).__name__, hint=UNSOUND)
+            refuse(f"cannot read {what}", expected="a map with names", got=type(data).__name__, hint=UNSOUND)
         self._data: Mapping[str, Any] = data
         self._what = what
         self._taken: set[str] = set()
@@ -85,18 +85,18 @@ class Fields:
     def take(self, key: str) -> Any:
         """Return a field as it is, unchecked."""
         if key not in self._data:
-            refuse(f"{self._what} lacks {key!r}", hint=UNSOUND)
+            refuse(f"cannot read {self._what}", expected=f"an entry {key!r}", hint=UNSOUND)
         self._taken.add(key)
         return self._data[key]
 
     def close(self) -> None:
         """Raise CheckpointError where there are fields that were not taken."""
         if others := sorted(self._data.keys() - self._taken):
-            refuse(f"{self._what} has fields that are not known", got=others, hint=UNSOUND)
+            refuse(f"cannot read all of {self._what}", expected="known entries only", got=others, hint=UNSOUND)
 
     def wrong(self, key: str, expected: str) -> NoReturn:
         """Raise CheckpointError for a field's value."""
-        message = f"{self._what}: {key!r} is not what it should be"
+        message = f"cannot read {key!r} of {self._what}"
         refuse(message, expected=expected, got=self._data.get(key), hint=UNSOUND)
 
     def whole(self, key: str, least: int = 0, most: int = MOST - 1) -> int:

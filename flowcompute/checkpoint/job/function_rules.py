@@ -29,7 +29,7 @@ _MOST_COUNT = 1 << 62
 def require(sound: bool, what: str) -> None:
     """Raise CheckpointError unless it is so."""
     if not sound:
-        refuse(f"a kernel's function is not sound: {what}")
+        refuse(f"cannot rebuild a kernel's function: {what}")
 
 
 def computed(dtype: str) -> str:
@@ -60,14 +60,14 @@ class Frame:
         """Return a variable that holds one number."""
         variable = self._known.get(name)
         if variable is None or variable.size:
-            refuse("a kernel's function is not sound: a variable", got=name)
+            refuse("cannot rebuild a kernel's function: a variable", expected="a variable of one number", got=name)
         return variable
 
     def array(self, name: str, index: Any) -> ir.Variable:
         """Return an array, at a place that is an integer, and inside it where it is known."""
         variable = self._known.get(name)
         if variable is None or not variable.size:
-            refuse("a kernel's function is not sound: an array", got=name)
+            refuse("cannot rebuild a kernel's function: an array", expected="a local array", got=name)
         require(index.dtype == "int64", "an index is an integer")
         require(
             not isinstance(index, ir.NumberLiteral) or 0 <= index.value < variable.size, "an index outside an array"
@@ -196,7 +196,7 @@ class Body:
         after: int | None = assigned
         for statement in body:
             if after is None:
-                refuse("a kernel's function is not sound: statements that are never reached")
+                refuse("cannot rebuild a kernel's function: statements that are never reached")
             require(not self._frame.reads[id(statement)] & ~after, "a variable without a value")
             after = self._statement(statement, after)
         return after

@@ -65,7 +65,7 @@ class _Listing:
             self._places[key] = len(self.parts)
             self.parts.append(row)
             if len(self.parts) > MOST_PARTS:
-                refuse("a kernel is too long to be kept in a checkpoint", expected=f"at most {MOST_PARTS} parts")
+                refuse("cannot keep a kernel that is too long", expected=f"at most {MOST_PARTS} parts")
         return self._places[key]
 
     def _field(self, value: Any) -> Any:
@@ -113,7 +113,9 @@ def rebuild_functions(data: object) -> dict[str, ir.TypedFunction]:
         CheckpointError: for anything that typing a user's function does not make.
     """
     if not isinstance(data, list | tuple) or len(data) > MOST_PARTS:
-        refuse("functions of kernels are no list", got=type(data).__name__)
+        refuse(
+            "cannot read the functions of kernels", expected=f"a list of at most {MOST_PARTS}", got=type(data).__name__
+        )
     functions: dict[str, ir.TypedFunction] = {}
     sizes: dict[str, int] = {}
     for one in data:
@@ -122,7 +124,7 @@ def rebuild_functions(data: object) -> dict[str, ir.TypedFunction]:
         function, sizes[digest] = _Reading(fields, functions, sizes).function()
         fields.close()
         if function.digest != digest:
-            refuse("a kernel's function is not the one that it is said to be", got=digest)
+            refuse("cannot rebuild a kernel's function", expected=f"the digest {function.digest}", got=digest)
         functions[digest] = function
     return functions
 
@@ -156,10 +158,10 @@ class _Reading:
 
     def _read(self, row: Any) -> None:
         if not isinstance(row, list | tuple) or not row or not isinstance(row[0], str) or row[0] not in _KINDS:
-            refuse("this is no part of a kernel", got=row)
+            refuse("cannot read a part of a kernel", expected="a list that begins with the name of a part", got=row)
         kind, forms = _KINDS[row[0]]
         if len(row) != 1 + len(forms):
-            refuse("a part of a kernel has other fields", got=row)
+            refuse("cannot read the fields of a kernel's part", expected=f"{len(forms)} fields", got=row)
         self._size, self._reads = 1, 0
         part = kind(*(self._field(value, form) for value, form in zip(row[1:], forms, strict=True)))
         self._check_size()
@@ -170,7 +172,7 @@ class _Reading:
     def _check_size(self) -> None:
         # Parts stand there once and may be held often: what is short as data may be long as a text.
         if self._size > MOST_PARTS:
-            refuse("a kernel is too long", expected=f"at most {MOST_PARTS} parts")
+            refuse("cannot read a kernel that is too long", expected=f"at most {MOST_PARTS} parts")
 
     def _field(self, value: Any, form: str) -> Any:
         match form:
@@ -193,16 +195,16 @@ class _Reading:
                 return self._held(value, ir.Expr)
             case "statements":
                 return self._held(value, ir.Stmt)
-        raise refused("a field of a kernel's part is not what it should be", expected=form, got=value)
+        raise refused("cannot read a field of a kernel's part", expected=form, got=value)
 
     def _held(self, places: Any, kind: Any) -> tuple[Any, ...]:
         """Return parts that stand before this one."""
         if not isinstance(places, list | tuple):
-            refuse("a kernel's part does not say what it holds", got=places)
+            refuse("cannot read what a kernel's part holds", expected="a list of places", got=places)
         parts = []
         for place in places:
             if type(place) is not int or not 0 <= place < len(self._parts) or not isinstance(self._parts[place], kind):
-                refuse("a kernel's part holds what does not stand before it", got=place)
+                refuse("cannot rebuild a kernel's part", expected="the place of a part before it", got=place)
             parts.append(self._parts[place])
             self._size += self._part_sizes[place]
             if kind is ir.Expr:

@@ -24,7 +24,7 @@ class NotBound:
 
     def __call__(self, *_: Any) -> NoReturn:
         """Raise CheckpointError: what was not bound is called."""
-        raise CheckpointError("was not bound, and is called", element=self._name, hint="fc.thaw(path, bind=...)")
+        raise CheckpointError("cannot call what was not bound", element=self._name, hint="fc.thaw(path, bind=...)")
 
     def __iter__(self) -> NoReturn:
         self()

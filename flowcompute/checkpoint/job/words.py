@@ -54,7 +54,7 @@ class Told:
     def _number(self) -> str:
         data = self.data["bytes"]
         if not isinstance(data, bytes) or len(data) != self.spec.dtype.itemsize:
-            refuse("a number is not described by its bytes", got=data)
+            refuse("cannot read a number from its bytes", expected="the bytes of one number", got=data)
         return str(np.frombuffer(data, self.spec.dtype)[0])
 
 

@@ -108,7 +108,7 @@ def _rebuild_array(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> np
     shape = node.spec.full_shape
     if array.shape != shape or array.dtype.newbyteorder("=") != node.spec.dtype or array_sample(array) != sample:
         refuse(
-            f"what is bound to {node.name!r} is not the array that the job was begun with",
+            f"cannot go on with another array for {node.name!r}",
             expected=str(node.spec),
             got=f"{array.dtype.name}{array.shape}, of other numbers" if array.shape == shape else str(array.shape),
             hint=f"bind={{{node.name!r}: array}} with the very numbers, in any layout",
@@ -155,7 +155,7 @@ def _describe_feed(_: FeedSource, __: Describing) -> dict[str, Any]:
 
 def _rebuild_feed(_: Fields, node: KeptNode, __: Rebuilding) -> Element:
     if node.spec.stream != Stream(None):
-        refuse("a feed is a stream of unknown length", got=str(node.spec))
+        refuse("cannot make a feed again of known length", expected="a stream of unknown length", got=str(node.spec))
     return FeedSource(node.spec, name=node.given)
 
 

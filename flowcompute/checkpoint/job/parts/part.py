@@ -72,7 +72,7 @@ class Rebuilding:
         except (AttributeError, KeyError, TypeError, ValueError):
             fields.wrong("blob", "what stands for an array")
         if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (spec.dtype, shape):
-            refuse("an array beside the description is another one", expected=str(spec), got=_told(array))
+            refuse("cannot use another array beside the description", expected=str(spec), got=_told(array))
         return array
 
 

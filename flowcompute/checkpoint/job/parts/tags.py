@@ -24,5 +24,5 @@ def part_of(element: Element) -> Part:
     if type(element) is Compute:
         part = OPS.get(type(element.op), part)
     if part is None:
-        refuse("elements of this class cannot be kept in a checkpoint", got=type(element).__name__)
+        refuse("cannot keep elements of this class in a checkpoint", got=type(element).__name__)
     return part
