@@ -62,7 +62,7 @@ def host(
             - "raise" fails the run.
             - "skip" drops the records at which it fails, and counts and names them in
               `run.skipped` (and `flow.skipped`). Where a batch fails, the function is called
-              again with parts of it, down to batches of one record, so it must treat records
+              again with parts of it, down to batches of one record. So it must treat records
               independently of each other and bear to be called twice.
             - "dead_letter" does the same and also writes each dropped record to a file.
 

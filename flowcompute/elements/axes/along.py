@@ -114,6 +114,10 @@ def _count(op: str, what: str, value: Any, least: int = 1) -> int:
 def select(x: Operand, mask: Operand) -> Compute:
     """Select the records at which a stream of bools is true; also `x[mask]`. The length is unknown until it has run.
 
+    Args:
+        x: a stream.
+        mask: a stream of single bools, as long as `x`.
+
     Raises:
         SpecError: if the mask is no stream of single bools, or as long as another stream than `x`.
     """
@@ -133,6 +137,11 @@ def select(x: Operand, mask: Operand) -> Compute:
 
 def section(x: Operand, start: int | None, stop: int | None, step: int | None) -> Compute | Any:
     """Take records `start` to `stop`, each `step`-th, as Python's slices but forwards only; also `x[start:stop:step]`.
+
+    Args:
+        x: a stream.
+        start, stop: bounds, None for the ends; negative ones count from the end.
+        step: from one record to the next, from 1 on; None for 1.
 
     Raises:
         SpecError: for a step below 1, or negative bounds where the length is unknown.
@@ -225,7 +234,11 @@ def _number(op: str, what: str, value: Any, dtype: np.dtype) -> Any:
 
 
 def flatten(x: Operand) -> Compute | Any:
-    """Flatten a stream of items to a stream of their numbers, `(N, *item)` to `(N * numbers,)`."""
+    """Flatten a stream of items to a stream of their numbers, `(N, *item)` to `(N * numbers,)`.
+
+    Raises:
+        SpecError: if `x` is no stream.
+    """
     element = _stream("flatten", x)
     if element.spec.shape == ():
         return element
@@ -235,7 +248,15 @@ def flatten(x: Operand) -> Compute | Any:
 
 
 def repeat(x: Operand, repeats: int) -> Compute:
-    """Repeat each record of a stream `repeats` times in a row."""
+    """Repeat each record of a stream `repeats` times in a row.
+
+    Args:
+        x: a stream.
+        repeats: a count from 0 on.
+
+    Raises:
+        SpecError: if `x` is no stream, or `repeats` no count.
+    """
     element = _stream("repeat", x)
     count = _count("repeat", "repeats", repeats, least=0)
     length = element.spec.length
@@ -245,6 +266,9 @@ def repeat(x: Operand, repeats: int) -> Compute:
 
 def concat_streams(streams: Sequence[Operand]) -> Compute | Any:
     """Join streams of equal items one after the other; dtypes promote as NumPy's.
+
+    Args:
+        streams: streams whose items have one shape.
 
     Raises:
         SpecError: if their items differ in shape, or one of them is no stream.
@@ -287,6 +311,9 @@ def window(x: Operand, size: int, step: int = 1, *, pad: Literal["edge", "reflec
 
     Returns:
         A stream `(windows, size, *item)`.
+
+    Raises:
+        SpecError: if `x` is no stream, a size or step no count, or `pad` no number of its dtype.
     """
     element = _stream("window", x)
     size, step = _count("window", "size", size), _count("window", "step", step)
@@ -308,7 +335,15 @@ def _window(element: Any, size: int, step: int, pad: Any, before: int, after: in
 
 
 def diff(x: Operand, n: int = 1) -> Compute | Any:
-    """Subtract neighbouring records of a stream, `n` times; the result has `n` records fewer than `x`."""
+    """Subtract neighbouring records of a stream, `n` times; the result has `n` records fewer than `x`.
+
+    Args:
+        x: a stream; of bools the result says where neighbours differ.
+        n: a count from 0 on.
+
+    Raises:
+        SpecError: if `x` is no stream, or `n` no count.
+    """
     element = _stream("diff", x)
     for _ in range(_count("diff", "n", n, least=0)):
         pair = window(element, 2)

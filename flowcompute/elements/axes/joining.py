@@ -48,6 +48,10 @@ def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
 def stack(values: Sequence[Operand], axis: int = 0) -> Any:
     """Stack values of equal shape along a new axis; of streams an item axis, so `axis` is not 0.
 
+    Args:
+        values: elements; dtypes promote as NumPy's.
+        axis: the place of the new axis in the result.
+
     Raises:
         SpecError: if shapes differ, or the axis would stand before the stream.
     """
@@ -79,6 +83,10 @@ def stack(values: Sequence[Operand], axis: int = 0) -> Any:
 
 def concat(values: Sequence[Operand], axis: int = 0) -> Any:
     """Join values one after the other along an axis; along axis 0 streams are played one after the other.
+
+    Args:
+        values: elements of one rank; dtypes promote as NumPy's.
+        axis: along which they are joined.
 
     Raises:
         SpecError: if they differ in other axes.

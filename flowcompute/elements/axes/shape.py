@@ -186,6 +186,10 @@ def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
 def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
     """Permute the axes of the value; the stream stays axis 0.
 
+    Args:
+        x: any element.
+        axes: for each axis of the result the axis of `x`.
+
     Raises:
         SpecError: if `axes` names not each axis once, or moves the stream.
     """
@@ -221,6 +225,11 @@ def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
 def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Any:
     """Move some axes elsewhere, the others in their order; see `permute_dims`.
 
+    Args:
+        x: any element.
+        source: axes of `x`.
+        destination: their places in the result.
+
     Raises:
         SpecError: if there are not as many places as axes, or the stream would move.
     """
@@ -246,6 +255,10 @@ def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple
 def flip(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
     """Reverse the value along some axes; None means all of them, for a resident value only.
 
+    Args:
+        x: any element.
+        axis: one axis or several.
+
     Raises:
         SpecError: if that would turn the stream around.
     """
@@ -257,7 +270,11 @@ def flip(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
 
 
 def expand_dims(x: Operand, axis: int = 0) -> Any:
-    """Insert a new axis of size 1 at `axis` of the result; not before the stream."""
+    """Insert a new axis of size 1 at `axis` of the result; not before the stream.
+
+    Raises:
+        SpecError: for a place out of range, or before the stream.
+    """
     element = as_element(x, "expand_dims")
     place = operator.index(axis)
     if not -element.ndim - 1 <= place <= element.ndim:
@@ -274,6 +291,10 @@ def expand_dims(x: Operand, axis: int = 0) -> Any:
 
 def squeeze(x: Operand, axis: int | tuple[int, ...]) -> Any:
     """Remove axes of size 1.
+
+    Args:
+        x: any element.
+        axis: one axis or several, each of size 1.
 
     Raises:
         SpecError: if such an axis is longer, or the stream.

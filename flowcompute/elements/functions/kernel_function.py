@@ -257,10 +257,10 @@ def kernel(
     """Make a Python function an element-wise operation: typed, written as OpenCL C, fused like a built-in.
 
     The function is read, not run: its source is translated. It may hold arithmetic, comparisons,
-    `and`/`or`/`not`, conditional expressions, `if`, `while`, `for` over `range`, local variables,
-    local arrays of known size (`a = [0.0] * 4`), functions of `math` and NumPy's of numbers, `abs`,
-    `min`, `max`, `round`, `int`, `float`, `bool`, and calls of other kernels. It returns a number or
-    a tuple of them, which become several elements that share one kernel.
+    `and`/`or`/`not`, conditional expressions, `if`, `while` and `for` over `range`. It may set local
+    variables and local arrays of known size (`a = [0.0] * 4`). It may call functions of `math`, NumPy's
+    of numbers, `abs`, `min`, `max`, `round`, `int`, `float`, `bool` and other kernels. It returns a
+    number or a tuple of them, which become several elements that share one kernel.
 
     Meaning is Python's, with dtypes in place of Python's numbers: arguments keep theirs and promote
     as in NumPy, and Python's own numbers are weak (literals, counters, what `int()` and `math.floor`

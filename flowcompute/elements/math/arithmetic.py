@@ -244,6 +244,10 @@ nextafter = Function(
 def pow(x1: Operand, x2: Operand) -> Compute:
     """Raise the first number to the power of the second, element-wise; `x ** 2` is `fc.square(x)`, exactly.
 
+    Args:
+        x1: the bases.
+        x2: the powers; both promote as NumPy's.
+
     Raises:
         SpecError: for an integer to a negative constant power, which NumPy refuses too.
     """
@@ -267,6 +271,13 @@ def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> 
     """Limit `x` to [min, max], element-wise; NaN stays NaN, and max wins where min > max.
 
     The result has the dtype that `x` and the limits promote to.
+
+    Args:
+        x: any element.
+        min, max: limits, which broadcast with `x`; None for no limit.
+
+    Raises:
+        SpecError: if shapes do not broadcast, or dtypes do not promote.
     """
     result = as_element(x, "clip")
     if min is not None:
@@ -278,6 +289,10 @@ def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> 
 
 def astype(x: Operand, dtype: object) -> Compute:
     """Cast `x` to `dtype`. Floats to integers saturate and NaN gives 0, on every backend.
+
+    Args:
+        x: any element.
+        dtype: the dtype of the result.
 
     Raises:
         SpecError: if the dtype is not supported.

@@ -143,6 +143,10 @@ def vecdot(x1: Operand, x2: Operand, axis: int = -1) -> Compute:
     Two resident vectors give a number; streams of vectors a stream of numbers; two long
     streams of numbers one number (a fold).
 
+    Args:
+        x1, x2: elements of one rank or broadcasting, not of bool.
+        axis: the axis of the longer operand that is summed over; the stream is axis 0.
+
     Raises:
         SpecError: if lengths differ or the operands do not align.
     """
@@ -192,8 +196,8 @@ def matmul(
 
     A product over the stream axis is a fold: `X.T @ Y` of two streams `(N, m)` and `(N, k)`,
     a resident `(m, N)` times a stream `(N, k)`, and both with vectors in place of a matrix.
-    Each block of records is one product, of 4096 records or fewer when they are wide, and
-    blocks are added in float64 (integers in their own dtype) in a fixed tree.
+    Each block of records is one product, of 4096 records or fewer when they are wide. Blocks are
+    added in float64 (integers in their own dtype) in a fixed tree.
 
     Args:
         x1, x2: elements or arrays.

@@ -185,6 +185,10 @@ WHERE = Op(
 def where(condition: Operand, x1: Operand, x2: Operand) -> Compute:
     """Choose `x1` where `condition` is true, else `x2`, element-wise.
 
+    Args:
+        condition: an element of bool.
+        x1, x2: values, which promote as NumPy's and broadcast with the condition.
+
     Raises:
         SpecError: if the condition is not boolean or the shapes do not broadcast.
     """

@@ -166,6 +166,12 @@ def sum(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, ke
     Integers and bools sum in int64 or uint64, floats in their own dtype with the error of
     pairwise summation; half formats in float32.
 
+    Args:
+        x: any element.
+        axis: one axis, several, or None for all; the stream is axis 0.
+        dtype: of the result.
+        keepdims: whether reduced axes stay, with size 1.
+
     Raises:
         SpecError: for an axis out of range.
     """
@@ -173,7 +179,10 @@ def sum(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, ke
 
 
 def prod(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, keepdims: bool = False) -> Compute:
-    """Multiply over `axis`; dtypes as for `sum`."""
+    """Multiply over `axis`; dtypes as for `sum`.
+
+    Arguments and errors are those of `sum`.
+    """
     return _summing(PROD, PROD_FOLD, x, axis, dtype, keepdims)
 
 
@@ -184,22 +193,40 @@ def _extreme(item_op: Op, fold_op: Op, x: Operand, axis: Axis, keepdims: bool) -
 
 
 def min(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Return the smallest number over `axis`; NaN if there is one. An empty axis is an error."""
+    """Return the smallest number over `axis`; NaN if there is one. An empty axis is an error.
+
+    The dtype is that of `x`. Arguments are those of `sum`, without `dtype`.
+
+    Raises:
+        SpecError: for an axis out of range, or without numbers.
+    """
     return _extreme(MIN, MIN_FOLD, x, axis, keepdims)
 
 
 def max(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Return the largest number over `axis`; NaN if there is one. An empty axis is an error."""
+    """Return the largest number over `axis`; NaN if there is one. An empty axis is an error.
+
+    The dtype is that of `x`. Arguments are those of `sum`, without `dtype`.
+
+    Raises:
+        SpecError: for an axis out of range, or without numbers.
+    """
     return _extreme(MAX, MAX_FOLD, x, axis, keepdims)
 
 
 def any(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Test whether any number over `axis` is non-zero."""
+    """Test whether any number over `axis` is non-zero.
+
+    The result is bool; False over no numbers. Arguments and errors are those of `sum`, without `dtype`.
+    """
     return _both(ANY, ANY_FOLD, truth(as_element(x, "any")), axis, BOOL, keepdims)
 
 
 def all(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Test whether all numbers over `axis` are non-zero."""
+    """Test whether all numbers over `axis` are non-zero.
+
+    The result is bool; True over no numbers. Arguments and errors are those of `sum`, without `dtype`.
+    """
     return _both(ALL, ALL_FOLD, truth(as_element(x, "all")), axis, BOOL, keepdims)
 
 
@@ -240,12 +267,27 @@ def _arg(item_op: Op, fold_op: Op, extreme_op: Op, x: Operand, axis: int | None,
 
 
 def argmin(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Compute:
-    """Find the first smallest number along `axis` (of the flattened value when None): its index; the first NaN wins."""
+    """Find the first smallest number along `axis` (of the flattened value when None): its index; the first NaN wins.
+
+    Args:
+        x: any element.
+        axis: one axis, or None for all of them together.
+        keepdims: whether the axis stays, with size 1.
+
+    Returns:
+        An element of int64.
+
+    Raises:
+        SpecError: for several axes, one out of range, or one without numbers.
+    """
     return _arg(ARGMIN, ARGMIN_FOLD, MIN, x, axis, keepdims)
 
 
 def argmax(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Compute:
-    """Find the first largest number along `axis` (of the flattened value when None): its index; the first NaN wins."""
+    """Find the first largest number along `axis` (of the flattened value when None): its index; the first NaN wins.
+
+    The result is int64. Arguments and errors are those of `argmin`.
+    """
     return _arg(ARGMAX, ARGMAX_FOLD, MAX, x, axis, keepdims)
 
 
@@ -256,7 +298,10 @@ def _item_mean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Compute:
 
 
 def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Return the mean over `axis`; of integers in float64, of half formats computed in float32. NaN when empty."""
+    """Return the mean over `axis`; of integers in float64, of half formats computed in float32. NaN when empty.
+
+    Arguments and errors are those of `sum`, without `dtype`.
+    """
     element = as_element(x, "mean")
     result = _outer(element.dtype)
     wide = cast(element, _inner(element.dtype))
@@ -275,12 +320,24 @@ def var(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool 
 
     Over the stream it is one reading: blocks around a shift, merged by Chan, Golub and
     LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
+
+    Args:
+        x: any element.
+        axis: as of `sum`.
+        correction: is subtracted from the count; 0 for a whole population.
+        keepdims: whether reduced axes stay, with size 1.
+
+    Raises:
+        SpecError: for an axis out of range.
     """
     return _variance(as_element(x, "var"), axis, correction, keepdims)
 
 
 def std(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
-    """Return the square root of `var`."""
+    """Return the square root of `var`.
+
+    Arguments, dtypes and errors are those of `var`.
+    """
     element = as_element(x, "std")
     inner = cast(element, _inner(element.dtype))
     return cast(sqrt(_variance(inner, axis, correction, keepdims)), _outer(element.dtype))  # type: ignore[return-value]

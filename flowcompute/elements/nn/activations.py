@@ -55,7 +55,10 @@ def relu(x: Operand) -> Compute:
 
 
 def leaky_relu(x: Operand, slope: float = 0.01) -> Compute:
-    """Return x above 0, slope * x elsewhere, element-wise; in a float dtype."""
+    """Return x above 0, slope * x elsewhere, element-wise; in a float dtype.
+
+    Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
+    """
     (value,), result = as_floats("leaky_relu", x)
     return _as(where(value > 0, value, value * slope), result)
 
@@ -65,13 +68,18 @@ def elu(x: Operand, alpha: float = 1.0) -> Compute:
 
     Clevert, Unterthiner and Hochreiter, "Fast and accurate deep network learning by exponential
     linear units" (2015).
+
+    Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
     """
     (value,), result = as_floats("elu", x)
     return _as(where(value > 0, value, expm1(minimum(value, 0)) * alpha), result)
 
 
 def silu(x: Operand) -> Compute:
-    """Return x * sigmoid(x), also called swish, element-wise; in a float dtype. NaN at minus infinity."""
+    """Return x * sigmoid(x), also called swish, element-wise; in a float dtype. NaN at minus infinity.
+
+    Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
+    """
     (value,), result = as_floats("silu", x)
     return _as(value * sigmoid(value), result)
 
@@ -113,7 +121,10 @@ def _softplus(value: Any) -> Any:
 
 
 def softplus(x: Operand) -> Compute:
-    """Return log(1 + exp(x)) without overflow, as max(x, 0) + log(1 + exp(-|x|)), element-wise; in a float dtype."""
+    """Return log(1 + exp(x)) without overflow, as max(x, 0) + log(1 + exp(-|x|)), element-wise; in a float dtype.
+
+    Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
+    """
     (value,), result = as_floats("softplus", x)
     return _as(_softplus(value), result)
 
@@ -122,6 +133,8 @@ def mish(x: Operand) -> Compute:
     """Return x * tanh(softplus(x)), element-wise; in a float dtype. NaN at minus infinity.
 
     Misra, "Mish: a self regularized non-monotonic activation function" (2019).
+
+    Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
     """
     (value,), result = as_floats("mish", x)
     return _as(value * tanh(_softplus(value)), result)
@@ -131,6 +144,8 @@ def hardswish(x: Operand) -> Compute:
     """Return x * clip(x + 3, 0, 6) / 6, element-wise; in a float dtype. NaN at minus infinity.
 
     Howard and others, "Searching for MobileNetV3" (2019).
+
+    Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
     """
     (value,), result = as_floats("hardswish", x)
     return _as(multiply(value, clip(value + 3.0, 0, 6)) / 6.0, result)

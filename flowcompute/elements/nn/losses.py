@@ -103,7 +103,15 @@ def binary_cross_entropy(logits: Operand, labels: Operand, reduction: Reduction 
 
 
 def mse(x: Operand, target: Operand, reduction: Reduction = None) -> Compute:
-    """Return (x - target)^2, element by element; its "mean" is the mean squared error. Operands broadcast."""
+    """Return (x - target)^2, element by element; its "mean" is the mean squared error. Operands broadcast.
+
+    Args:
+        x, target: elements of numbers.
+        reduction: see `Reduction`.
+
+    Raises:
+        SpecError: for another reduction, or operands that do not fit.
+    """
     (value, wanted), result = as_floats("mse", x, target)
     return _reduced("mse", square(subtract(value, wanted)), reduction, result)
 

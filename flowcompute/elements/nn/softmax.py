@@ -22,6 +22,10 @@ def softmax(x: Operand, axis: Axis = -1) -> Compute:
     Computed as e / sum(e) with e = exp(x - max(x)). Of the shape of `x`, in a float dtype:
     half formats are computed in float32, integers in the float of NumPy's `exp`.
 
+    Args:
+        x: any element of numbers.
+        axis: axes; the stream is axis 0.
+
     Raises:
         SpecError: for an axis out of range or without numbers.
     """

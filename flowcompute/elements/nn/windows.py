@@ -99,6 +99,11 @@ def unfold(x: Operand, size: Sizes, axis: int | tuple[int, ...], step: Sizes = 1
 def slide(name: str, element: Any, windows: tuple[Window, ...]) -> Any:
     """Slide windows over item axes; their own axes come last.
 
+    Args:
+        name: of the operation, for errors.
+        element: any element.
+        windows: for each axis that slides its item axis, size, step and dilation.
+
     Raises:
         SpecError: if one does not fit.
     """

@@ -185,13 +185,26 @@ def cumulative_prod(
 
 
 def cumulative_max(x: Operand, axis: int | None = None) -> Compute:
-    """Return the running maximum along `axis`; NaN from the first NaN on."""
+    """Return the running maximum along `axis`; NaN from the first NaN on.
+
+    The dtype is that of `x`.
+
+    Args:
+        x: any element.
+        axis: may be left out where there is only one.
+
+    Raises:
+        SpecError: without `axis` where there are several.
+    """
     element = as_element(x, "cumulative_max")
     return _build(CUMULATIVE_MAX, element, scan_axis("cumulative_max", element, axis), element.dtype)
 
 
 def cumulative_min(x: Operand, axis: int | None = None) -> Compute:
-    """Return the running minimum along `axis`; NaN from the first NaN on."""
+    """Return the running minimum along `axis`; NaN from the first NaN on.
+
+    Arguments, dtypes and errors are those of `cumulative_max`.
+    """
     element = as_element(x, "cumulative_min")
     return _build(CUMULATIVE_MIN, element, scan_axis("cumulative_min", element, axis), element.dtype)
 
@@ -199,9 +212,9 @@ def cumulative_min(x: Operand, axis: int | None = None) -> Compute:
 def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Compute:
     """Run the first-order recurrence `h[t] = a[t] * h[t-1] + b[t]` along `axis` from 0, and return every h.
 
-    Each step is a fused multiply-add in the dtype of the numbers (half formats in float32), so
-    after T steps with |a| <= r < 1 an answer differs from the exact one by at most
-    `eps / (1 - r)` of the largest h, `eps` being half a unit in the last place.
+    Each step is a fused multiply-add in the dtype of the numbers (half formats in float32). With
+    |a| <= r < 1 an answer differs from the exact one by at most `eps / (1 - r)` of the largest h,
+    after any number of steps. There `eps` is half a unit in the last place.
 
     Args:
         a: factors; broadcast with `b`.

@@ -130,12 +130,18 @@ def positive_count(op: str, what: str, value: Any) -> int:
 
 
 def count_nonzero(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Count the numbers over `axis` that are not zero (NaN is not), as int64."""
+    """Count the numbers over `axis` that are not zero (NaN is not), as int64.
+
+    Arguments and errors are those of `fc.sum`, without `dtype`.
+    """
     return sum(truth(as_element(x, "count_nonzero")), axis, keepdims=keepdims)
 
 
 def first(x: Operand) -> Compute:
     """Return the first record of a stream, as a resident value; what comes behind it is not read for this.
+
+    Args:
+        x: a stream.
 
     Raises:
         SpecError: if the stream is known to be empty; one that turns out to be is a RunError.
@@ -146,7 +152,11 @@ def first(x: Operand) -> Compute:
 
 
 def last(x: Operand) -> Compute:
-    """Return the last record of a stream; as `first`."""
+    """Return the last record of a stream; as `first`.
+
+    Raises:
+        SpecError: if the stream is known to be empty; one that turns out to be is a RunError.
+    """
     return _end(LAST, x)
 
 
@@ -185,6 +195,9 @@ def corrcoef(x: Operand) -> Compute:
     """Correlate the columns of a stream of rows, as float64 `(d, d)` from -1 to 1: `cov` scaled to variance 1.
 
     A column without spread gives NaN. As `np.corrcoef(x, rowvar=False)`.
+
+    Args:
+        x: a stream of numbers or of rows.
 
     Raises:
         SpecError: if `x` is no stream of numbers or rows.
