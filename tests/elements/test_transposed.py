@@ -151,7 +151,7 @@ def test_resolving_it() -> None:
 def test_everything_else_refuses_it(attempt: Callable[[Any], Any]) -> None:
     with pytest.raises(fc.SpecError) as caught:
         attempt(x().T)
-    assert "only matmul and resolve take a transposed stream" in str(caught.value)
+    assert "cannot use a transposed stream but in matmul and resolve" in str(caught.value)
     assert "(x + 1).T" in str(caught.value)
 
 

@@ -53,7 +53,9 @@ class Calls(ExpressionTyper):
             call, kinds = self.user_call(node, function, operands)
             if len(kinds) != 1:
                 raise self.source.error(
-                    node, f"{name} gives {len(kinds)} results", hint=f"unpack them: a, b = {self.source.text(node)}"
+                    node,
+                    f"cannot take one number from {name}, which gives {len(kinds)} results",
+                    hint=f"unpack them: a, b = {self.source.text(node)}",
                 )
             return Typed(call, kinds[0])
         if function in (min, max):
@@ -69,7 +71,9 @@ class Calls(ExpressionTyper):
                 node, f"cannot call {name} in a kernel", expected=_CALLABLE, hint="do it outside, or with fc.host"
             )
         if len(operands) != (arity or 1):
-            raise self.source.error(node, f"{name} takes {arity or 1} here", got=f"{len(operands)} arguments")
+            raise self.source.error(
+                node, f"cannot call {name} with so many arguments", expected=str(arity or 1), got=str(len(operands))
+            )
         return self._simple_call(node, function, operands)
 
     def _simple_call(self, node: ast.Call, function: Any, operands: list[Typed]) -> Typed:
@@ -109,7 +113,10 @@ class Calls(ExpressionTyper):
         """Return a call of another kernel with the types of its results."""
         if len(operands) != function.arity:
             raise self.source.error(
-                node, f"{function.__name__} takes {function.arity} arguments", got=str(len(operands))
+                node,
+                f"cannot call {function.__name__} with so many arguments",
+                expected=str(function.arity),
+                got=str(len(operands)),
             )
         inner, kinds = self.nested(function, [operand.type for operand in operands])
         cast = tuple(self.cast(node, operand, operand.type) for operand in operands)

@@ -255,7 +255,7 @@ class ExpressionTyper:
                 return self.operation(node, "square", left)
             if isinstance(power, int) and power < 0 and left.type.dtype.kind in "iu":
                 raise self.source.error(
-                    node, "an integer to a negative power is no integer", hint="use float(...) of the base"
+                    node, "cannot raise an integer to a negative power", hint="use float(...) of the base"
                 )
         return self.operation(node, name, left, right)
 

@@ -216,7 +216,9 @@ class _Statements(Calls):
         call, kinds = self.user_call(node, function, [self.value(argument) for argument in node.args])
         if len(kinds) != len(targets):
             raise self.source.error(
-                node, f"{self.source.text(node.func)} gives {len(kinds)} results", got=f"{len(targets)} names"
+                node,
+                f"cannot unpack {self.source.text(node.func)}, which gives {len(kinds)} results",
+                got=f"{len(targets)} names",
             )
         names = tuple(self._hidden("result", kind.computed) for kind in kinds)
         held = [Typed(ir.Local(name, kind.computed), kind) for name, kind in zip(names, kinds, strict=True)]

@@ -71,7 +71,7 @@ class TransposedStream:
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise SpecError(
-            f"only matmul and resolve take a transposed stream: {_HINT}",
+            f"cannot use a transposed stream but in matmul and resolve: {_HINT}",
             element=f"{self.base.name or self.base.label}.T",
             site=user_site(),
             got=format_shape(self.shape),

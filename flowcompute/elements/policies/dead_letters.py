@@ -188,7 +188,7 @@ class DeadLetters:
         if other is not None:
             inside = os.path.join(self._path, "failed.jsonl")
             raise DestinationError(
-                f"the dead-letter file {shown(self._path)} is {other}",
+                f"cannot replace {other} by the dead-letter file {shown(self._path)}",
                 element=self._element,
                 site=self._site,
                 expected="a new name, or a file to replace",

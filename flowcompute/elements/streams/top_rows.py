@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import math
 from typing import Any
 
@@ -10,7 +9,9 @@ import numpy as np
 
 from flowcompute.elements.axes import concat
 from flowcompute.elements.compute import Compute
-from flowcompute.elements.math import equal, greater, isnan, less, logical_and, logical_or, max, min, where
+from flowcompute.elements.math import equal, greater, isnan, less, logical_and, logical_or, where
+from flowcompute.elements.math import max as max_along
+from flowcompute.elements.math import min as min_along
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, is_float
@@ -31,7 +32,7 @@ def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
             "cannot find so many numbers along an item axis",
             element="top_k",
             site=user_site(),
-            expected=f"k <= {builtins.min(count, MOST)}",
+            expected=f"k <= {min(count, MOST)}",
             got=f"k={k}",
         )
     places = np.arange(count, dtype=np.int64).reshape(-1, *(1,) * (x.ndim - axis - 1))
@@ -40,10 +41,10 @@ def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
     indices: list[Any] = []
     for _ in range(k):
         behind = _behind(x, places, values[-1], indices[-1]) if values else None
-        best = max(x if behind is None else where(behind, x, lowest), axis, keepdims=True)
+        best = max_along(x if behind is None else where(behind, x, lowest), axis, keepdims=True)
         here = _same(x, best) if behind is None else logical_and(behind, _same(x, best))
         values.append(best)
-        indices.append(min(where(here, places, np.int64(count)), axis, keepdims=True))
+        indices.append(min_along(where(here, places, np.int64(count)), axis, keepdims=True))
     return concat(values, axis=axis), concat(indices, axis=axis)
 
 
