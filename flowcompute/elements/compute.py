@@ -19,7 +19,7 @@ from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, Spec, Stream, format_shape, parse_dtype
 
 Operand = Element | npt.ArrayLike
-"""What an operation takes: an element, a Python number (weak), or anything NumPy makes an array of."""
+"""An operand of an operation: an element, a Python number (weak), or anything NumPy makes an array of."""
 
 PLACED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.FOLD, Kind.SCAN, Kind.VIEW)
 """Kinds of operations that a device computes."""

@@ -21,7 +21,7 @@ class Writer(ABC):
     """
 
     immediate: bool = False
-    """Whether `write` returns at once, so that it needs no worker thread."""
+    """True where `write` returns at once, so that it needs no worker thread."""
 
     @abstractmethod
     def write(self, array: np.ndarray, start: int) -> None:
@@ -96,16 +96,16 @@ class Destination(Element):
     """
 
     takes_numbers: bool = False
-    """Whether items may be written in parts, where they are too large for memory."""
+    """True where items may be written in parts, where they are too large for memory."""
 
     in_memory: bool = False
-    """Whether the result stays in host memory (and so counts against the budget)."""
+    """True where the result stays in host memory (and so counts against the budget)."""
 
     lent: bool = False
-    """Whether that memory is the caller's, so that it does not count."""
+    """True where that memory is the caller's, so that it does not count."""
 
     promise: Promise = "exactly once"
-    """What holds for a job that is killed and resumed."""
+    """The promise for a job that is killed and resumed."""
 
     @property
     def bound(self) -> bool:

@@ -1,4 +1,4 @@
-"""The nodes that users compose: frozen, lazy, found again by walking back from what is resolved."""
+"""The nodes that users compose: frozen, lazy, found again from what is resolved."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def _declared(*_: object) -> tuple[np.dtype, ...]:
 
 HOST = Op("host", 1, Kind.HOST, np.asarray, _declared, cost=1000, doc="A Python function on batches.")
 TRY_HOST = Op("try_host", 1, Kind.SELECT, np.asarray, _declared, cost=1000, doc="A Python function that may fail.")
-"""What drops records gives a stream of unknown length: it is a selection, not a map."""
+"""A function that drops records gives a stream of unknown length: it is a selection, not a map."""
 
 
 class HostFunction(Compute):

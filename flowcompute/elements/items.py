@@ -117,7 +117,7 @@ class Matrix(ItemType):
 
 
 ItemShape = int | Iterable[int] | ItemType | type[Number]
-"""What `shape=` takes where it means the shape of an item."""
+"""The values that `shape=` takes where it means the shape of an item."""
 
 
 def parse_item_shape(shape: ItemShape, name: str | None) -> tuple[int, ...]:

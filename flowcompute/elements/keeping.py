@@ -10,7 +10,7 @@ State = dict[str, Any]
 """Plain data and arrays: what a checkpoint can hold."""
 
 Promise = Literal["exactly once", "at least once"]
-"""How often a record's effect appears at a destination, however often the job was killed and resumed."""
+"""The number of times that a record's effect appears at a destination, however often the job was killed and resumed."""
 
 
 class GrowingFile(Protocol):

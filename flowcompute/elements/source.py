@@ -22,11 +22,11 @@ class Reader(ABC):
     element: str | None = None
     """Name of the element in the plan, for errors; set by the runtime after opening."""
     immediate: bool = False
-    """Whether `view` returns at once, so that it needs no worker thread."""
+    """True where `view` returns at once, so that it needs no worker thread."""
     threads: int = 1
-    """How many threads may read together; set by the runtime after opening. Readers that cannot leave it be."""
+    """The number of threads that may read; set by the runtime after opening. Readers that cannot leave it be."""
     skip_counter: SkipCounter | None = None
-    """What was dropped, where the source may drop records."""
+    """The records that were dropped, where the source may drop records."""
 
     @abstractmethod
     def read(self, out: np.ndarray) -> int:

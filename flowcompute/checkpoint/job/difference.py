@@ -118,7 +118,7 @@ _SAID = {
     "text": "has another OpenCL text",
     "init": "begins with another carry",
 }
-"""How a difference in a field is told, then and now being {0} and {1}."""
+"""The text of a difference in a field, then and now being {0} and {1}."""
 
 
 def _paired(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[int, int]]:

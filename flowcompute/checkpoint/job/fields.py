@@ -22,7 +22,7 @@ LONGEST_TEXT = 1 << 16
 
 
 UNSOUND = "restore the checkpoint from a copy, or remove it to begin anew"
-"""What to do about data that nobody of ours has written."""
+"""The advice about data that nobody of ours has written."""
 
 
 class _Brief(reprlib.Repr):

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from flowcompute.errors import CheckpointError
 
 NEVER_CALLED = ("function", "iterable")
-"""What a job that is done needs not be given again: nothing of it is called, and a digest says which it was."""
+"""Kinds of things that a finished job needs no more: nothing of it is called, and a digest says which it was."""
 
 
 class NotBound:

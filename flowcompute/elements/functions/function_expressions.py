@@ -46,7 +46,7 @@ _COMPARED: dict[type[ast.cmpop], str] = {
 }
 _BELOW_ALL = {"less": True, "less_equal": True, "greater": False, "greater_equal": False, "equal": False}
 _BELOW_ALL["not_equal"] = True
-"""What comparing a negative number with an unsigned one gives, the negative one first."""
+"""The results of comparing a negative number with an unsigned one, the negative one first."""
 
 
 class ExpressionTyper:

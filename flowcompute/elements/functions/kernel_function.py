@@ -33,7 +33,7 @@ from flowcompute.spec import Spec
 _LOOP_COST = 100
 
 TURNS = (1, 2, 4, 8, 16)
-"""How many turns of a function's loops may be written out; 1 leaves it to the compiler."""
+"""The numbers of turns in which a loop may be written out; 1 leaves it to the compiler."""
 
 
 def _never_called(*_: object) -> tuple[np.dtype, ...]:

@@ -1,6 +1,6 @@
 """Scaled dot-product attention (Vaswani et al., 2017), in memory that grows with the length alone.
 
-The kernel walks the keys in tiles with a running maximum and a running sum (the online softmax
+The kernel runs over the keys in tiles with a running maximum and a running sum (the online softmax
 of Milakov and Gimelshein, 2018; Dao et al., 2022, call such attention flash), so that no matrix of
 scores is ever stored. The order of its sums belongs to it: scores over d in order, weights and
 values key by key in tiles of 64, so that answers depend on nothing but the values.

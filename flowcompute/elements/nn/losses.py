@@ -32,7 +32,7 @@ from flowcompute.errors import SpecError
 from flowcompute.spec import INT64, format_shape
 
 Reduction = Literal["mean", "sum"] | None
-"""What becomes of losses: None leaves them, "mean" and "sum" take all of them together, the stream too."""
+"""The fate of losses: None leaves them, "mean" and "sum" take all of them together, the stream too."""
 
 
 def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: Reduction = None) -> Compute:

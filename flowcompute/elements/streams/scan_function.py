@@ -54,7 +54,7 @@ class KernelScan(Compute):
     Attributes:
         step: the function, of the carry and a number of each operand; its `result` is what the element gives.
         inits: what is carried before the first step, an array for each result of the function: of the shape of
-            items where records are walked, else one number.
+            items where it runs along records, else one number.
         associative: whether numbers are put together in the canonical order of scans.
     """
 
