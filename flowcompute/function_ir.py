@@ -29,7 +29,7 @@ class NumberLiteral:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What the function was called with."""
+    """An argument of the function."""
 
     index: int
     dtype: str
@@ -212,15 +212,64 @@ class TypedFunction:
 
     @property
     def digest(self) -> str:
-        """Equal for functions that compute the same by the same steps."""
-        return hashlib.blake2b(repr(self).encode(), digest_size=8).hexdigest()
+        """Sixteen hexadecimal digits, equal for functions that compute the same by the same steps."""
+        return hashlib.blake2b(_written_out(self).encode(), digest_size=8).hexdigest()
 
 
 Part = Expr | Stmt | TypedFunction
 
+KEPT_NAMES: dict[type, str] = {
+    NumberLiteral: "Number",
+    Parameter: "Parameter",
+    Local: "Local",
+    Operation: "Operation",
+    Cast: "Cast",
+    Choose: "Choose",
+    ItemAt: "Item",
+    Call: "Call",
+    Set: "Set",
+    SetAll: "SetAll",
+    Fill: "Fill",
+    PutAt: "Put",
+    Branch: "Branch",
+    WhileLoop: "While",
+    ForRange: "For",
+    Leave: "Leave",
+    Next: "Next",
+    Return: "Return",
+    Variable: "Variable",
+    TypedFunction: "Function",
+}
+"""The name of each class of parts in checkpoints and in digests. A class may be renamed; its name here stays."""
+
+
+def _written_out(function: TypedFunction) -> str:
+    """Return a function as the text that its digest is made of: calls of constructors, under the kept names."""
+    text: list[str] = []
+    todo: list[object] = [function]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str):
+            text.append(one)
+        elif isinstance(one, tuple):
+            inside = [piece for value in one for piece in (_piece(value), ", ")]
+            # As Python writes it: a tuple of one ends with a comma.
+            ends = inside[:-1] if len(one) != 1 else [*inside[:-1], ","]
+            todo += reversed(["(", *ends, ")"])
+        elif isinstance(one, Part | Variable):
+            said = [(field.name, getattr(one, field.name)) for field in fields(one) if field.repr]
+            inside = [piece for name, value in said for piece in (f"{name}=", _piece(value), ", ")]
+            todo += reversed([f"{KEPT_NAMES[type(one)]}(", *inside[:-1], ")"])
+    return "".join(text)
+
+
+def _piece(value: object) -> object:
+    """Return a part or a tuple as it is, and anything else as text."""
+    return value if isinstance(value, tuple | Part | Variable) else repr(value)
+
 
 def parts(node: Part) -> Iterator[Part]:
-    """A node and everything in it, called functions included."""
+    """Yield a node and everything in it, called functions included."""
     todo: list[object] = [node]
     while todo:
         part = todo.pop()
@@ -232,25 +281,25 @@ def parts(node: Part) -> Iterator[Part]:
 
 
 def functions(function: TypedFunction) -> list[TypedFunction]:
-    """A function and those that it calls, at any depth."""
+    """Return a function and those that it calls, at any depth."""
     return [part for part in parts(function) if isinstance(part, TypedFunction)]
 
 
 def leaves_unroll_open(function: TypedFunction) -> bool:
-    """Whether it calls, or is, a function with loops over known numbers that does not say how they are written."""
+    """Check whether a function, or one it calls, has loops over known numbers and no say in how they are written."""
     return any(one.unroll == 0 and any(variable.counter for variable in one.variables) for one in functions(function))
 
 
 def loops(function: TypedFunction) -> bool:
-    """Whether numbers may take different numbers of steps, and so perhaps never end."""
+    """Check whether numbers may take different numbers of steps, and so perhaps never end."""
     return any(isinstance(part, WhileLoop) for part in parts(function))
 
 
 def stored(name: str) -> np.dtype:
-    """The dtype of this name."""
+    """Return the dtype of this name."""
     return BFLOAT16 if name == "bfloat16" else np.dtype(name)
 
 
 def dtypes_inside(function: TypedFunction) -> set[str]:
-    """Every dtype that is computed in."""
+    """Return every dtype that is computed in."""
     return {part.dtype for part in parts(function) if isinstance(part, Expr)} | set(function.results)

@@ -82,7 +82,7 @@ def test_what_has_to_be_bound_is_told_with_what_to_do(capsys: pytest.CaptureFixt
     np.testing.assert_array_equal(again, roots)
     with pytest.raises(fc.CheckpointError, match="belongs to a job that is not this one"):
         fc.thaw(path, bind={"root": np.sort}).resolve(device="numpy", progress=False)
-    with pytest.raises(fc.CheckpointError, match="is to be given again by name"):
+    with pytest.raises(fc.CheckpointError, match="cannot thaw without what no checkpoint keeps"):
         fc.thaw(path).elements()
 
 

@@ -17,8 +17,8 @@ from flowcompute.elements.element import Element, VerbSlot
 from flowcompute.elements.host_function import HostFunction, host
 from flowcompute.elements.items import ItemShape, Matrix, Number, Vector, item_dtype, parse_item_shape
 from flowcompute.elements.keeping import GrowingFile, Promise, StagingArea, State
-from flowcompute.elements.op import Attrs, Kind, Op, by_ufunc
-from flowcompute.elements.operators import FUNCTIONS
+from flowcompute.elements.op import MOST, MOST_AXES, Attrs, KeptAttrs, KeptOp, Kind, Op, by_ufunc
+from flowcompute.elements.operators import FUNCTIONS, RECORDS
 from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import owner_of, pinned, share_block
 from flowcompute.elements.site import user_site, warn_at
@@ -29,7 +29,10 @@ __all__ = [
     "ALONG",
     "CAST",
     "FUNCTIONS",
+    "MOST",
+    "MOST_AXES",
     "PLACED",
+    "RECORDS",
     "SPOOL",
     "AsyncReader",
     "Attrs",
@@ -41,6 +44,8 @@ __all__ = [
     "GrowingFile",
     "HostFunction",
     "ItemShape",
+    "KeptAttrs",
+    "KeptOp",
     "Kind",
     "Matrix",
     "Number",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowcompute.elements.element import Element
-from flowcompute.elements.op import Attrs, Kind, Op
+from flowcompute.elements.op import Attrs, KeptOp, Kind, Op
 from flowcompute.elements.pin import Pin, plain_name
 from flowcompute.elements.pinning import stays_pinned
 from flowcompute.elements.site import user_site
@@ -18,7 +19,7 @@ from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, Spec, Stream, format_shape, parse_dtype
 
 Operand = Element | npt.ArrayLike
-"""What an operation takes: an element, a Python number (weak), or anything NumPy makes an array of."""
+"""An operand of an operation: an element, a Python number (weak), or anything NumPy makes an array of."""
 
 PLACED = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.CONTRACT, Kind.FOLD, Kind.SCAN, Kind.VIEW)
 """Kinds of operations that a device computes."""
@@ -52,7 +53,7 @@ class Constant(Element):
 
 
 def _kept_in_place(value: npt.ArrayLike, dtype: npt.DTypeLike | None) -> np.ndarray | None:
-    """An array as it is, if it is pinned and has this dtype already."""
+    """Return an array as it is, if it is pinned and has this dtype already."""
     if not isinstance(value, np.ndarray) or not value.flags.c_contiguous or not stays_pinned(value):
         return None
     same = parse_dtype(value.dtype if dtype is None else dtype) == value.dtype
@@ -73,7 +74,7 @@ class Compute(Element):
         self.freeze_fields(op=op, attrs=dict(attrs or {}), pin=None)
 
     def on(self, device: str) -> Self:
-        """The same value, computed on a device of its own choice, whatever `device=` of the run says.
+        """Pin the value to a device of its own choice, whatever `device=` of the run says.
 
         With it goes what the same line of your program made for it alone, so `(x @ w).astype("float16").on("gpu:1")`
         is one pin for all three. What is not pinned is computed on the first device of the run that can, unless
@@ -99,7 +100,7 @@ class Compute(Element):
         """
         if not isinstance(device, str) or not device.strip():
             raise SpecError(
-                "on() takes the name of a device",
+                "cannot pin to this device",
                 element=self.name or self.label,
                 site=user_site(),
                 expected='"cpu", "gpu:1", part of a name, or "numpy"',
@@ -108,7 +109,7 @@ class Compute(Element):
             )
         if self.op.kind not in PLACED:
             raise SpecError(
-                "is not computed on a device, and so cannot be pinned to one",
+                "cannot be pinned to a device",
                 element=self.name or self.label,
                 site=user_site(),
                 expected=f"an operation of kind {', '.join(kind.value for kind in PLACED)}",
@@ -129,7 +130,7 @@ class Function:
     """A public element-wise function: calling it with operands builds a Compute of its record."""
 
     def __init__(self, op: Op) -> None:
-        self.op = op
+        self.op = op if op.rebuild is not None else dataclasses.replace(op, rebuild=rebuild_elementwise)
         self.__name__ = op.name
         self.__doc__ = f"{op.doc} Element-wise; operands broadcast and promote as NumPy's."
 
@@ -137,9 +138,10 @@ class Function:
         """Build the Compute; raises SpecError when operands do not fit."""
         if len(operands) != self.op.arity:
             raise SpecError(
-                f"takes {self.op.arity} operand{'s' if self.op.arity > 1 else ''}",
+                "cannot take so many operands",
                 element=self.op.name,
                 site=user_site(),
+                expected=f"{self.op.arity} operand{'s' if self.op.arity > 1 else ''}",
                 got=str(len(operands)),
             )
         return elementwise(self.op, *operands)
@@ -149,29 +151,41 @@ class Function:
 
 
 def is_weak(operand: object) -> bool:
-    """Whether `operand` is a Python number, whose dtype follows its partners (NEP 50)."""
+    """Check whether `operand` is a Python number, whose dtype follows its partners (NEP 50)."""
     return isinstance(operand, bool | int | float) and not isinstance(operand, np.generic)
 
 
 def as_element(operand: Operand, op: str) -> Element:
-    """`operand` as an element; arrays and strong scalars become constants.
+    """Return `operand` as an element; arrays and strong scalars become constants.
 
     Raises:
         SpecError: if it is neither an element nor an array of a supported dtype.
     """
     if isinstance(operand, Element):
         if not hasattr(operand, "spec"):
-            raise SpecError("a destination without input is no operand", element=op, site=user_site())
+            raise SpecError(
+                "cannot compute with a destination without input",
+                element=op,
+                site=user_site(),
+                expected="a destination that has its input",
+            )
         return operand
     if isinstance(operand, complex | np.complexfloating):
-        raise SpecError("complex numbers are not supported", element=op, site=user_site(), got=repr(operand))
+        raise SpecError(
+            "cannot compute with complex numbers",
+            element=op,
+            site=user_site(),
+            expected="real numbers",
+            got=repr(operand),
+        )
     try:
         return Constant(operand)
     except SpecError as error:
         raise SpecError(
-            "operand is neither an element nor an array of a supported dtype",
+            "cannot make an element of this operand",
             element=op,
             site=user_site(),
+            expected="an element, or an array of a supported dtype",
             got=f"{type(operand).__name__}: {error.message}",
         ) from error
 
@@ -193,8 +207,26 @@ def elementwise(op: Op, *operands: Operand) -> Compute:
     return Compute(op, tuple(aligned), Spec(result, shape, stream))
 
 
+def rebuild_elementwise(kept: KeptOp) -> Compute:
+    """Make an operation again by its record's rule of dtypes: the default of element-wise operations."""
+    return elementwise(kept.op, *kept.operands(kept.op.arity))
+
+
+def compute_again(
+    kept: KeptOp, dtype: np.dtype, shape: tuple[int, ...], stream: Stream | None = None, attrs: Attrs | None = None
+) -> Compute:
+    """Make a Compute again whose function makes more than this operation, or chooses among several.
+
+    Args:
+        kept: the operation with its operands.
+        dtype, shape, stream: the Spec that follows from them.
+        attrs: its attributes, checked.
+    """
+    return Compute(kept.op, kept.inputs, Spec(dtype, shape, stream), attrs)
+
+
 def resolve_dtypes(op: Op, keys: Iterable[Any]) -> tuple[np.dtype, ...]:
-    """The dtypes that operands are cast to and that of the result.
+    """Return the dtypes that operands are cast to and that of the result.
 
     Raises:
         SpecError: if the op is not defined for them, or the result would be of an unsupported dtype.
@@ -205,21 +237,22 @@ def resolve_dtypes(op: Op, keys: Iterable[Any]) -> tuple[np.dtype, ...]:
     except TypeError as error:
         names = ", ".join(key.name if isinstance(key, np.dtype) else f"Python {key.__name__}" for key in keys)
         raise SpecError(
-            "is not defined for these dtypes",
+            "cannot compute with these dtypes",
             element=op.name,
             site=user_site(),
+            expected="dtypes that it is defined for",
             got=names,
             hint=str(error).split("\n", 1)[0],
         ) from error
 
 
 def scalar_constant(op: Op, value: Any, dtype: np.dtype) -> Constant:
-    """A weak Python number in the dtype of its partners."""
+    """Return a weak Python number in the dtype of its partners."""
     try:
         return Constant(np.asarray(value, dtype))
     except (OverflowError, ValueError) as error:
         raise SpecError(
-            "a Python number does not fit the dtype of its partner",
+            "cannot hold a Python number in the dtype of its partner",
             element=op.name,
             site=user_site(),
             expected=f"a value that {dtype.name} can hold",
@@ -232,11 +265,21 @@ def _never_called(*_: object) -> tuple[np.dtype, ...]:
     raise AssertionError("casts have their dtype as an attribute")
 
 
-CAST = Op("astype", 1, Kind.ELEMENTWISE, np.astype, _never_called, arithmetic=False, doc="The value in another dtype.")
+def _rebuild_cast(kept: KeptOp) -> Compute:
+    """Make a cast again, to any dtype, its own included."""
+    x, dtype = kept.one(), kept.attrs.take("dtype")
+    kept.require(isinstance(dtype, np.dtype), "a dtype")
+    return as_operation(x, dtype)
+
+
+CAST = Op(
+    "astype", 1, Kind.ELEMENTWISE, np.astype, _never_called, arithmetic=False, doc="The value in another dtype.",
+    rebuild=_rebuild_cast,
+)  # fmt: skip
 
 
 def cast(element: Element, dtype: np.dtype) -> Element:
-    """`element` in `dtype`; the element itself when it already is."""
+    """Cast `element` to `dtype`; return the element itself when it already is."""
     if element.dtype == dtype:
         return element
     if isinstance(element, Constant) and not (element.dtype.kind == "f" and dtype.kind in "iu"):
@@ -245,7 +288,7 @@ def cast(element: Element, dtype: np.dtype) -> Element:
 
 
 def as_operation(element: Element, dtype: np.dtype) -> Compute:
-    """`element` in `dtype` as the result of an operation, also where it is a constant or has that dtype already.
+    """Cast `element` by an operation, also where it is a constant or has that dtype already.
 
     A constant keeps its bytes, and is cast where it is used.
     """
@@ -256,7 +299,17 @@ def _along_dtypes(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
-ALONG = Op("along", 1, Kind.ALONG, np.asarray, _along_dtypes, doc="A resident value cut along the stream.")
+def _rebuild_along(kept: KeptOp) -> Compute:
+    """Make a resident value that is cut along the stream again."""
+    x = kept.one()
+    kept.require(not x.spec.is_stream and x.ndim > 0, "a resident value with rows")
+    return compute_again(kept, x.dtype, x.spec.shape[1:], Stream(x.spec.shape[0]))
+
+
+ALONG = Op(
+    "along", 1, Kind.ALONG, np.asarray, _along_dtypes, doc="A resident value cut along the stream.",
+    rebuild=_rebuild_along,
+)  # fmt: skip
 
 
 def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int, ...], Stream | None]:
@@ -277,7 +330,7 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
     for other in streams[1:]:
         if other.ndim != first.ndim:
             raise SpecError(
-                "streams of unequal rank do not align",
+                "cannot align streams of unequal rank",
                 element=op,
                 site=user_site(),
                 expected=f"{first.ndim} axes as in {format_shape(first.shape)}",
@@ -291,12 +344,12 @@ def broadcast(op: str, inputs: list[Element]) -> tuple[list[Element], tuple[int,
 
 
 def common_length(op: str, streams: list[Element]) -> int | None:
-    """The one known length of streams that advance together; None if none is known."""
+    """Return the one known length of streams that advance together; None if none is known."""
     known = [stream for stream in streams if stream.spec.length is not None]
     for other in known[1:]:
         if other.spec.length != known[0].spec.length:
             raise SpecError(
-                "streams of different length do not align",
+                "cannot align streams of different length",
                 element=op,
                 site=user_site(),
                 expected=f"{known[0].spec.length} items as in {known[0].name or known[0].label}",
@@ -306,7 +359,7 @@ def common_length(op: str, streams: list[Element]) -> int | None:
 
 
 def common_dtype(op: str, elements: Iterable[Any]) -> np.dtype:
-    """The dtype that values which are joined promote to.
+    """Return the dtype that values which are joined promote to.
 
     Raises:
         SpecError: if NumPy has none for them, as for bfloat16 and an integer of 16 bits.
@@ -316,16 +369,17 @@ def common_dtype(op: str, elements: Iterable[Any]) -> np.dtype:
         return parse_dtype(np.result_type(*dtypes))
     except TypeError as error:
         raise SpecError(
-            "has no common dtype for these",
+            "cannot find a common dtype",
             element=op,
             site=user_site(),
+            expected="dtypes that promote to one",
             got=", ".join(dtype.name for dtype in dtypes),
             hint='cast them to one with .astype("float32")',
         ) from error
 
 
 def align_resident(op: str, resident: Element, stream: Element, length: int | None) -> Element:
-    """A resident operand as something that broadcasts with items of the stream."""
+    """Align a resident operand so that it broadcasts with items of the stream."""
     shape = resident.spec.shape
     if len(shape) < stream.ndim:
         return resident
@@ -335,7 +389,7 @@ def align_resident(op: str, resident: Element, stream: Element, length: int | No
     if len(shape) == stream.ndim and shape[0] != 1 and (length is None or shape[0] == length):
         return Compute(ALONG, (resident,), Spec(resident.dtype, shape[1:], Stream(shape[0])))
     raise SpecError(
-        "a resident operand does not fit the stream",
+        "cannot align a resident operand with the stream",
         element=op,
         site=user_site(),
         expected=f"a shape that broadcasts with items {format_shape(stream.spec.shape)}",
@@ -349,7 +403,7 @@ def _broadcast_shapes(op: str, inputs: list[Element], shapes: list[tuple[int, ..
     except ValueError as error:
         streamed = any(element.spec.is_stream for element in inputs)
         raise SpecError(
-            f"{'item shapes' if streamed else 'shapes'} do not broadcast",
+            f"cannot broadcast {'item shapes' if streamed else 'shapes'}",
             element=op,
             site=user_site(),
             expected="equal sizes, or 1, on each axis counted from the last",
@@ -358,5 +412,5 @@ def _broadcast_shapes(op: str, inputs: list[Element], shapes: list[tuple[int, ..
 
 
 def truth(element: Element) -> Element:
-    """`element` as bool: non-zero is true."""
+    """Cast `element` to bool: non-zero is true."""
     return cast(element, BOOL)

@@ -21,7 +21,7 @@ class Writer(ABC):
     """
 
     immediate: bool = False
-    """Whether `write` returns at once, so that it needs no worker thread."""
+    """True where `write` returns at once, so that it needs no worker thread."""
 
     @abstractmethod
     def write(self, array: np.ndarray, start: int) -> None:
@@ -34,7 +34,7 @@ class Writer(ABC):
         """
 
     def buffer(self, start: int, stop: int) -> np.ndarray | None:  # noqa: ARG002 - for those that lend memory
-        """Memory for records `start` to `stop` that `write` would copy to, or None.
+        """Return memory for records `start` to `stop` that `write` would copy to, or None.
 
         When the producer fills it, `write` is called with the very same array and copies nothing.
         """
@@ -58,7 +58,7 @@ class Writer(ABC):
     # -- checkpoints --------------------------------------------------------------------------
 
     def snapshot(self) -> State:
-        """What was written so far, as plain data; called between two writes, and quick."""
+        """Return the state of what was written so far, as plain data; called between two writes, and quick."""
         return {}
 
     def persist(self, state: State, place: StagingArea) -> State:  # noqa: ARG002 - nothing to do for many
@@ -96,31 +96,37 @@ class Destination(Element):
     """
 
     takes_numbers: bool = False
-    """Whether items may be written in parts, where they are too large for memory."""
+    """True where items may be written in parts, where they are too large for memory."""
 
     in_memory: bool = False
-    """Whether the result stays in host memory (and so counts against the budget)."""
+    """True where the result stays in host memory (and so counts against the budget)."""
 
     lent: bool = False
-    """Whether that memory is the caller's, so that it does not count."""
+    """True where that memory is the caller's, so that it does not count."""
 
     promise: Promise = "exactly once"
-    """What holds for a job that is killed and resumed."""
+    """The promise for a job that is killed and resumed."""
 
     @property
     def bound(self) -> bool:
-        """Whether the destination has its input."""
+        """True where the destination has its input."""
         return bool(self.inputs)
 
     @property
     def input(self) -> Element:
         """The element whose value is written."""
         if not self.inputs:
-            raise SpecError("has no input yet", element=self.name, site=self.site, hint="compose it: x >> destination")
+            raise SpecError(
+                "cannot run without an input",
+                element=self.name,
+                site=self.site,
+                expected="a destination that has its input",
+                hint="compose it: x >> destination",
+            )
         return self.inputs[0]
 
     def bind(self, element: Element) -> Destination:
-        """A copy of this destination with `element` as its input."""
+        """Return a copy of this destination with `element` as its input."""
         bound = self._copy()
         bound.freeze_fields(inputs=(element,), spec=element.spec)
         self.accept(element.spec, element)
@@ -134,7 +140,7 @@ class Destination(Element):
         """Start writing a value of this spec (stream length as far as it is known by now)."""
 
     def open_at(self, spec: Spec, place: StagingArea) -> Writer:  # noqa: ARG002 - for those that keep something
-        """As `open`, for a job that can be resumed."""
+        """Open the destination as `open` does, for a job that can be resumed."""
         return self.open(spec)
 
     def reopen(self, spec: Spec, place: StagingArea, state: State) -> Writer:  # noqa: ARG002 - as above
@@ -146,7 +152,7 @@ class Destination(Element):
         return self.open(spec)
 
     def recover(self, spec: Spec, place: StagingArea, state: State) -> Any:  # noqa: ARG002 - as above
-        """The root's value of a finished job, of which `Writer.seal` gave the state.
+        """Return the root's value of a finished job, of which `Writer.seal` gave the state.
 
         Raises:
             CheckpointError: if what was written is missing or was changed.

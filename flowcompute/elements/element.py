@@ -1,4 +1,4 @@
-"""What users compose: frozen, lazy, found again by walking back from what is resolved."""
+"""The nodes that users compose: frozen, lazy, found again from what is resolved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from flowcompute.spec import Spec
 
 @dataclass(frozen=True)
 class VerbSlot:
-    """What can be done with elements. Elements know nothing of running: the top level fills this in once."""
+    """The verbs of elements. Elements know nothing of running: the top level fills this in once."""
 
     resolve: Callable[..., Any]
     run: Callable[..., Any]
@@ -47,7 +47,7 @@ class Element(ABC):
 
     def __init__(self, spec: Spec, inputs: tuple[Element, ...] = (), name: str | None = None) -> None:
         if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
-            raise SpecError(f"name must be printable text, got {name!r}", site=user_site())
+            raise SpecError("cannot take name=", site=user_site(), expected="printable text", got=repr(name))
         self.freeze_fields(spec=spec, inputs=inputs, name=name, site=user_site())
 
     # -- frozen ---------------------------------------------------------------------------
@@ -64,7 +64,7 @@ class Element(ABC):
         raise AttributeError(f"elements are frozen: cannot delete {field!r}")
 
     def _copy(self) -> Self:
-        """A shallow copy made at the user's present line."""
+        """Copy the element, as made at the user's present line."""
         twin = copy.copy(self)
         twin.freeze_fields(site=user_site())
         return twin
@@ -73,7 +73,7 @@ class Element(ABC):
 
     @property
     def label(self) -> str:
-        """What drawings and plans call an element that was given no name."""
+        """The name that drawings and plans give an element without one."""
         return type(self).__name__.lower()
 
     @property
@@ -113,7 +113,7 @@ class Element(ABC):
         return Element.verbs.run(self, **options)
 
     def plan(self, **options: Any) -> Any:
-        """What would be done and why; reads headers only and touches no data."""
+        """Plan the run and say why; reads headers only and touches no data."""
         return Element.verbs.plan(self, **options)
 
     def start(self, **options: Any) -> Any:
@@ -121,15 +121,15 @@ class Element(ABC):
         return Element.verbs.start(self, **options)
 
     def flow(self, **options: Any) -> Any:
-        """A persistent flow over `fc.feed` sources, opened by `with` or, in trio, `async with`; see `fc.open_flow`."""
+        """Open a flow over `fc.feed` sources by `with` or, in trio, `async with`; see `fc.open_flow`."""
         return Element.verbs.flow(self, **options)
 
     def pipe(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """`function(self, *args, **kwargs)`, to chain functions from left to right."""
+        """Call `function(self, *args, **kwargs)`, to chain functions from left to right."""
         return function(self, *args, **kwargs)
 
     def on(self, device: str) -> Self:
-        """The same value computed on a device of its own; only what is computed can be pinned to one.
+        """Pin the value to a device of its own; only what is computed can be pinned to one.
 
         Args:
             device: its name, as `device=` takes it.
@@ -138,7 +138,7 @@ class Element(ABC):
             SpecError: always; the elements that are computed have their own `on`.
         """
         raise SpecError(
-            f"is not computed, and so cannot be pinned to {device!r}",
+            f"cannot be pinned to {device!r}",
             element=self.name or self.label,
             site=user_site(),
             expected="an operation on elements",
@@ -265,7 +265,7 @@ class Element(ABC):
         return Element.apply("bitwise_left_shift", other, self)
 
     def __rshift__(self, other: Any) -> Any:
-        """`x >> destination` composes; otherwise the bitwise right shift of integers."""
+        """Compose `x >> destination`; otherwise shift integers right by bits."""
         return Element.apply("bitwise_right_shift", self, other)
 
     def __rrshift__(self, other: Any) -> Element:
@@ -302,7 +302,7 @@ class Element(ABC):
         return Element.apply("not_equal", self, other)
 
     def __getitem__(self, key: Any) -> Any:
-        """NumPy's basic indexing, the stream being axis 0; a stream also takes a 1-D mask: `x[x > 0]`."""
+        """Index as NumPy's basic indexing, the stream being axis 0; a stream also takes a 1-D mask: `x[x > 0]`."""
         return Element.apply("index", self, key)
 
     # -- methods, each the function of the same name ------------------------------------------
@@ -318,7 +318,7 @@ class Element(ABC):
         return Element.apply("matrix_transpose", self)
 
     def astype(self, dtype: Any) -> Element:
-        """The value cast to `dtype`; see `fc.astype`."""
+        """Cast to `dtype`; see `fc.astype`."""
         return Element.apply("astype", self, dtype=dtype)
 
     def sum(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Element:
@@ -326,45 +326,45 @@ class Element(ABC):
         return Element.apply("sum", self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def prod(self, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Element:
-        """Product over `axis`; see `fc.prod`."""
+        """Multiply over `axis`; see `fc.prod`."""
         return Element.apply("prod", self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def mean(self, axis: Any = None, *, keepdims: bool = False) -> Element:
-        """Mean over `axis`; see `fc.mean`."""
+        """Return the mean over `axis`; see `fc.mean`."""
         return Element.apply("mean", self, axis=axis, keepdims=keepdims)
 
     def var(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Element:
-        """Variance over `axis`; see `fc.var`."""
+        """Return the variance over `axis`; see `fc.var`."""
         return Element.apply("var", self, axis=axis, correction=correction, keepdims=keepdims)
 
     def std(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Element:
-        """Standard deviation over `axis`; see `fc.std`."""
+        """Return the standard deviation over `axis`; see `fc.std`."""
         return Element.apply("std", self, axis=axis, correction=correction, keepdims=keepdims)
 
     def min(self, axis: Any = None, *, keepdims: bool = False) -> Element:
-        """Minimum over `axis`; see `fc.min`."""
+        """Return the minimum over `axis`; see `fc.min`."""
         return Element.apply("min", self, axis=axis, keepdims=keepdims)
 
     def max(self, axis: Any = None, *, keepdims: bool = False) -> Element:
-        """Maximum over `axis`; see `fc.max`."""
+        """Return the maximum over `axis`; see `fc.max`."""
         return Element.apply("max", self, axis=axis, keepdims=keepdims)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Element:
-        """Index of the first minimum; see `fc.argmin`."""
+        """Return the index of the first minimum; see `fc.argmin`."""
         return Element.apply("argmin", self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Element:
-        """Index of the first maximum; see `fc.argmax`."""
+        """Return the index of the first maximum; see `fc.argmax`."""
         return Element.apply("argmax", self, axis=axis, keepdims=keepdims)
 
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Element:
-        """Whether any number over `axis` is non-zero; see `fc.any`."""
+        """Test whether any number over `axis` is non-zero; see `fc.any`."""
         return Element.apply("any", self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Any = None, *, keepdims: bool = False) -> Element:
-        """Whether all numbers over `axis` are non-zero; see `fc.all`."""
+        """Test whether all numbers over `axis` are non-zero; see `fc.all`."""
         return Element.apply("all", self, axis=axis, keepdims=keepdims)
 
     def clip(self, min: Any = None, max: Any = None) -> Element:
-        """The value limited to [min, max]; see `fc.clip`."""
+        """Limit the value to [min, max]; see `fc.clip`."""
         return Element.apply("clip", self, min, max)

@@ -24,7 +24,7 @@ def _declared(*_: object) -> tuple[np.dtype, ...]:
 
 HOST = Op("host", 1, Kind.HOST, np.asarray, _declared, cost=1000, doc="A Python function on batches.")
 TRY_HOST = Op("try_host", 1, Kind.SELECT, np.asarray, _declared, cost=1000, doc="A Python function that may fail.")
-"""What drops records gives a stream of unknown length: it is a selection, not a map."""
+"""A function that drops records gives a stream of unknown length: it is a selection, not a map."""
 
 
 class HostFunction(Compute):
@@ -48,7 +48,7 @@ def host(
     dead_letter: str | os.PathLike[str] | None = None,
     name: str | None = None,
 ) -> HostFunction:
-    """A Python function called with the batch arrays of its inputs, in record order.
+    """Call a Python function with the batch arrays of its inputs, in record order.
 
     Args:
         function: takes one array `(items, *item)` for each stream input (the whole array for
@@ -62,7 +62,7 @@ def host(
             - "raise" fails the run.
             - "skip" drops the records at which it fails, and counts and names them in
               `run.skipped` (and `flow.skipped`). Where a batch fails, the function is called
-              again with parts of it, down to batches of one record, so it must treat records
+              again with parts of it, down to batches of one record. So it must treat records
               independently of each other and bear to be called twice.
             - "dead_letter" does the same and also writes each dropped record to a file.
 
@@ -82,9 +82,13 @@ def host(
             but no input is a stream.
     """
     if not callable(function):
-        raise SpecError("needs a function", element=name or "host", site=user_site(), got=repr(function))
+        raise SpecError(
+            "cannot call this", element=name or "host", site=user_site(), expected="a function", got=repr(function)
+        )
     if not inputs:
-        raise SpecError("needs at least one input", element=name or "host", site=user_site())
+        raise SpecError(
+            "cannot run without an input", element=name or "host", site=user_site(), expected="at least one input"
+        )
     policy = parse_policy(on_error, dead_letter, name or "host")
     elements = [as_element(operand, "host") for operand in inputs]
     streams = [element for element in elements if element.spec.is_stream]
@@ -93,7 +97,7 @@ def host(
     if policy.drops:
         if stream is None:
             raise SpecError(
-                "drops records of a stream, and no input is one",
+                "cannot drop records where no input is a stream",
                 element=name or "host",
                 site=user_site(),
                 expected="a stream",

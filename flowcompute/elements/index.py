@@ -20,7 +20,7 @@ Key = int | slice | Element | None
 
 
 def getitem(element: Any, key: Any) -> Any:
-    """`element[key]` with NumPy's meaning; on the stream axis masks, slices forwards and single positions.
+    """Index `element[key]` as NumPy does; on the stream axis by masks, slices forwards and single positions.
 
     Raises:
         SpecError: for what cannot be indexed so, with a hint.
@@ -32,7 +32,11 @@ def getitem(element: Any, key: Any) -> Any:
     along, *inside = keys
     if along is None:
         raise SpecError(
-            "a new axis cannot stand before the stream", element="index", site=user_site(), hint="x[:, None]"
+            "cannot insert an axis before the stream",
+            element="index",
+            site=user_site(),
+            expected="a new axis behind axis 0",
+            hint="x[:, None]",
         )
     if isinstance(along, slice):
         return _index(section(element, along.start, along.stop, along.step), inside)
@@ -41,11 +45,12 @@ def getitem(element: Any, key: Any) -> Any:
     if along.dtype == BOOL:
         return _index(select(element, _along(along)), inside)
     raise SpecError(
-        "a stream is indexed by slices, positions and masks",
+        "cannot index a stream by an array of positions",
         element="index",
         site=user_site(),
+        expected="slices, positions or a mask",
         got=f"indices {along.spec}",
-        hint="records in another order are no stream: write them to a file first",
+        hint="write the stream to a file, and index that",
     )
 
 
@@ -53,13 +58,15 @@ def getitem(element: Any, key: Any) -> Any:
 
 
 def _normal(key: Any) -> Any:
-    """A key as one of `Key`, or the ellipsis."""
+    """Return a key as one of `Key`, or the ellipsis."""
     if key is None or key is Ellipsis:
         return key
     if isinstance(key, slice):
         start, stop, step = (None if bound is None else _whole(bound) for bound in (key.start, key.stop, key.step))
         if step == 0:
-            raise SpecError("the step of a slice is not 0", element="index", site=user_site())
+            raise SpecError(
+                "cannot slice by a step of 0", element="index", site=user_site(), expected="a step other than 0"
+            )
         return slice(start, stop, step)
     if isinstance(key, list):
         key = np.asarray(key) if key else np.empty(0, np.int64)
@@ -76,18 +83,21 @@ def _whole(key: Any) -> int:
     except TypeError:
         pass
     raise SpecError(
-        "an axis is indexed by integers, slices, None, or a vector of indices or bools",
+        "cannot index an axis by this key",
         element="index",
         site=user_site(),
+        expected="an integer, a slice, None, or a vector of indices or bools",
         got=f"{type(key).__name__} {key!r}",
     )
 
 
 def _spelled_out(element: Any, keys: list[Any]) -> list[Any]:
-    """One key for each axis, new axes beside: the ellipsis and what was left out as full slices."""
+    """Return one key for each axis, new axes beside: the ellipsis and what was left out as full slices."""
     places = [position for position, key in enumerate(keys) if key is Ellipsis]
     if len(places) > 1:
-        raise SpecError("an index has one ellipsis at most", element="index", site=user_site())
+        raise SpecError(
+            "cannot place two ellipses in an index", element="index", site=user_site(), expected="at most one ellipsis"
+        )
     # A mask takes as many axes as it has.
     named = sum(
         max(1, key.ndim) if isinstance(key, Element) and key.dtype == BOOL else key is not None and key is not Ellipsis
@@ -95,7 +105,7 @@ def _spelled_out(element: Any, keys: list[Any]) -> list[Any]:
     )
     if named > element.ndim:
         raise SpecError(
-            "too many indices",
+            "cannot index so many axes",
             element="index",
             site=user_site(),
             expected=f"at most {element.ndim} for {element.spec}",
@@ -115,9 +125,10 @@ def _check_arrays(keys: list[Key]) -> None:
     apart = arrays != [0] and together and together[-1] - together[0] >= len(together)
     if len(arrays) > 1 or (arrays and apart):
         raise SpecError(
-            "takes one array of indices, and integers only next to it",
+            "cannot combine these keys",
             element="index",
             site=user_site(),
+            expected="one array of indices, and integers only next to it",
             hint="index step by step: x[:, 0][:, [1, 2]]",
         )
 
@@ -126,20 +137,20 @@ def _check_arrays(keys: list[Key]) -> None:
 
 
 def _along(mask: Any) -> Any:
-    """A mask as a stream: a resident one is cut along the stream."""
+    """Return a mask as a stream: a resident one is cut along the stream."""
     if mask.spec.is_stream or mask.ndim != 1:
         return mask
     return Compute(ALONG, (mask,), Spec(BOOL, (), Stream(mask.spec.shape[0])))
 
 
 def _record(element: Any, position: int) -> Any:
-    """One record of a stream, as a resident value."""
+    """Return one record of a stream, as a resident value."""
     length = element.spec.length
     if position == -1 and length is None:
         return last(element)
     if length is not None and not -length <= position < length:
         raise SpecError(
-            "there is no such record",
+            "cannot find this record",
             element="index",
             site=user_site(),
             expected=f"{-length} to {length - 1}",
@@ -150,7 +161,7 @@ def _record(element: Any, position: int) -> Any:
 
 
 def _index(element: Any, keys: list[Key]) -> Any:
-    """Basic indexing of item axes; after it what an array takes along its axis."""
+    """Index item axes; then take along the axis of an array of indices."""
     index: list[int | tuple[int, int, int] | None] = []
     shape: list[int] = []
     taken: tuple[int, Element] | None = None
@@ -180,7 +191,7 @@ def _index(element: Any, keys: list[Key]) -> Any:
 def _position(element: Any, position: int, size: int) -> int:
     if not -size <= position < size:
         raise SpecError(
-            "the index is out of range",
+            "cannot index outside the axis",
             element="index",
             site=user_site(),
             expected=f"{-size} to {size - 1} on an axis of {element.spec}",
@@ -190,12 +201,12 @@ def _position(element: Any, position: int, size: int) -> int:
 
 
 def _indices(element: Any, key: Any, size: int) -> Any:
-    """An array of indices; a mask known when composed as the positions where it is true."""
+    """Return an array of indices; a mask known when composed as the positions where it is true."""
     if key.dtype != BOOL:
         return key
     if not isinstance(key, Constant) or key.spec.shape != (size,):
         raise SpecError(
-            "a mask of an item axis is a vector known when composed, as long as the axis",
+            "cannot select numbers of items by this mask",
             element="index",
             site=user_site(),
             expected=f"bool{format_shape((size,))} for an axis of {element.spec}",

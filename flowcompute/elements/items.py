@@ -20,7 +20,7 @@ MOST_AXES = 63
 
 
 class ItemType(ABC):
-    """What one item of a stream is. Accepted wherever `shape=` means an item shape.
+    """The type of one item of a stream. Accepted wherever `shape=` means an item shape.
 
     Attributes:
         dtype: of a number, or None where that is said elsewhere.
@@ -117,11 +117,11 @@ class Matrix(ItemType):
 
 
 ItemShape = int | Iterable[int] | ItemType | type[Number]
-"""What `shape=` takes where it means the shape of an item."""
+"""The values that `shape=` takes where it means the shape of an item."""
 
 
 def parse_item_shape(shape: ItemShape, name: str | None) -> tuple[int, ...]:
-    """An item shape as a tuple: whole numbers from 0 on, at most 63 of them.
+    """Return an item shape as a tuple: whole numbers from 0 on, at most 63 of them.
 
     Raises:
         SpecError: if it is not one.
@@ -139,7 +139,7 @@ def parse_item_shape(shape: ItemShape, name: str | None) -> tuple[int, ...]:
             raise TypeError
     except TypeError:
         raise SpecError(
-            "shape= is the shape of one item",
+            "cannot take shape=",
             element=name,
             site=user_site(),
             expected=f"at most {MOST_AXES} whole numbers from 0 on, or fc.Number, fc.Vector(n), fc.Matrix(m, n)",
@@ -149,7 +149,7 @@ def parse_item_shape(shape: ItemShape, name: str | None) -> tuple[int, ...]:
 
 
 def item_dtype(shape: object, dtype: npt.DTypeLike | None, name: str | None) -> npt.DTypeLike | None:
-    """The dtype that `dtype=` or an item type says; None when neither does.
+    """Return the dtype that `dtype=` or an item type says; None when neither does.
 
     Raises:
         SpecError: when both do and differ.
@@ -163,7 +163,7 @@ def item_dtype(shape: object, dtype: npt.DTypeLike | None, name: str | None) -> 
         raise SpecError(str(error), element=name, site=user_site()) from None
     if not same:
         raise SpecError(
-            "dtype= differs from the item type's own",
+            "cannot take dtype= beside the item type's own",
             element=name,
             site=user_site(),
             expected=f"{said.name}, as in {shape!r}, or no dtype=",
@@ -179,7 +179,7 @@ def _parse_size(size: int, name: str) -> int:
         parsed = -1
     if parsed < 0:
         raise SpecError(
-            "a size counts numbers",
+            "cannot take this size",
             element=name,
             site=user_site(),
             expected="a whole number from 0 on",
@@ -189,7 +189,7 @@ def _parse_size(size: int, name: str) -> int:
 
 
 def _parse_dtype(dtype: npt.DTypeLike, name: str | None) -> np.dtype:
-    """A dtype in this machine's byte order; another one belongs to a file, not to an item."""
+    """Return a dtype in this machine's byte order; another one belongs to a file, not to an item."""
     try:
         parsed = parse_dtype(dtype)
         native = (isinstance(dtype, str) and dtype == "bfloat16") or np.dtype(dtype).isnative
@@ -197,9 +197,10 @@ def _parse_dtype(dtype: npt.DTypeLike, name: str | None) -> np.dtype:
         raise SpecError(str(error), element=name, site=user_site()) from None
     if not native:
         raise SpecError(
-            "an item type has no byte order",
+            "cannot give an item type a byte order",
             element=name,
             site=user_site(),
+            expected="a dtype of native byte order",
             got=repr(dtype),
             hint="give dtype= to fc.open, which reads any byte order",
         )

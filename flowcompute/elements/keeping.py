@@ -1,4 +1,4 @@
-"""What a writer of a job that can be resumed is given: a name for its temporary file, and room in the checkpoint."""
+"""The means of a writer that can be resumed: a name for its temporary file, and room in the checkpoint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ State = dict[str, Any]
 """Plain data and arrays: what a checkpoint can hold."""
 
 Promise = Literal["exactly once", "at least once"]
-"""How often a record's effect appears at a destination, however often the job was killed and resumed."""
+"""The number of times that a record's effect appears at a destination, however often the job was killed and resumed."""
 
 
 class GrowingFile(Protocol):
@@ -26,7 +26,7 @@ class GrowingFile(Protocol):
         """Make it durable."""
 
     def mark(self) -> Any:
-        """What a state holds in place of all the bytes that there are now."""
+        """Return a mark that a state holds in place of all the bytes that there are now."""
 
     def restore(self, mark: Any) -> None:
         """Go back to a mark: what came later is cut off. CheckpointError if what came before is not there."""
@@ -34,7 +34,7 @@ class GrowingFile(Protocol):
 
 @dataclass(frozen=True)
 class StagingArea:
-    """Where one destination of a job keeps what it writes.
+    """The place where one destination of a job keeps what it writes.
 
     Attributes:
         token: tells the names of temporary files: the same for a job and the runs that resume it.

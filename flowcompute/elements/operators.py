@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from flowcompute.elements import nn, random
+from flowcompute.elements import axes, compute, generated, math, nn, random, spool_stream, streams
 from flowcompute.elements.axes import concat, flip, permute_dims, reshape, stack, take
 from flowcompute.elements.compute import Compute, Constant, Function
 from flowcompute.elements.destination import Destination, Writer
@@ -36,6 +37,7 @@ from flowcompute.elements.math import (
     vecdot,
     where,
 )
+from flowcompute.elements.op import Op
 from flowcompute.elements.site import user_site
 from flowcompute.elements.source import AsyncReader, Reader, Source
 from flowcompute.elements.streams import count_nonzero, first, last
@@ -43,15 +45,24 @@ from flowcompute.errors import SpecError
 
 
 def compose_or_shift(left: Any, right: Any) -> Any:
-    """`x >> destination` binds an unbound destination; anything else is the bitwise right shift."""
+    """Bind an unbound destination, `x >> destination`; anything else is the bitwise right shift."""
     if isinstance(right, Destination):
         if right.bound:
             raise SpecError(
-                "this destination has its input already", element=right.name or right.label, site=user_site()
+                "cannot give a destination a second input",
+                element=right.name or right.label,
+                site=user_site(),
+                expected="a destination without input",
             )
         return right.bind(left)
     if callable(right) and not isinstance(right, Element):
-        raise SpecError("`>>` takes a destination", element="compose", site=user_site(), hint="use x.pipe(function)")
+        raise SpecError(
+            "cannot compose with this",
+            element="compose",
+            site=user_site(),
+            expected="a destination",
+            hint="use x.pipe(function)",
+        )
     return bitwise_right_shift(left, right)
 
 
@@ -90,6 +101,22 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 """Every function by its Array API name."""
 
+
+def _records(room: types.ModuleType) -> Iterator[Op]:
+    """Yield the records that a door or a file names: alone, as functions, or in a table."""
+    for value in vars(room).values():
+        several = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else (value,)
+        for one in several:
+            record = one.op if isinstance(one, Function) else one
+            if isinstance(record, Op) and record.rebuild is not None:
+                yield record
+
+
+RECORDS: dict[str, Op] = {
+    op.kept_name: op for room in (compute, spool_stream, axes, generated, math, nn, streams) for op in _records(room)
+}
+"""Every operation that a kept job can hold, by its name there. What is found by that name is rebuilt by its record."""
+
 _UFUNC_NAMES = {
     "absolute": "abs",
     "fabs": "abs",
@@ -113,7 +140,11 @@ def _apply(name: str, *operands: Any, **attrs: Any) -> Any:
     function = FUNCTIONS.get(_UFUNC_NAMES.get(name, name))
     if function is None:
         raise SpecError(
-            f"numpy.{name} has no lazy form", element=name, site=user_site(), hint="fc.host runs Python on batches"
+            f"cannot compose numpy.{name}",
+            element=name,
+            site=user_site(),
+            expected="a function of fc",
+            hint="fc.host runs Python on batches",
         )
     return function(*operands, **attrs)
 
@@ -122,6 +153,7 @@ Element.apply = _apply
 
 __all__ = [
     "FUNCTIONS",
+    "RECORDS",
     "AsyncReader",
     "Compute",
     "Constant",

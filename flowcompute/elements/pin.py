@@ -1,4 +1,4 @@
-"""Where a user wants an operation computed."""
+"""The device on which a user wants an operation computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _KINDS = re.compile(r"auto|numpy|(?:cpu|gpu)(?::\d+)?", re.IGNORECASE)
 
 
 def plain_name(name: str) -> str:
-    """A device's name without blanks around it, and in small letters where it is that of a kind."""
+    """Return a device's name without blanks around it, and in small letters where it is that of a kind."""
     name = name.strip()
     return name.lower() if _KINDS.fullmatch(name) else name
 

@@ -41,7 +41,7 @@ def pinned(array: np.ndarray) -> np.ndarray:
     if not isinstance(array, np.ndarray) or not array.flags.owndata:
         got, hint = _refused(array)
         raise SpecError(
-            "only an array that owns its memory can be pinned",
+            "cannot pin an array that does not own its memory",
             site=user_site(),
             expected="an array as np.empty, np.zeros or np.array make it",
             got=got,
@@ -49,7 +49,7 @@ def pinned(array: np.ndarray) -> np.ndarray:
         )
     if array.dtype.hasobject:
         raise SpecError(
-            "an array of Python objects has no numbers that a device could read",
+            "cannot pin an array of Python objects",
             site=user_site(),
             expected="an array of numbers",
             got=f"dtype {array.dtype}",
@@ -61,7 +61,7 @@ def pinned(array: np.ndarray) -> np.ndarray:
 
 
 def _refused(given: object) -> tuple[str, str]:
-    """What came instead of an array with memory of its own, and what to do with it."""
+    """Say what came instead of an array with memory of its own, and what to do with it."""
     if isinstance(given, Element):
         name = given.name or given.label
         return f"the element {name}", "pin the array that it is made of: fc.source(fc.pinned(array))"
@@ -80,7 +80,7 @@ def share_block(array: np.ndarray) -> None:
 
 
 def owner_of(first: int, last: int) -> np.ndarray | None:
-    """The array that is to stay pinned and holds these bytes, from one address up to another."""
+    """Return the array that is to stay pinned and holds these bytes, from one address up to another."""
     asked = _holder(_ASKED, first, last)
     return _holder(_BLOCKS, first, last) if asked is None else asked
 
@@ -93,7 +93,7 @@ def _holder(known: weakref.WeakValueDictionary[int, np.ndarray], first: int, las
 
 
 def stays_pinned(array: np.ndarray) -> bool:
-    """Whether a C-contiguous array lies in one that was asked to be pinned."""
+    """Check whether a C-contiguous array lies in one that was asked to be pinned."""
     return array.nbytes > 0 and _holder(_ASKED, _start(array), _start(array) + array.nbytes) is not None
 
 

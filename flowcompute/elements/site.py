@@ -1,4 +1,4 @@
-"""Where in the user's code an element was made."""
+"""The line of the user's code at which an element was made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _USERS = tuple(os.path.join(_PACKAGE, room) + os.sep for room in ("testing",))
 
 
 def user_site() -> Site | None:
-    """The innermost frame outside the package, or None when there is none."""
+    """Return the innermost frame outside the package, or None when there is none."""
     frame: FrameType | None = inspect.currentframe()
     while frame is not None:
         file = frame.f_code.co_filename

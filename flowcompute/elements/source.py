@@ -22,11 +22,11 @@ class Reader(ABC):
     element: str | None = None
     """Name of the element in the plan, for errors; set by the runtime after opening."""
     immediate: bool = False
-    """Whether `view` returns at once, so that it needs no worker thread."""
+    """True where `view` returns at once, so that it needs no worker thread."""
     threads: int = 1
-    """How many threads may read together; set by the runtime after opening. Readers that cannot leave it be."""
+    """The number of threads that may read; set by the runtime after opening. Readers that cannot leave it be."""
     skip_counter: SkipCounter | None = None
-    """What was dropped, where the source may drop records."""
+    """The records that were dropped, where the source may drop records."""
 
     @abstractmethod
     def read(self, out: np.ndarray) -> int:
@@ -40,15 +40,15 @@ class Reader(ABC):
 
     @property
     def reads_at_a_time(self) -> int:
-        """How many calls of `read_at` may be under way, where records lie at places known beforehand; else 1."""
+        """The number of calls of `read_at` that may be under way; 1 where places are not known beforehand."""
         return 1
 
     def read_at(self, position: int, out: np.ndarray) -> int:
-        """As `read` for the records from `position`, whatever was read before; only where several may be under way."""
+        """Read records from `position`, whatever was read before; only where several calls may be under way."""
         raise NotImplementedError(f"{type(self).__name__} reads in order")
 
     def view(self, items: int) -> np.ndarray | None:  # noqa: ARG002 - for those that give views
-        """The next records, at most `items`, without a copy; fewer only at the end of the stream.
+        """Read the next records, at most `items`, without a copy; fewer only at the end of the stream.
 
         None when this reader cannot give views (the caller then uses `read`); a reader
         that can give one always can. The array is read-only, C-contiguous and in native
@@ -60,7 +60,7 @@ class Reader(ABC):
         """Raise SourceError if what is being read has changed since it was opened."""
 
     def snapshot(self) -> dict[str, Any]:
-        """The position as plain data; `Source.open(position=...)` continues from there."""
+        """Return the position as plain data; `Source.open(position=...)` continues from there."""
         return {"position": self.position}
 
     @abstractmethod
@@ -72,12 +72,12 @@ class AsyncReader(Reader):
     """A reader over something asynchronous: `read_async` is called in the trio task instead of `read`."""
 
     def read(self, out: np.ndarray) -> int:
-        """Not available: an asynchronous source has no blocking form."""
+        """Refuse: an asynchronous source has no blocking form."""
         raise NotImplementedError("an asynchronous reader is read with read_async")
 
     @abstractmethod
     async def read_async(self, out: np.ndarray) -> int:
-        """As `read`, awaiting."""
+        """Read as `read` does, awaiting."""
 
 
 class Source(Element):
@@ -92,7 +92,7 @@ class Source(Element):
     seekable: bool = True
 
     def must_read(self, *, mapped: bool = True) -> str | None:  # noqa: ARG002
-        """Why records are copied into buffers, in words; None where they are seen where they lie, or are made.
+        """Say why records are copied into buffers; None where they are seen where they lie, or are made.
 
         Args:
             mapped: whether files may be mapped.
@@ -101,11 +101,11 @@ class Source(Element):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What the source refers to: two sources of equal identity and spec are read once."""
+        """The identity of what the source reads: two sources of equal identity and spec are read once."""
         return (id(self),)
 
     def flattened(self) -> Source | None:
-        """The numbers of all items as a stream of numbers, read from any of them; None where that cannot be had."""
+        """Return the numbers of all items as a stream of numbers, readable from any of them, or None."""
         return None
 
     @abstractmethod

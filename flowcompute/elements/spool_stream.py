@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.compute import Compute, Operand, as_element
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 
@@ -18,13 +18,18 @@ def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
-SPOOL = Op("spool", 1, Kind.VIEW, np.asarray, _kept, arithmetic=False)
+def _rebuild_spool(kept: KeptOp) -> Compute:
+    attrs = kept.attrs
+    return spool(kept.one(), folder=attrs.maybe("folder", attrs.text), limit=attrs.maybe("limit", attrs.whole))
+
+
+SPOOL = Op("spool", 1, Kind.VIEW, np.asarray, _kept, arithmetic=False, rebuild=_rebuild_spool)
 
 
 def spool(
     x: Operand, *, folder: str | os.PathLike[str] | None = None, limit: int | None = None, name: str | None = None
 ) -> Compute:
-    """The stream itself, kept in a temporary file where a later pass needs it again.
+    """Keep the stream in a temporary file where a later pass needs it again.
 
     A source that can be read once (an iterator) can so be used where two passes are needed
     (`x - x.mean(axis=0)`), and what is costly to compute is computed once. Where one pass is
@@ -42,7 +47,13 @@ def spool(
     """
     element: Any = as_element(x, "spool")
     if not element.spec.is_stream:
-        raise SpecError("keeps a stream", element=name or "spool", site=user_site(), got=str(element.spec))
+        raise SpecError(
+            "cannot spool what is no stream",
+            element=name or "spool",
+            site=user_site(),
+            expected="a stream",
+            got=str(element.spec),
+        )
     most = None
     if limit is not None:
         try:
@@ -50,6 +61,12 @@ def spool(
         except TypeError:
             most = 0
         if most < 1:
-            raise SpecError("limit= is a number of bytes", element=name or "spool", site=user_site(), got=repr(limit))
+            raise SpecError(
+                "cannot take limit=",
+                element=name or "spool",
+                site=user_site(),
+                expected="a number of bytes from 1 on",
+                got=repr(limit),
+            )
     attrs = {"folder": None if folder is None else os.path.abspath(folder), "limit": most}
     return Compute(SPOOL, (element,), element.spec, attrs, name)

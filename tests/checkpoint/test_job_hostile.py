@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.checkpoint.job.describe import describe_job
 from flowcompute.checkpoint.job.difference import check_sources, differences
-from flowcompute.checkpoint.job.makers.operations import OPERATIONS
 from flowcompute.checkpoint.job.parts.tags import TAGS
 from flowcompute.checkpoint.job.rebuild import rebuild_job
+from flowcompute.elements.operators import RECORDS
 from flowcompute.errors import FlowError
 from flowcompute.graph.graph import build_graph
 from tests.checkpoint.elements import JOBS, TEXT, elementwise
@@ -145,7 +145,7 @@ def changed(draw: Any, data: dict[str, Any]) -> None:
     elif kind == "nudge" and type(holder[key]) is int:
         holder[key] += draw(st.sampled_from([-1, 1, 2, 64, 1 << 40]))
     elif kind == "tag":
-        holder[key] = draw(st.sampled_from([*TAGS, *OPERATIONS]))
+        holder[key] = draw(st.sampled_from([*TAGS, *RECORDS]))
 
 
 def essence(data: dict[str, Any]) -> dict[str, Any]:
@@ -246,18 +246,18 @@ HUGE = 1 << 40
 BOMBS: dict[str, tuple[dict[str, Any], str]] = {
     "a constant that is not there": (job(node("constant", shape=[HUGE], bytes=b"")), "the bytes of float64"),
     "a constant of no numbers and no shape": (job(node("constant", shape=[0, 1 << 62], bytes=b"")), "a shape that an array can have"),
-    "a constant of many axes": (job(node("constant", shape=[1] * 65, bytes=bytes(8))), "'shape' is not what it should be"),
-    "a padded constant": (job(constant(2), operation("view.pad", [0], [HUGE], widths=[[0, HUGE - 2]], mode="edge", fill=0)), "pad: operands"),
-    "a stack of one thing": (job(constant(1 << 10), operation("view.stack", [0] * (1 << 16), [1 << 16, 1 << 10], axis=0)), "stack: operands"),
-    "things joined": (job(constant(1 << 10), operation("view.concat", [0] * (1 << 16), [1 << 26], axis=0)), "concat: operands"),
-    "windows of a constant": (job(constant(2), operation("view.windows", [0], [1, HUGE], windows=[[0, 1, 1, HUGE]])), "windows: operands"),
-    "an index of everything": (job(constant(2), operation("view.index", [0], [HUGE], index=[[0, HUGE, 0]])), "index: index"),
-    "an operation of many": (job(constant(), operation("elementwise.add", [0] * (1 << 16), [])), "another number of operands"),
+    "a constant of many axes": (job(node("constant", shape=[1] * 65, bytes=bytes(8))), "cannot read 'shape' of a node"),
+    "a padded constant": (job(constant(2), operation("view.pad", [0], [HUGE], widths=[[0, HUGE - 2]], mode="edge", fill=0)), "an operand that is no constant"),
+    "a stack of one thing": (job(constant(1 << 10), operation("view.stack", [0] * (1 << 16), [1 << 16, 1 << 10], axis=0)), "an operand that is no constant"),
+    "things joined": (job(constant(1 << 10), operation("view.concat", [0] * (1 << 16), [1 << 26], axis=0)), "an operand that is no constant"),
+    "windows of a constant": (job(constant(2), operation("view.windows", [0], [1, HUGE], windows=[[0, 1, 1, HUGE]])), "an operand that is no constant"),
+    "an index of everything": (job(constant(2), operation("view.index", [0], [HUGE], index=[[0, HUGE, 0]])), "places among 2"),
+    "an operation of many": (job(constant(), operation("elementwise.add", [0] * (1 << 16), [])), "expected  2 operands"),
     "nodes without end": (job(*[constant()] * 3, nodes=[None] * ((1 << 20) + 1)), "a list of at most 1048576"),
     "roots without end": (job(constant(), roots=[0] * ((1 << 20) + 1)), "a list of at most 1048576"),
     "a large number": (job(constant(), operation("elementwise.add", [0, 0], [10**4000])), "a number of 13288 bits"),
-    "deep attributes": (job(constant(), operation("reduce.sum", [0], [], axes=_deep(100_000), keepdims=False)), "this is no attribute"),
-    "deep nodes": (job(_deep(100_000)), "not described by a map"),
+    "deep attributes": (job(constant(), operation("reduce.sum", [0], [], axes=_deep(100_000), keepdims=False)), "cannot read an attribute"),
+    "deep nodes": (job(_deep(100_000)), "a map with names"),
     "a deep kernel": (job(constant(), kernels=[{"digest": _deep(100_000)}]), "text of at most 65536"),
     "a long name": (job(node("constant", name="x" * (1 << 24), bytes=bytes(8))), "text of at most 65536"),
     "long bytes": (job(node("constant", bytes=bytes(1 << 24))), "got       16777216 bytes"),
@@ -267,11 +267,11 @@ BOMBS: dict[str, tuple[dict[str, Any], str]] = {
     "a destination as an operand": (job(constant(), node("discard", inputs=[0]), node("discard", name="discard_2", inputs=[1])), "are destinations"),
     "a part that nobody wants": (job(constant(), constant(name="constant_2"), roots=[1]), "other nodes than are described"),
     "one thing twice": (job(constant(), constant(name="constant_2"), roots=[0, 1]), "other nodes than are described"),
-    "no roots": (job(constant(), roots=[]), "has no roots"),
+    "no roots": (job(constant(), roots=[]), "a job without roots"),
     "a root beyond": (job(constant(), roots=[1]), "whole numbers from 0 to 0"),
     "the same name twice": (job(*[node("feed", name="a", given=True, stream=True)] * 2, roots=[0, 1]), "two elements the name 'a'"),
     "another order of reductions": (job(constant(), order=2), "version 2"),
-    "another library's format": (job(constant(), format=2), "described by a newer version of flowcompute"),
+    "another library's format": (job(constant(), format=2), "a newer version of flowcompute"),
 }  # fmt: skip
 
 
@@ -312,7 +312,7 @@ def test_the_error_names_the_element_and_its_line() -> None:
     with pytest.raises(fc.CheckpointError) as caught:
         rebuild_job(data, Store().get)
     text = str(caught.value)
-    assert "sum: its dtype, shape or length is another now" in text
+    assert "sum: cannot rebuild it with the same dtype, shape and length" in text
     assert "job.py:7" in text
     assert "float64(3,)" in text
     assert "float64()" in text

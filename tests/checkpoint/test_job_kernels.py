@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import itertools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -35,6 +36,19 @@ def test_drawn_functions_come_back(tmp_path: Path, seed: int, loops: bool) -> No
 def test_a_function_that_others_call_stands_there_once() -> None:
     data = described(collatz(fc.source(np.arange(3)), 9), divided(fc.source(np.ones(3)), 2.0)[0])["kernels"]
     assert [one["name"] for one in data] == ["divided", "collatz"]
+
+
+def test_the_names_that_checkpoints_keep_do_not_follow_those_of_classes() -> None:
+    assert set(ir.KEPT_NAMES) == {*get_args(ir.Expr), *get_args(ir.Stmt), ir.Variable, ir.TypedFunction}
+    renamed = {"Number", "Item", "Put", "While", "For", "Function"}
+    kept = {name for kind, name in ir.KEPT_NAMES.items() if name != kind.__name__}
+    assert kept == renamed
+    step = ir.TypedFunction("f", ("float32",), (), (ir.Return((ir.NumberLiteral(1.0, "float32"),)),), ("float32",))
+    as_first_kept = (
+        "Function(name='f', parameters=('float32',), variables=(), "
+        "body=(Return(values=(Number(value=1.0, dtype='float32'),)),), results=('float32',))"
+    )
+    assert step.digest == hashlib.blake2b(as_first_kept.encode(), digest_size=8).hexdigest()
 
 
 # -- what is refused -----------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.checkpoint.job.makers.operations import OPERATIONS, op_tag
 from flowcompute.checkpoint.job.parts.tags import PARTS, TAGS
 from flowcompute.elements.compute import Compute, Function
 from flowcompute.elements.destination import Destination
@@ -21,8 +20,8 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.functions.callable_tables import FMOD
 from flowcompute.elements.functions.opencl_function import SourceOp
 from flowcompute.elements.host_function import HOST, TRY_HOST
-from flowcompute.elements.math import linalg
 from flowcompute.elements.op import Op
+from flowcompute.elements.operators import RECORDS
 from flowcompute.elements.source import Source
 from flowcompute.elements.streams.scan_function import KERNEL_SCAN, SCAN
 from flowcompute.sinks.file_sink import StoredSink
@@ -42,8 +41,8 @@ OF_THE_PLANNER = {SpoolSource, SourceView, SpoolSink, NumbersSink}
 OF_CLASSES = (HOST, TRY_HOST, SCAN, KERNEL_SCAN)
 """Operations whose elements have a class of their own."""
 
-NOT_IN_GRAPHS = (linalg._VECDOT, FMOD)
-"""A rule of dtypes, and what stands in users' functions only."""
+NOT_IN_GRAPHS = (FMOD,)
+"""What stands in users' functions only."""
 
 
 def roots_of(name: str, folder: Path) -> tuple[Element, ...]:
@@ -98,23 +97,24 @@ def _ops(value: Any) -> Iterator[Op]:
             yield from _ops(one)
 
 
-def test_every_operation_is_known() -> None:
+def test_every_operation_can_be_rebuilt() -> None:
     elements = [module for module in _modules() if module.__name__.startswith("flowcompute.elements")]
-    tables = [value for module in elements for name, value in vars(module).items() if name != "_"]
+    tables = [value for module in elements for value in vars(module).values()]
     found = {id(op): op for value in tables for op in _ops(value)}
-    kept = {id(op) for op, _ in OPERATIONS.values()} | {id(op) for op in (*OF_CLASSES, *NOT_IN_GRAPHS)}
-    assert [op_tag(op) for op in found.values() if id(op) not in kept] == []
+    others = {id(op) for op in (*OF_CLASSES, *NOT_IN_GRAPHS)}
+    assert [op.kept_name for op in found.values() if op.rebuild is None and id(op) not in others] == []
+    assert [op.kept_name for op in found.values() if op.rebuild and RECORDS.get(op.kept_name) is not op] == []
 
 
 def test_every_operation_and_class_has_a_job(tmp_path: Path) -> None:
     nodes = [node for name in JOBS for node in graph_of(*roots_of(name, tmp_path)).nodes]
-    made = {op_tag(node.op) for node in nodes if node.op is not None}
-    assert [tag for tag in OPERATIONS if tag not in made] == []
+    made = {node.op.kept_name for node in nodes if node.op is not None}
+    assert [tag for tag in RECORDS if tag not in made] == []
     assert {type(node.element) for node in nodes} == set(PARTS) - {FeedSource}
 
 
 def test_tags_and_operations_are_told_apart() -> None:
-    assert len(OPERATIONS) == len({id(op) for op, _ in OPERATIONS.values()})
+    assert len(RECORDS) == len({id(op) for op in RECORDS.values()})
     assert len(TAGS) == len(PARTS) + 2
     assert all(part.tag == tag for tag, part in TAGS.items())
 
@@ -133,6 +133,6 @@ def test_an_unknown_class_of_elements_is_refused() -> None:
     own = Own(x.op, x.inputs, x.spec)
     with pytest.raises(fc.CheckpointError) as caught:
         round_trip(own)
-    assert "add: elements of this class cannot be kept in a checkpoint" in str(caught.value)
+    assert "add: cannot keep elements of this class in a checkpoint" in str(caught.value)
     assert "Own" in str(caught.value)
     assert __file__ in str(caught.value)

@@ -305,18 +305,21 @@ def test_constant_rows_have_norm_zero_and_wide_weights_widen() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda x: fc.nn.layer_norm(x, weight=np.ones(5)), r"resident\(4,\)|weights do not fit"),
-        (lambda x: fc.nn.layer_norm(x, axis=0, weight=np.ones(9)), "weights belong to item axes"),
-        (lambda x: fc.nn.layer_norm(x, weight=x[:, 0, :]), "weights do not fit"),
-        (lambda x: fc.nn.group_norm(x, 4), "divides the channels"),
-        (lambda x: fc.nn.group_norm(x, 0), "divides the channels"),
-        (lambda x: fc.nn.instance_norm(x[:, 0]), "normalises channels"),
-        (lambda x: fc.nn.gelu(x, approximate="erf"), "approximate= names a formula"),
-        (lambda x: fc.nn.softmax(x, 3), "axis 3 is out of range"),
-        (lambda x: fc.nn.mse(x, x, "median"), "reduction= names"),
-        (lambda x: fc.nn.cross_entropy(x, x), "labels are integers"),
-        (lambda x: fc.nn.cross_entropy(x, fc.source(np.zeros((9, 4), np.int64))), "labels are integers"),
-        (lambda x: fc.nn.cross_entropy(x, np.zeros((6, 4), np.int64), axis=0), "classes lie inside items"),
+        (
+            lambda x: fc.nn.layer_norm(x, weight=np.ones(5)),
+            r"resident\(4,\)|cannot convolve with weights of this shape",
+        ),
+        (lambda x: fc.nn.layer_norm(x, axis=0, weight=np.ones(9)), "cannot weigh the stream axis"),
+        (lambda x: fc.nn.layer_norm(x, weight=x[:, 0, :]), "cannot weigh the normalised axes"),
+        (lambda x: fc.nn.group_norm(x, 4), "cannot divide the channels into groups"),
+        (lambda x: fc.nn.group_norm(x, 0), "cannot divide the channels into groups"),
+        (lambda x: fc.nn.instance_norm(x[:, 0]), "cannot normalise channels of this"),
+        (lambda x: fc.nn.gelu(x, approximate="erf"), "cannot take approximate="),
+        (lambda x: fc.nn.softmax(x, 3), "cannot find axis 3"),
+        (lambda x: fc.nn.mse(x, x, "median"), "cannot take reduction="),
+        (lambda x: fc.nn.cross_entropy(x, x), "cannot take these labels"),
+        (lambda x: fc.nn.cross_entropy(x, fc.source(np.zeros((9, 4), np.int64))), "cannot take these labels"),
+        (lambda x: fc.nn.cross_entropy(x, np.zeros((6, 4), np.int64), axis=0), "cannot find classes inside items"),
     ],
 )
 def test_refusals(call: Form, message: str) -> None:

@@ -263,9 +263,9 @@ def test_shift_composes_with_a_destination_and_shifts_otherwise() -> None:
     assert np.array_equal(value_of(bound), ARRAY)
     assert np.array_equal(value_of(x >> 1), ARRAY >> 1)
     assert np.array_equal(value_of(64 >> x), 64 >> ARRAY)
-    with pytest.raises(SpecError, match="input already"):
+    with pytest.raises(SpecError, match="cannot give a destination a second input"):
         x >> bound
-    with pytest.raises(SpecError, match="takes a destination") as caught:
+    with pytest.raises(SpecError, match="cannot compose with this") as caught:
         x >> np.tanh.__call__
     assert "pipe" in str(caught.value)
     with pytest.raises(SpecError):
@@ -294,7 +294,7 @@ def test_what_is_no_operand_is_refused(operand: Any) -> None:
 def test_too_few_or_many_operands() -> None:
     x = fc.source(ARRAY)
     for call in (lambda: fc.add(x), lambda: fc.add(x, x, x), lambda: fc.tanh(x, x)):
-        with pytest.raises(SpecError, match="takes"):
+        with pytest.raises(SpecError, match="cannot take so many operands"):
             call()
 
 
@@ -303,7 +303,7 @@ def test_a_squared_power_is_a_product() -> None:
     assert (x**2).op.name == "square"
     assert (x**2.0).op.name == "square"
     assert (x**3).op.name == "pow"
-    with pytest.raises(SpecError, match="negative power"):
+    with pytest.raises(SpecError, match="cannot raise an integer to a negative power"):
         fc.source(ARRAY) ** -1
 
 

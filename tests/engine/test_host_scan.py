@@ -308,15 +308,19 @@ def test_a_number_to_begin_with_takes_the_dtype_of_what_the_step_makes() -> None
 def test_what_a_step_that_is_a_kernel_takes() -> None:
     x = fc.source(np.zeros((4, 3), np.float32))
     wrong: dict[str, Callable[[], Any]] = {
-        "another shape": lambda: fc.scan(added, x, init=np.zeros(4, np.float32)),
+        "cannot begin with a carry of this shape": lambda: fc.scan(added, x, init=np.zeros(4, np.float32)),
         r"expected +one number": lambda: fc.scan(added, x, init=np.zeros(3, np.float32), associative=True),
-        "gives something else": lambda: fc.scan(added, x, init=np.int32(0)),
-        "of another kind": lambda: fc.scan(added, x, init=np.int32(0), associative=True),
+        "cannot carry what the step gives": lambda: fc.scan(added, x, init=np.int32(0)),
+        "cannot use numbers of another kind as the carry": lambda: fc.scan(
+            added, x, init=np.int32(0), associative=True
+        ),
         r"expected +one value": lambda: fc.scan(tank, x, x, init=0, associative=True),
         r"expected +carry, x\n +got +a carry and 0": lambda: fc.scan(added, init=0),
         r"expected +place, speed, push\n +got +a carry and 1": lambda: fc.scan(oscillator, x, init=0.0),
         r"got +3 carries and 1": lambda: fc.scan(oscillator, x, init=(0.0, 0.0, 0.0)),
-        "from record to record": lambda: fc.scan(oscillator, x, init=(0.0, 0.0), associative=True),
+        "cannot carry several numbers in any grouping": lambda: fc.scan(
+            oscillator, x, init=(0.0, 0.0), associative=True
+        ),
         "make a kernel of it": lambda: fc.scan(np.add, x, init=0.0, axis=1),
     }
     for text, make in wrong.items():
@@ -325,11 +329,11 @@ def test_what_a_step_that_is_a_kernel_takes() -> None:
 
 
 def test_a_step_has_a_stream_and_cannot_skip() -> None:
-    with pytest.raises(SpecError, match="runs along streams"):
+    with pytest.raises(SpecError, match="cannot run along streams of resident values"):
         fc.scan(lambda c, x: c, fc.constant(np.arange(3)), init=0)
     with pytest.raises(SpecError, match="cannot skip"):
         fc.scan(lambda c, x: c, fc.source(np.arange(3)), init=0, on_error="skip")  # type: ignore[arg-type]
-    with pytest.raises(SpecError, match="alpha is a weight"):
+    with pytest.raises(SpecError, match="cannot take alpha="):
         fc.ema(fc.source(np.arange(3)), 0)
-    with pytest.raises(SpecError, match="needs axis="):
+    with pytest.raises(SpecError, match="cannot choose an axis to run along"):
         fc.cumulative_sum(fc.source(np.zeros((3, 2))))

@@ -226,16 +226,16 @@ def test_memory_grows_with_the_length_alone() -> None:
 @pytest.mark.parametrize(
     ("shapes", "options", "text"),
     [
-        (((2, 3, 4), (2, 3, 5), (2, 3, 5)), {}, "queries and keys differ in size"),
-        (((2, 3, 4), (2, 3, 4), (2, 2, 4)), {}, "there are other values than keys"),
-        (((2, 3, 257), (2, 3, 257), (2, 3, 4)), {}, "heads are too large"),
-        (((4, 3, 8), (3, 3, 8), (3, 3, 8)), {}, "heads do not fit"),
-        (((2, 2, 3, 8), (3, 2, 3, 8), (3, 2, 3, 8)), {}, "axes before the heads do not broadcast"),
-        (((2, 3, 4), (2, 3, 4), (2, 3, 4)), {"window": 2}, "window= counts"),
-        (((2, 3, 4), (2, 3, 4), (2, 3, 4)), {"window": 0, "causal": True}, "window= counts"),
-        (((2, 3, 4), (2, 3, 4), (2, 3, 4)), {"mask": np.zeros((2, 5))}, "the mask does not broadcast"),
-        (((2, 3, 4), (2, 3, 4), (2, 3, 4)), {"scale": "large"}, "scale= is one number"),
-        (((4,), (2, 3, 4), (2, 3, 4)), {}, "works within items"),
+        (((2, 3, 4), (2, 3, 5), (2, 3, 5)), {}, "cannot compare queries with keys of another size"),
+        (((2, 3, 4), (2, 3, 4), (2, 2, 4)), {}, "cannot weigh another number of values than keys"),
+        (((2, 3, 257), (2, 3, 257), (2, 3, 4)), {}, "cannot hold heads of this size"),
+        (((4, 3, 8), (3, 3, 8), (3, 3, 8)), {}, "cannot share heads"),
+        (((2, 2, 3, 8), (3, 2, 3, 8), (3, 2, 3, 8)), {}, "cannot broadcast axes before the heads"),
+        (((2, 3, 4), (2, 3, 4), (2, 3, 4)), {"window": 2}, "cannot take window="),
+        (((2, 3, 4), (2, 3, 4), (2, 3, 4)), {"window": 0, "causal": True}, "cannot take window="),
+        (((2, 3, 4), (2, 3, 4), (2, 3, 4)), {"mask": np.zeros((2, 5))}, "cannot broadcast the mask to the scores"),
+        (((2, 3, 4), (2, 3, 4), (2, 3, 4)), {"scale": "large"}, "cannot take scale="),
+        (((4,), (2, 3, 4), (2, 3, 4)), {}, "cannot attend along this axis"),
     ],
 )
 def test_what_is_refused(shapes: tuple[tuple[int, ...], ...], options: dict[str, Any], text: str) -> None:
@@ -247,5 +247,5 @@ def test_streams_line_up() -> None:
     x, mask = fc.source(np.zeros((5, 2, 3, 4), "f4")), fc.source(np.zeros((5, 3, 3), "f4"))
     with pytest.raises(SpecError, match="mask\\[:, None\\]"):
         fc.nn.attention(x, x, x, mask=mask)
-    with pytest.raises(SpecError, match="streams of different length"):
+    with pytest.raises(SpecError, match="cannot align streams of different length"):
         fc.nn.attention(x, x, fc.source(np.zeros((6, 2, 3, 4), "f4")))

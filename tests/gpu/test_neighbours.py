@@ -132,21 +132,21 @@ def test_what_does_not_fit_is_refused() -> None:
     def near(u, *, i):
         return u[i - 1]
 
-    with pytest.raises(fc.SpecError, match="nothing says what lies beyond the boundary"):
+    with pytest.raises(fc.SpecError, match="cannot read neighbours without a boundary"):
         fc.kernel(near)(x)
     with pytest.raises(fc.SpecError, match="an index for each item axis"):
         fc.kernel(boundary=0)(near)(fc.source(np.ones((3, 4, 5))))
-    with pytest.raises(fc.SpecError, match="a stream has no end to go back to"):
+    with pytest.raises(fc.SpecError, match="cannot wrap around a stream"):
         fc.kernel(boundary="wrap")(near)(fc.source(np.ones(3)))
-    with pytest.raises(fc.SpecError, match="boundary= says"):
+    with pytest.raises(fc.SpecError, match="cannot take boundary="):
         fc.kernel(boundary="mirror")(near)  # type: ignore[arg-type]
-    with pytest.raises(fc.SpecError, match="same axes"):
+    with pytest.raises(fc.SpecError, match="cannot index operands of different axes"):
         fc.kernel(boundary=0)(pair)(x, fc.source(np.ones((3, 5), np.float32)))
 
     def plain(u):
         return u
 
-    with pytest.raises(fc.KernelError, match="has a boundary and no index"):
+    with pytest.raises(fc.KernelError, match="cannot take a boundary without an index"):
         fc.kernel(boundary=0)(plain)
 
     def far(u, n, *, i):
@@ -158,7 +158,7 @@ def test_what_does_not_fit_is_refused() -> None:
     def mixed(u, *, i):
         return u[i] + u
 
-    with pytest.raises(fc.KernelError, match="with an index and without"):
+    with pytest.raises(fc.KernelError, match="both with an index and without"):
         fc.kernel(mixed)
 
     def short(u, *, i, j):
@@ -171,7 +171,7 @@ def test_what_does_not_fit_is_refused() -> None:
         i = i + 1
         return u[i]
 
-    with pytest.raises(fc.KernelError, match="assigns to i"):
+    with pytest.raises(fc.KernelError, match="cannot assign to i"):
         fc.kernel(moved)
     stencil = fc.kernel(boundary=0)(near)
 

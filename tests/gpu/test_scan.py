@@ -396,7 +396,7 @@ def test_a_state_space_model_against_float64(channels: int, states: int) -> None
 def test_what_a_state_space_model_takes() -> None:
     x, s = fc.source(np.ones((2, 4, 3), "f4")), fc.source(np.ones((2, 4, 2), "f4"))
     for a, b in ((np.ones((3, 2)), s[:, 1:]), (np.ones((2, 2)), s), (np.ones((3, 65)), s)):
-        with pytest.raises(SpecError, match="shapes do not fit"):
+        with pytest.raises(SpecError, match="cannot scan operands of these shapes"):
             fc.nn.selective_scan(x, x, a, b, s)
 
 
@@ -404,5 +404,5 @@ def test_what_a_recurrence_takes() -> None:
     x = fc.source(np.ones((3, 2), np.int64))
     with pytest.raises(SpecError, match="floating"):
         fc.linear_recurrence(x, x, axis=0)
-    with pytest.raises(SpecError, match="needs axis="):
+    with pytest.raises(SpecError, match="cannot choose an axis to run along"):
         fc.linear_recurrence(x.astype("f4"), 1.0)

@@ -280,9 +280,9 @@ def test_functions_in_opencl_c() -> None:
 
 def test_opencl_c_that_does_not_fit_is_refused() -> None:
     x = fc.source(np.ones(3, np.float32))
-    with pytest.raises(fc.KernelError, match="takes another number of inputs"):
+    with pytest.raises(fc.KernelError, match="cannot take so many inputs"):
         fc.opencl("float f(float x, float y) { return x; }", x)
-    with pytest.raises(fc.KernelError, match="defines no function"):
+    with pytest.raises(fc.KernelError, match="cannot find a function in the source"):
         fc.opencl("float x;", x)
     with pytest.raises(fc.KernelError, match="undeclared identifier 'y'"):
         fc.opencl("float f(float x) { return y; }", x).resolve()

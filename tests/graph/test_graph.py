@@ -132,7 +132,7 @@ def test_a_name_given_twice_is_refused_with_both_lines() -> None:
 
 
 def test_a_destination_without_input_is_refused() -> None:
-    with pytest.raises(SpecError, match="no input yet") as caught:
+    with pytest.raises(SpecError, match="cannot run without an input") as caught:
         graph_of(fc.to_array())
     assert "x >> destination" in str(caught.value)
 

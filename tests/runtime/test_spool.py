@@ -260,9 +260,9 @@ def test_a_run_that_is_stopped_leaves_nothing(batches: int, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("x", "options", "said"),
     [
-        (fc.constant(X), {}, "keeps a stream"),
-        (fc.source(X), {"limit": 0}, "number of bytes"),
-        (fc.source(X), {"limit": "1 GB"}, "number of bytes"),
+        (fc.constant(X), {}, "cannot spool what is no stream"),
+        (fc.source(X), {"limit": 0}, "cannot take limit="),
+        (fc.source(X), {"limit": "1 GB"}, "cannot take limit="),
     ],
 )
 def test_what_makes_no_sense_is_refused(x: Any, options: dict[str, Any], said: str) -> None:

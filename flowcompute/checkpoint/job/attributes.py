@@ -21,7 +21,7 @@ _LONGEST = 1 << 20
 
 
 def encode_attrs(attrs: Attrs) -> dict[str, Any]:
-    """Attributes as plain data.
+    """Return attributes as plain data.
 
     Raises:
         CheckpointError: for what plain data cannot say.
@@ -30,7 +30,7 @@ def encode_attrs(attrs: Attrs) -> dict[str, Any]:
 
 
 def encode(value: Any) -> Any:
-    """One attribute as plain data."""
+    """Return one attribute as plain data."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool):
@@ -45,22 +45,22 @@ def encode(value: Any) -> Any:
         return {"dtype": value.name}
     if isinstance(value, tuple):
         return [encode(one) for one in value]
-    raise refused("this attribute cannot be kept in a checkpoint", got=value)
+    raise refused("cannot keep this attribute in a checkpoint", expected="plain data", got=value)
 
 
 def decode_attrs(data: object) -> Attrs:
-    """The attributes that plain data say.
+    """Return the attributes that plain data say.
 
     Raises:
         CheckpointError: if it says none.
     """
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        refuse("attributes are no map", got=type(data).__name__)
+        refuse("cannot read attributes", expected="a map with names", got=type(data).__name__)
     return {key: decode(value) for key, value in data.items()}
 
 
 def decode(data: Any, depth: int = 0) -> Any:
-    """One attribute."""
+    """Return the attribute that plain data says."""
     if data is None or isinstance(data, bool):
         return data
     if isinstance(data, str) and len(data) <= LONGEST_TEXT:
@@ -77,4 +77,4 @@ def decode(data: Any, depth: int = 0) -> Any:
                 pass
         case {"dtype": str(name), **rest} if not rest and name in DTYPES:
             return DTYPES[name]
-    raise refused("this is no attribute", got=data)
+    raise refused("cannot read an attribute", expected="plain data", got=data)

@@ -20,7 +20,7 @@ FORMAT = 1
 
 
 def describe_job(graph: Graph, put: Callable[[np.ndarray], Any]) -> dict[str, Any]:
-    """The graph as plain data: dicts, lists, None, bools, ints, text and bytes, and what `put` gives.
+    """Describe the graph as plain data: dicts, lists, None, bools, ints, text and bytes, and what `put` gives.
 
     Args:
         graph: the merged graph of the roots as users made it, before any rewriting.

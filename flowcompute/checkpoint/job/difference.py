@@ -1,4 +1,4 @@
-"""How two jobs differ, in lines that people can act on. Names and the user's lines do not count."""
+"""The differences of two jobs, in lines that people can act on. Names and the user's lines do not count."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Nodes = Sequence[Mapping[str, Any]]
 
 
 def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What makes a job another one than the one that was stored, one readable line each; empty for the same job.
+    """Compare a job with the one that was stored: a readable line for each difference, none for the same job.
 
     What elements are named, and where they were made, does not count. Digests of functions count under
     the same version of Python only.
@@ -36,7 +36,7 @@ def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     try:
         return _differences(stored, now)
     except (RecursionError, ValueError) as error:
-        raise refused("a job's description is not sound", got=str(error)) from error
+        raise refused("cannot compare a job's description", got=str(error)) from error
 
 
 def _differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -59,7 +59,7 @@ def _differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
 
 
 def check_sources(stored: Mapping[str, Any], files: Files = FILES) -> list[str]:
-    """Files of a job that are not in the state in which it was described, one readable line each.
+    """Return files of a job that are not in the state in which it was described, one readable line each.
 
     Raises:
         CheckpointError: if `stored` is no description.
@@ -84,12 +84,12 @@ def _nodes(data: Mapping[str, Any]) -> Nodes:
 
 
 def _kind(node: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What has to be equal for two nodes to be compared field by field."""
+    """Return the key that two nodes must share to be compared field by field."""
     return (node["tag"], node.get("op"), len(node["inputs"]))
 
 
 def _told(node: Mapping[str, Any], nodes: Nodes) -> str:
-    """A node in a few words, with its line."""
+    """Describe a node in a few words, with its line."""
     what = brief(node.get("op", node["tag"])).rpartition(".")[2]
     operands = _operands(node, nodes)
     name = brief(node["name"]) if node["name"] == what else f"{brief(node['name'])} = {what}"
@@ -118,11 +118,11 @@ _SAID = {
     "text": "has another OpenCL text",
     "init": "begins with another carry",
 }
-"""How a difference in a field is told, then and now being {0} and {1}."""
+"""The text of a difference in a field, then and now being {0} and {1}."""
 
 
 def _paired(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """Places of equal things in two lists, in their order, so that few are left over."""
+    """Return places of equal things in two lists, in their order, so that few are left over."""
     least = min(len(before), len(after))
     first = next((i for i in range(least) if before[i] != after[i]), least)
     last = next((i for i in range(least - first) if before[-1 - i] != after[-1 - i]), least - first)
@@ -159,14 +159,14 @@ class _Comparison:
         self._pairs.update((before[i], after[j]) for i, j in _paired(*kinds))
 
     def _same_nodes(self) -> dict[int, int]:
-        """Nodes of the first job with the same ones of the second."""
+        """Return nodes of the first job with the same ones of the second."""
         places: dict[str, list[int]] = {}
         for i, key in reversed(list(enumerate(self._keys(self._now)))):
             places.setdefault(key, []).append(i)
         return {i: places[key].pop() for i, key in enumerate(self._keys(self._then)) if places.get(key)}
 
     def _keys(self, nodes: Nodes) -> list[str]:
-        """For each node a digest of it and of all that it is made of."""
+        """Return for each node a digest of it and of all that it is made of."""
         keys: list[str] = []
         for node in nodes:
             own = sorted((key, repr(_plain(value))) for key, value in node.items() if key not in self._ignored)
@@ -176,7 +176,7 @@ class _Comparison:
         return keys
 
     def lines(self) -> Iterator[str]:
-        """What differs."""
+        """Yield a line for each difference."""
         then, now = self._then, self._now
         yield from (f"no longer in the job: {_told(node, then)}" for i, node in enumerate(then) if i not in self._pairs)
         new = {*range(len(now))} - {*self._pairs.values()}
@@ -206,7 +206,7 @@ class _Comparison:
 
 
 def _number(node: Mapping[str, Any]) -> str | None:
-    """The value of a constant that is a single number."""
+    """Return the value of a constant that is a single number."""
     data, dtype = node.get("bytes"), DTYPES.get(str(node.get("dtype")))
     if dtype is None or node.get("shape") or not isinstance(data, bytes) or len(data) != dtype.itemsize:
         return None
@@ -215,7 +215,7 @@ def _number(node: Mapping[str, Any]) -> str | None:
 
 def _attr_differences(then: Any, now: Any) -> Iterator[str]:
     if not isinstance(then, Mapping) or not isinstance(now, Mapping):
-        refuse("attributes are no map")
+        refuse("cannot read attributes", expected="a map with names")
     for key in sorted({*then, *now}):
         if not _same(then.get(key), now.get(key)):
             yield f"has {brief(key)}={_short(now.get(key))}, and had {brief(key)}={_short(then.get(key))}"
@@ -237,7 +237,7 @@ def _file_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterat
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal also in type: True is not 1 here. Lists and tuples are the same."""
+    """Check whether values are equal, in type too: True is not 1 here. Lists and tuples are the same."""
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -246,7 +246,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """An attribute as it was before it became plain data, and anything else as it is."""
+    """Return an attribute as it was before it became plain data, and anything else as it is."""
     match value:
         case {"float": str(text)} if len(value) == 1:
             try:

@@ -12,7 +12,7 @@ from flowcompute.files import FILES, Files, Sealed, explain, shown, temporary_pa
 
 
 def check_drafts(body: Mapping[str, Any], token: str, targets: Iterable[str], files: Files = FILES) -> list[str]:
-    """What is wrong with the results of a job, one line each.
+    """Check the results of a job: a line for each fault.
 
     Args:
         body: of the generation.
@@ -55,7 +55,7 @@ def _problems(state: Fields, token: str, targets: tuple[str, ...], *, done: bool
 
 
 def _unfinished(files: Files, path: str) -> tuple[int | None, str]:
-    """Size of a draft, and in words; whoever goes on with it follows no link."""
+    """Return the size of a draft, and its state in words; whoever goes on with it follows no link."""
     try:
         status = files.lstat(path)
     except OSError as error:

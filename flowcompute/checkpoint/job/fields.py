@@ -9,14 +9,10 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from flowcompute.checkpoint.store import DTYPES
+from flowcompute.elements import MOST, MOST_AXES
 from flowcompute.errors import CheckpointError, Site
 
 T = TypeVar("T")
-
-MOST = 1 << 63
-"""Counts, sizes and positions are below this."""
-
-MOST_AXES = 64
 
 MOST_NODES = 1 << 20
 """Nodes of a job, and files of one of them."""
@@ -26,11 +22,11 @@ LONGEST_TEXT = 1 << 16
 
 
 UNSOUND = "restore the checkpoint from a copy, or remove it to begin anew"
-"""What to do about data that nobody of ours has written."""
+"""The advice about data that nobody of ours has written."""
 
 
 class _Brief(reprlib.Repr):
-    """What data looks like, in few words, however large or deep it is."""
+    """A short form of data, however large or deep it is."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,11 +35,11 @@ class _Brief(reprlib.Repr):
         self.maxlevel = 3
 
     def repr_bytes(self, value: bytes, _: int) -> str:
-        """Bytes by their number."""
+        """Show bytes by their number."""
         return f"{len(value)} bytes"
 
     def repr_int(self, value: int, _: int) -> str:
-        """Whole numbers that Python writes out."""
+        """Show whole numbers that Python writes out, others by their bits."""
         return repr(value) if value.bit_length() <= 256 else f"a number of {value.bit_length()} bits"
 
 
@@ -51,7 +47,7 @@ _BRIEF = _Brief()
 
 
 def brief(value: object) -> str:
-    """A value as errors show it: text as it is where it can be printed, and never long."""
+    """Shorten a value for an error: text stays as it is where it can be printed."""
     text = value[:201] if isinstance(value, str) and value[:201].isprintable() else _BRIEF.repr(value)
     return text if len(text) <= 200 else text[:197] + "..."
 
@@ -59,7 +55,7 @@ def brief(value: object) -> str:
 def refused(
     message: str, *, expected: str | None = None, got: object = None, hint: str | None = None
 ) -> CheckpointError:
-    """The error; what was found is shown briefly."""
+    """Return a CheckpointError whose `got` is shortened."""
     return CheckpointError(message, expected=expected, got=None if got is None else brief(got), hint=hint)
 
 
@@ -78,7 +74,7 @@ class Fields:
 
     def __init__(self, data: object, what: str) -> None:
         if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
-            refuse(f"{what} is not described by a map", got=type(data).__name__, hint=UNSOUND)
+            refuse(f"cannot read {what}", expected="a map with names", got=type(data).__name__, hint=UNSOUND)
         self._data: Mapping[str, Any] = data
         self._what = what
         self._taken: set[str] = set()
@@ -87,84 +83,84 @@ class Fields:
         return key in self._data
 
     def take(self, key: str) -> Any:
-        """A field as it is, unchecked."""
+        """Return a field as it is, unchecked."""
         if key not in self._data:
-            refuse(f"{self._what} lacks {key!r}", hint=UNSOUND)
+            refuse(f"cannot read {self._what}", expected=f"an entry {key!r}", hint=UNSOUND)
         self._taken.add(key)
         return self._data[key]
 
     def close(self) -> None:
         """Raise CheckpointError where there are fields that were not taken."""
         if others := sorted(self._data.keys() - self._taken):
-            refuse(f"{self._what} has fields that are not known", got=others, hint=UNSOUND)
+            refuse(f"cannot read all of {self._what}", expected="known entries only", got=others, hint=UNSOUND)
 
     def wrong(self, key: str, expected: str) -> NoReturn:
         """Raise CheckpointError for a field's value."""
-        message = f"{self._what}: {key!r} is not what it should be"
+        message = f"cannot read {key!r} of {self._what}"
         refuse(message, expected=expected, got=self._data.get(key), hint=UNSOUND)
 
     def whole(self, key: str, least: int = 0, most: int = MOST - 1) -> int:
-        """A whole number of that range."""
+        """Return a whole number of that range."""
         value = self.take(key)
         if type(value) is not int or not least <= value <= most:
             self.wrong(key, f"a whole number from {least} to {most}")
         return value
 
     def flag(self, key: str) -> bool:
-        """True or False."""
+        """Return True or False."""
         value = self.take(key)
         if type(value) is not bool:
             self.wrong(key, "True or False")
         return value
 
     def text(self, key: str) -> str:
-        """Text of no more than `LONGEST_TEXT` characters."""
+        """Return text of no more than `LONGEST_TEXT` characters."""
         value = self.take(key)
         if not isinstance(value, str) or len(value) > LONGEST_TEXT:
             self.wrong(key, f"text of at most {LONGEST_TEXT} characters")
         return value
 
     def choice(self, key: str, options: Sequence[str]) -> str:
-        """One of these words."""
+        """Return one of these words."""
         value = self.text(key)
         if value not in options:
             self.wrong(key, ", ".join(options))
         return value
 
     def real(self, key: str) -> float:
-        """A float."""
+        """Return a float."""
         value = self.take(key)
         if type(value) is not float:
             self.wrong(key, "a float")
         return value
 
     def dtype(self, key: str) -> np.dtype:
-        """A dtype by its name."""
+        """Return a dtype by its name."""
         value = self.take(key)
         if not isinstance(value, str) or value not in DTYPES:
             self.wrong(key, ", ".join(DTYPES))
         return DTYPES[value]
 
     def items(self, key: str, most: int = MOST_AXES) -> Sequence[Any]:
-        """A list of no more than so many things."""
+        """Return a list of no more than so many things."""
         value = self.take(key)
         if not isinstance(value, list | tuple) or len(value) > most:
             self.wrong(key, f"a list of at most {most}")
         return value
 
     def wholes(self, key: str, least: int = 0, most: int = MOST - 1, length: int = MOST_AXES) -> tuple[int, ...]:
-        """A list of whole numbers of that range."""
+        """Return a list of whole numbers of that range."""
         values = self.items(key, length)
         if not all(type(value) is int and least <= value <= most for value in values):
             self.wrong(key, f"whole numbers from {least} to {most}")
         return tuple(values)
 
     def maybe(self, key: str, read: Callable[[str], T]) -> T | None:
-        """A field that may be None, read by another method."""
+        """Return a field that may be None, read by another method."""
         return None if self.take(key) is None else read(key)
 
     def site(self, key: str) -> Site | None:
-        """The user's line, or None."""
+        """Return the user's line, or None."""
         return self.maybe(key, self._line)
 
     def _line(self, key: str) -> Site:

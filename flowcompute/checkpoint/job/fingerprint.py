@@ -1,4 +1,4 @@
-"""What tells one state of a file, an array or a function from another, cheaply.
+"""Fingerprints: cheap marks that tell one state of a file, an array or a function from another.
 
 Of a file these are its size, the time of its last change, and a SHA-256 over 16 blocks of 4 KiB: the first, the
 last, and others evenly between. A file of up to 64 KiB is so seen whole. Of a larger one a change of equal size
@@ -37,7 +37,7 @@ def blocks(size: int, block: int = _BLOCK_BYTES) -> list[tuple[int, int]]:
 
 
 def file_fingerprint(path: str, files: Files = FILES) -> dict[str, Any]:
-    """The state of a file as plain data: "size" in bytes, "mtime_ns", "sample" (hexadecimal).
+    """Return the state of a file as plain data: "size" in bytes, "mtime_ns", "sample" (hexadecimal).
 
     Raises:
         OSError: if it cannot be read.
@@ -55,7 +55,7 @@ def file_fingerprint(path: str, files: Files = FILES) -> dict[str, Any]:
 
 
 def described_file(source: StoredSource) -> dict[str, Any]:
-    """Path and state of the file of a source.
+    """Return path and state of the file of a source.
 
     Raises:
         CheckpointError: if it cannot be read.
@@ -68,7 +68,7 @@ def described_file(source: StoredSource) -> dict[str, Any]:
 
 
 def changes(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """How two states of a file differ, in words."""
+    """Compare two states of a file, in words."""
     found = []
     if then["size"] != now["size"]:
         found.append(f"it had {then['size']} bytes and has {now['size']}")
@@ -86,14 +86,14 @@ def _time(state: dict[str, Any]) -> str:
 
 
 def read_state(fields: Fields) -> tuple[str, dict[str, Any]]:
-    """Path and state as they are in job data."""
+    """Return path and state as they are in job data."""
     state: dict[str, Any] = {"size": fields.whole("size"), "mtime_ns": fields.whole("mtime_ns", least=-(1 << 63))}
     path = fields.text("path")
     return path, {**state, "sample": fields.text("sample")}
 
 
 def files_of(node: Mapping[str, Any]) -> list[Any]:
-    """What a node in job data says of its files."""
+    """Return the descriptions of a node's files in job data."""
     if "file" in node:
         return [node["file"]]
     if "files" not in node:
@@ -102,7 +102,7 @@ def files_of(node: Mapping[str, Any]) -> list[Any]:
 
 
 def changed_file(path: str, then: dict[str, Any], files: Files = FILES) -> list[str]:
-    """How a file differs now, one line for all of it; none where it is the same."""
+    """Compare a file with its kept state: one line for all differences, none where it is the same."""
     try:
         found = changes(then, file_fingerprint(path, files))
     except OSError as error:
@@ -113,7 +113,7 @@ def changed_file(path: str, then: dict[str, Any], files: Files = FILES) -> list[
 
 
 def array_sample(array: np.ndarray) -> str:
-    """A SHA-256 over dtype, shape and 16 runs of numbers of an array, of any layout and byte order."""
+    """Return a SHA-256 over dtype, shape and 16 runs of numbers of an array, of any layout and byte order."""
     native = array.dtype.newbyteorder("=") if array.dtype.kind != "V" else array.dtype
     digest = hashlib.sha256(f"{native.name} {array.shape}".encode())
     for begin, length in blocks(array.size, max(1, _BLOCK_BYTES // array.itemsize)):
@@ -122,11 +122,11 @@ def array_sample(array: np.ndarray) -> str:
 
 
 def function_digest(function: object) -> str:
-    """A digest of what a function does, as far as that can be seen.
+    """Return a digest of a function's code and of what it holds, as far as that can be seen.
 
-    That is its bytecode, constants and names, and what is plain data (numbers, text, small arrays, and lists and maps
-    of them) in its defaults, in its closure and, of an object that can be called, in its attributes. What global
-    names mean is not part of it, nor are line numbers and the name of the file.
+    The digest covers its bytecode, constants and names. It covers plain data in its defaults, in its closure and in
+    the attributes of an object that can be called: numbers, text, small arrays, and lists and maps of them. What
+    global names mean is not part of it, nor are line numbers and the name of the file.
     """
     if isinstance(function, NotBound) and function.digest is not None:
         return function.digest
@@ -143,7 +143,7 @@ _COMPARED_BYTES = 1 << 20
 
 
 def _function_parts(function: Any, depth: int) -> Iterable[object]:
-    """What a function consists of, functions that it holds included."""
+    """Return the parts of a function, functions that it holds included."""
     if depth > _DEEPEST:
         return
     if isinstance(function, functools.partial):
@@ -180,7 +180,7 @@ def _code_parts(code: CodeType, depth: int) -> Iterable[object]:
 
 
 def _value_parts(value: Any, depth: int) -> Iterable[object]:
-    """A value that a function holds, as far as it is plain."""
+    """Return a value that a function holds, as far as it is plain."""
     if depth > _DEEPEST:
         return
     if isinstance(value, CodeType):

@@ -1,4 +1,4 @@
-"""What typing a user's function ensures, checked of one that was kept: see `function_ir.py`.
+"""The rules that typing a user's function ensures, checked of one that was kept; see `function_ir.py`.
 
 Names become names in C, so they are names and nothing else; an index that is known lies inside; a variable has a value
 wherever it is read; each way through ends with a return.
@@ -29,11 +29,11 @@ _MOST_COUNT = 1 << 62
 def require(sound: bool, what: str) -> None:
     """Raise CheckpointError unless it is so."""
     if not sound:
-        refuse(f"a kernel's function is not sound: {what}")
+        refuse(f"cannot rebuild a kernel's function: {what}")
 
 
 def computed(dtype: str) -> str:
-    """In what a stored dtype is computed."""
+    """Return the dtype in which a stored dtype is computed."""
     return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 
@@ -57,17 +57,17 @@ class Frame:
         self.reads: dict[int, int] = {}
 
     def number(self, name: str) -> ir.Variable:
-        """A variable that holds one number."""
+        """Return a variable that holds one number."""
         variable = self._known.get(name)
         if variable is None or variable.size:
-            refuse("a kernel's function is not sound: a variable", got=name)
+            refuse("cannot rebuild a kernel's function: a variable", expected="a variable of one number", got=name)
         return variable
 
     def array(self, name: str, index: Any) -> ir.Variable:
-        """An array, at a place that is an integer, and inside it where it is known."""
+        """Return an array, at a place that is an integer, and inside it where it is known."""
         variable = self._known.get(name)
         if variable is None or not variable.size:
-            refuse("a kernel's function is not sound: an array", got=name)
+            refuse("cannot rebuild a kernel's function: an array", expected="a local array", got=name)
         require(index.dtype == "int64", "an index is an integer")
         require(
             not isinstance(index, ir.NumberLiteral) or 0 <= index.value < variable.size, "an index outside an array"
@@ -155,7 +155,7 @@ def _variable(data: Any) -> ir.Variable:
 
 
 def _fits(value: Any, dtype: np.dtype) -> bool:
-    """Whether a number is one of the dtype; of 64 bits also what is still to be cast to an unsigned one."""
+    """Check whether a number is one of the dtype; of 64 bits also what is still to be cast to an unsigned one."""
     if dtype.kind == "b":
         return type(value) is bool
     if is_float(dtype):
@@ -167,7 +167,7 @@ def _fits(value: Any, dtype: np.dtype) -> bool:
 
 @functools.lru_cache(maxsize=1 << 12)
 def _operation(name: str, dtypes: tuple[str, ...]) -> str | None:
-    """The dtype of an operation's result; None where it has none for these operands."""
+    """Return the dtype of an operation's result; None where it has none for these operands."""
     op = OPERATIONS.get(name)
     if op is None or op.arity != len(dtypes) or name == "where":
         return None
@@ -192,11 +192,11 @@ class Body:
         require(self._block(body, 0) is None, "a way without a return")
 
     def _block(self, body: Sequence[ir.Stmt], assigned: int) -> int | None:
-        """What has a value after statements; None where nothing comes after them."""
+        """Return the bits of variables that have a value after statements; None where nothing comes after them."""
         after: int | None = assigned
         for statement in body:
             if after is None:
-                refuse("a kernel's function is not sound: statements that are never reached")
+                refuse("cannot rebuild a kernel's function: statements that are never reached")
             require(not self._frame.reads[id(statement)] & ~after, "a variable without a value")
             after = self._statement(statement, after)
         return after

@@ -1,4 +1,4 @@
-"""What a checkpoint says of a job beside its state: the part that stays the same, and how far it is."""
+"""The job beside its state in a checkpoint: the part that stays the same, and its progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flowcompute.strategy import Mode, Precision
 
 @dataclass(frozen=True)
 class KeptJob:
-    """What stays the same in all generations.
+    """The part of a checkpoint that stays the same in all generations.
 
     Attributes:
         token: names the drafts of the job; hexadecimal.
@@ -36,7 +36,7 @@ class KeptJob:
     flow: Mode | None = None
 
     def plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return it as plain data."""
         return {
             "token": self.token,
             "graph": self.graph,
@@ -51,7 +51,7 @@ class KeptJob:
 
     @classmethod
     def read(cls, data: object) -> Self:
-        """What `plain` gave; entries that a later minor version added are not looked at.
+        """Read what `plain` gave; entries that a later minor version added are not looked at.
 
         Raises:
             CheckpointError: if it is something else.
@@ -78,7 +78,7 @@ class KeptJob:
 
 
 def read_progress(body: Mapping[str, Any]) -> Progress:
-    """How far a job was at a generation.
+    """Read the progress of a job at a generation.
 
     Raises:
         CheckpointError: if its body does not say so.

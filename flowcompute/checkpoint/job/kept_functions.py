@@ -20,7 +20,7 @@ MOST_PARTS = 1 << 16
 
 
 def describe_functions(functions: Mapping[str, ir.TypedFunction]) -> list[dict[str, Any]]:
-    """These functions and those that they call, each behind what it calls."""
+    """Return these functions and those that they call, each behind what it calls."""
     found: dict[str, dict[str, Any]] = {}
     for function in functions.values():
         _describe(function, found)
@@ -28,7 +28,7 @@ def describe_functions(functions: Mapping[str, ir.TypedFunction]) -> list[dict[s
 
 
 def _describe(function: ir.TypedFunction, found: dict[str, dict[str, Any]]) -> str:
-    """The digest of a function, which is then among those found."""
+    """Return the digest of a function, which is then among those found."""
     digest = function.digest
     if digest not in found:
         listing = _Listing(found)
@@ -54,18 +54,18 @@ class _Listing:
         self._places: dict[str, int] = {}
 
     def all(self, parts: Iterable[Any]) -> list[int]:
-        """Places of parts."""
+        """Return places of parts."""
         return [self.place(part) for part in parts]
 
     def place(self, part: Any) -> int:
-        """The place of a part, behind those of what it holds."""
-        row = [type(part).__name__, *(self._field(getattr(part, one.name)) for one in fields(part))]
+        """Return the place of a part, behind those of what it holds."""
+        row = [ir.KEPT_NAMES[type(part)], *(self._field(getattr(part, one.name)) for one in fields(part))]
         key = repr(row)
         if key not in self._places:
             self._places[key] = len(self.parts)
             self.parts.append(row)
             if len(self.parts) > MOST_PARTS:
-                refuse("a kernel is too long to be kept in a checkpoint", expected=f"at most {MOST_PARTS} parts")
+                refuse("cannot keep a kernel that is too long", expected=f"at most {MOST_PARTS} parts")
         return self._places[key]
 
     def _field(self, value: Any) -> Any:
@@ -80,37 +80,42 @@ class _Listing:
 
 # -- and back ----------------------------------------------------------------------------------------
 
-_KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
-    "Number": (ir.NumberLiteral, ("value", "text")),
-    "Parameter": (ir.Parameter, ("count", "text")),
-    "Local": (ir.Local, ("text", "text")),
-    "Operation": (ir.Operation, ("text", "exprs", "text")),
-    "Cast": (ir.Cast, ("expr", "text")),
-    "Choose": (ir.Choose, ("expr", "expr", "expr", "text")),
-    "Item": (ir.ItemAt, ("text", "expr", "text")),
-    "Call": (ir.Call, ("function", "exprs", "text")),
-    "Set": (ir.Set, ("text", "expr")),
-    "SetAll": (ir.SetAll, ("texts", "expr")),
-    "Fill": (ir.Fill, ("text", "expr")),
-    "Put": (ir.PutAt, ("text", "expr", "expr")),
-    "Branch": (ir.Branch, ("expr", "statements", "statements")),
-    "While": (ir.WhileLoop, ("expr", "statements", "statements")),
-    "For": (ir.ForRange, ("text", "whole", "whole", "whole", "statements")),
-    "Leave": (ir.Leave, ()),
-    "Next": (ir.Next, ()),
-    "Return": (ir.Return, ("exprs",)),
+_FORMS: dict[type[Any], tuple[str, ...]] = {
+    ir.NumberLiteral: ("value", "text"),
+    ir.Parameter: ("count", "text"),
+    ir.Local: ("text", "text"),
+    ir.Operation: ("text", "exprs", "text"),
+    ir.Cast: ("expr", "text"),
+    ir.Choose: ("expr", "expr", "expr", "text"),
+    ir.ItemAt: ("text", "expr", "text"),
+    ir.Call: ("function", "exprs", "text"),
+    ir.Set: ("text", "expr"),
+    ir.SetAll: ("texts", "expr"),
+    ir.Fill: ("text", "expr"),
+    ir.PutAt: ("text", "expr", "expr"),
+    ir.Branch: ("expr", "statements", "statements"),
+    ir.WhileLoop: ("expr", "statements", "statements"),
+    ir.ForRange: ("text", "whole", "whole", "whole", "statements"),
+    ir.Leave: (),
+    ir.Next: (),
+    ir.Return: ("exprs",),
 }
-"""Every kind of part, with what its fields are."""
+"""The fields of each class of parts."""
+
+_KINDS = {ir.KEPT_NAMES[kind]: (kind, forms) for kind, forms in _FORMS.items()}
+"""Each class of parts with its fields, by its kept name."""
 
 
 def rebuild_functions(data: object) -> dict[str, ir.TypedFunction]:
-    """The functions that were described, by digest.
+    """Return the functions that were described, by digest.
 
     Raises:
         CheckpointError: for anything that typing a user's function does not make.
     """
     if not isinstance(data, list | tuple) or len(data) > MOST_PARTS:
-        refuse("functions of kernels are no list", got=type(data).__name__)
+        refuse(
+            "cannot read the functions of kernels", expected=f"a list of at most {MOST_PARTS}", got=type(data).__name__
+        )
     functions: dict[str, ir.TypedFunction] = {}
     sizes: dict[str, int] = {}
     for one in data:
@@ -119,7 +124,7 @@ def rebuild_functions(data: object) -> dict[str, ir.TypedFunction]:
         function, sizes[digest] = _Reading(fields, functions, sizes).function()
         fields.close()
         if function.digest != digest:
-            refuse("a kernel's function is not the one that it is said to be", got=digest)
+            refuse("cannot rebuild a kernel's function", expected=f"the digest {function.digest}", got=digest)
         functions[digest] = function
     return functions
 
@@ -138,7 +143,7 @@ class _Reading:
         self._reads = 0
 
     def function(self) -> tuple[ir.TypedFunction, int]:
-        """The function, and how many parts it has, those of functions that it calls included each time."""
+        """Return the function, and how many parts it has, those of functions that it calls included each time."""
         data, frame = self._data, self._frame
         name = data.text("name")
         if not name.isidentifier():
@@ -153,10 +158,10 @@ class _Reading:
 
     def _read(self, row: Any) -> None:
         if not isinstance(row, list | tuple) or not row or not isinstance(row[0], str) or row[0] not in _KINDS:
-            refuse("this is no part of a kernel", got=row)
+            refuse("cannot read a part of a kernel", expected="a list that begins with the name of a part", got=row)
         kind, forms = _KINDS[row[0]]
         if len(row) != 1 + len(forms):
-            refuse("a part of a kernel has other fields", got=row)
+            refuse("cannot read the fields of a kernel's part", expected=f"{len(forms)} fields", got=row)
         self._size, self._reads = 1, 0
         part = kind(*(self._field(value, form) for value, form in zip(row[1:], forms, strict=True)))
         self._check_size()
@@ -167,7 +172,7 @@ class _Reading:
     def _check_size(self) -> None:
         # Parts stand there once and may be held often: what is short as data may be long as a text.
         if self._size > MOST_PARTS:
-            refuse("a kernel is too long", expected=f"at most {MOST_PARTS} parts")
+            refuse("cannot read a kernel that is too long", expected=f"at most {MOST_PARTS} parts")
 
     def _field(self, value: Any, form: str) -> Any:
         match form:
@@ -190,16 +195,16 @@ class _Reading:
                 return self._held(value, ir.Expr)
             case "statements":
                 return self._held(value, ir.Stmt)
-        raise refused("a field of a kernel's part is not what it should be", expected=form, got=value)
+        raise refused("cannot read a field of a kernel's part", expected=form, got=value)
 
     def _held(self, places: Any, kind: Any) -> tuple[Any, ...]:
-        """Parts that stand before this one."""
+        """Return parts that stand before this one."""
         if not isinstance(places, list | tuple):
-            refuse("a kernel's part does not say what it holds", got=places)
+            refuse("cannot read what a kernel's part holds", expected="a list of places", got=places)
         parts = []
         for place in places:
             if type(place) is not int or not 0 <= place < len(self._parts) or not isinstance(self._parts[place], kind):
-                refuse("a kernel's part holds what does not stand before it", got=place)
+                refuse("cannot rebuild a kernel's part", expected="the place of a part before it", got=place)
             parts.append(self._parts[place])
             self._size += self._part_sizes[place]
             if kind is ir.Expr:

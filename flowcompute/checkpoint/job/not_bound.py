@@ -1,4 +1,4 @@
-"""What stands for the functions and iterables that nobody gave, in a job whose results are there."""
+"""Stand-ins for functions and iterables that nobody gave, in a job whose results are there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from flowcompute.errors import CheckpointError
 
 NEVER_CALLED = ("function", "iterable")
-"""What a job that is done needs not be given again: nothing of it is called, and a digest says which it was."""
+"""Kinds of things that a finished job needs no more: nothing of it is called, and a digest says which it was."""
 
 
 class NotBound:
@@ -23,8 +23,8 @@ class NotBound:
         self._name = name
 
     def __call__(self, *_: Any) -> NoReturn:
-        """Refuse."""
-        raise CheckpointError("was not bound, and is called", element=self._name, hint="fc.thaw(path, bind=...)")
+        """Raise CheckpointError: what was not bound is called."""
+        raise CheckpointError("cannot call what was not bound", element=self._name, hint="fc.thaw(path, bind=...)")
 
     def __iter__(self) -> NoReturn:
         self()

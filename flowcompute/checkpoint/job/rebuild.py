@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.job.describe import FORMAT
-from flowcompute.checkpoint.job.fields import MOST, MOST_NODES, UNSOUND, Fields, refuse
+from flowcompute.checkpoint.job.fields import MOST_NODES, UNSOUND, Fields, refuse
 from flowcompute.checkpoint.job.kept_functions import rebuild_functions
 from flowcompute.checkpoint.job.not_bound import NEVER_CALLED, NotBound
 from flowcompute.checkpoint.job.parts import TAGS, KeptNode, Part, Rebuilding
-from flowcompute.elements import Destination, Element
+from flowcompute.elements import MOST, Destination, Element
 from flowcompute.errors import CheckpointError, FlowError, Site, SourceError
 from flowcompute.graph import build_graph
 from flowcompute.ir import ORDER_VERSION
@@ -24,7 +24,7 @@ from flowcompute.spec import Spec, Stream
 def rebuild_job(
     data: object, get: Callable[[Any], np.ndarray], bind: Mapping[str, object] | None = None, *, done: bool = False
 ) -> list[Element]:
-    """The roots of the job that `describe_job` described, as elements that know the user's lines that made them.
+    """Rebuild the roots of the job that `describe_job` described, as elements that know the user's lines.
 
     Everything is checked: each operation is made again by the rules that users' calls go through,
     and what comes out is compared with what was kept. Nothing is imported or called but what `bind` gives.
@@ -44,7 +44,7 @@ def rebuild_job(
     except CheckpointError:
         raise
     except (FlowError, RecursionError, MemoryError) as error:
-        raise CheckpointError(f"the job in the checkpoint cannot be made again: {error}") from error
+        raise CheckpointError(f"cannot rebuild the job in the checkpoint: {error}") from error
 
 
 def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, object], *, done: bool) -> list[Element]:
@@ -52,7 +52,7 @@ def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, obj
     version = fields.whole("format")
     if version != FORMAT:
         refuse(
-            f"the job was described by a{' newer' if version > FORMAT else 'n older'} version of flowcompute",
+            f"cannot read a job of a{' newer' if version > FORMAT else 'n older'} version of flowcompute",
             expected=f"format {FORMAT}",
             got=f"format {version}",
             hint="go on with the version that began it",
@@ -60,7 +60,7 @@ def _rebuilt(data: object, get: Callable[[Any], np.ndarray], bind: dict[str, obj
     order = fields.whole("order")
     if order != ORDER_VERSION:
         refuse(
-            "reductions are made in another order now, so what was begun cannot be gone on with",
+            "cannot go on with reductions begun in another order",
             expected=f"version {ORDER_VERSION} of the canonical order",
             got=f"version {order}",
             hint="go on with the version of flowcompute that began it",
@@ -101,7 +101,7 @@ class _Draft:
         if bind is not None and bind != part.bind:
             fields.wrong("bind", repr(part.bind))
         if bind is None and part.bind and part.bind != "array":
-            refuse(f"a node lacks what is to be bound: {part.bind}")
+            refuse(f"cannot rebuild a node without what is to be bound: {part.bind}")
         stream, length = fields.flag("stream"), fields.maybe("length", fields.whole)
         if length is not None and not stream:
             fields.wrong("length", "None without a stream")
@@ -118,9 +118,9 @@ class _Draft:
         )
 
     def element(self, earlier: list[Element], rebuilding: Rebuilding) -> Element:
-        """The element, of operands made already."""
+        """Return the element, of operands made already."""
         if any(i >= len(earlier) or isinstance(earlier[i], Destination) for i in self.inputs):
-            refuse("a node's operands stand behind it, or are destinations", got=self.name)
+            refuse("cannot rebuild a node whose operands stand behind it, or are destinations", got=self.name)
         inputs = tuple(earlier[i] for i in self.inputs)
         bound = rebuilding.bind.get(self.name)
         node = KeptNode(self.name, self.name if self.given else None, self.spec, inputs, bound)
@@ -128,7 +128,11 @@ class _Draft:
             made = self.part.rebuild(self.fields, node, rebuilding)
             self.fields.close()
             if made.spec != self.spec:
-                refuse("its dtype, shape or length is another now", expected=str(self.spec), got=str(made.spec))
+                refuse(
+                    "cannot rebuild it with the same dtype, shape and length",
+                    expected=str(self.spec),
+                    got=str(made.spec),
+                )
         except FlowError as error:
             # Hints of other errors speak to who composes, which nobody does now.
             own = error.hint if isinstance(error, CheckpointError | SourceError) else None
@@ -144,7 +148,7 @@ class _Draft:
 
 
 def _stand_ins(drafts: list[_Draft]) -> dict[str, object]:
-    """What nothing is asked of any more, by name."""
+    """Return stand-ins, by name, for what nothing is asked of any more."""
     made: dict[str, object] = {}
     for draft in drafts:
         if draft.bind in NEVER_CALLED:
@@ -159,12 +163,12 @@ def _check_bound(drafts: list[_Draft], bind: Mapping[str, object]) -> None:
     if missing := [f"{name} ({what})" for name, what in wanted.items() if name not in bind]:
         given = ", ".join(f"{name!r}: ..." for name in list(wanted)[:4]) + (", ..." if len(wanted) > 4 else "")
         refuse(
-            "what cannot be kept in a checkpoint is to be given again by name",
+            "cannot thaw without what no checkpoint keeps",
             expected=_listed(missing),
             hint=f"fc.thaw(path, bind={{{given}}}).resolve(), or run the program that began the job once more",
         )
     if others := [name for name in bind if name not in wanted]:
-        refuse("nothing of these names is to be bound", expected=_listed(list(wanted)) or "nothing", got=others)
+        refuse("cannot bind anything to these names", expected=_listed(list(wanted)) or "nothing", got=others)
 
 
 def _listed(names: list[str]) -> str:
@@ -172,14 +176,22 @@ def _listed(names: list[str]) -> str:
 
 
 def _checked_roots(drafts: list[_Draft], elements: list[Element], roots: tuple[int, ...]) -> list[Element]:
-    """The roots, whose graph has the very nodes that were described, by number and name."""
+    """Return the roots, whose graph has the very nodes that were described, by number and name."""
     if not roots:
-        refuse("a job has no roots")
+        refuse("cannot rebuild a job without roots", expected="at least one root")
     found = [elements[i] for i in roots]
     graph = build_graph(found)
     if graph.roots != roots or len(graph.nodes) != len(elements):
-        refuse("the job has other nodes than are described", expected=str(len(elements)), got=len(graph.nodes))
+        refuse(
+            "cannot rebuild the job: it has other nodes than are described",
+            expected=str(len(elements)),
+            got=len(graph.nodes),
+        )
     for node, element, draft in zip(graph.nodes, elements, drafts, strict=True):
         if node.element is not element or node.name != draft.name or node.inputs != draft.inputs:
-            refuse("the job's nodes have other places or names than are described", expected=draft.name, got=node.name)
+            refuse(
+                "cannot rebuild the job: its nodes have other places or names than are described",
+                expected=draft.name,
+                got=node.name,
+            )
     return found

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from flowcompute.checkpoint.job.attributes import decode_attrs
-from flowcompute.checkpoint.job.fields import MOST, MOST_NODES, Fields, brief, refuse
+from flowcompute.checkpoint.job.fields import MOST_NODES, Fields, brief, refuse
 from flowcompute.checkpoint.job.fingerprint import changed_file, files_of, read_state
 from flowcompute.checkpoint.job.parts import SINKS, TAGS
-from flowcompute.elements import Destination
+from flowcompute.elements import MOST, Destination
 from flowcompute.files import FILES, Files, shown
 from flowcompute.graph import draw_lines
 from flowcompute.spec import Spec, Stream
@@ -41,7 +41,7 @@ class Told:
 
     @property
     def text(self) -> str:
-        """What it is, in a line."""
+        """The element in a line."""
         if self.tag == "constant" and not self.spec.shape and "bytes" in self.data:
             return self._number()
         operation = brief(self.data.get("op", self.tag)).partition(".")[2] or self.tag
@@ -54,13 +54,13 @@ class Told:
     def _number(self) -> str:
         data = self.data["bytes"]
         if not isinstance(data, bytes) or len(data) != self.spec.dtype.itemsize:
-            refuse("a number is not described by its bytes", got=data)
+            refuse("cannot read a number from its bytes", expected="the bytes of one number", got=data)
         return str(np.frombuffer(data, self.spec.dtype)[0])
 
 
 @dataclass(frozen=True)
 class JobWords:
-    """What a description of a job says to people.
+    """The text that a description of a job is shown as.
 
     Args:
         data: as `describe_job` gives it.
@@ -74,19 +74,19 @@ class JobWords:
 
     @classmethod
     def read(cls, data: object) -> JobWords:
-        """From a description, all of which that is used here is checked."""
+        """Read a description, and check all of it that is used here."""
         fields = Fields(data, "a job")
         nodes = tuple(_node(one, i) for i, one in enumerate(fields.items("nodes", MOST_NODES)))
         return cls(nodes, fields.wholes("roots", most=len(nodes) - 1, length=MOST_NODES))
 
     def graph(self) -> str:
-        """The graph as the tree that `element.draw()` shows; only its size where nobody would read it."""
+        """Draw the graph as the tree that `element.draw()` shows; only its size where nobody would read it."""
         if len(self.nodes) > _MOST_DRAWN:
             return f"{len(self.nodes):,} elements, too many to draw"
         return draw_lines(self.roots, [node.inputs for node in self.nodes], lambda i: (self.nodes[i].text, ""))
 
     def sources(self, files: Files = FILES) -> Iterator[str]:
-        """A line for each source, and for each of its files what was seen of it and whether that is still so."""
+        """Yield a line for each source, and one for each of its files: its kept state, and whether it still holds."""
         for node in self.nodes:
             if node.tag in _HELD:
                 held = "given again by name" if node.bind is not None else ""
@@ -96,7 +96,7 @@ class JobWords:
                 yield from (f"  {_file(one, files)}" for one in kept)
 
     def destinations(self) -> Iterator[str]:
-        """A line for each destination, with what it promises."""
+        """Yield a line for each destination, with its promise."""
         for node in self.nodes:
             if node.tag in _PROMISES:
                 data = Fields(node.data, "a file")
@@ -104,13 +104,13 @@ class JobWords:
                 yield f"{brief(node.name)}: {node.spec}{where}, {_PROMISES[node.tag]}"
 
     def targets(self) -> list[str]:
-        """Absolute paths of the files that the job makes, those of dropped records among them."""
+        """Return absolute paths of the files that the job makes, those of dropped records among them."""
         data = [Fields(node.data, "a file") for node in self.nodes]
         made = [one.text("target") for one in data if "target" in one]
         return made + [path for one in data if "dead_letter" in one and (path := one.maybe("dead_letter", one.text))]
 
     def bound(self) -> dict[str, str]:
-        """What has to be given again, by the name of its element, and what kind of thing it is."""
+        """Return the kinds of things that must be given again, by the names of their elements."""
         return {node.name: node.bind for node in self.nodes if node.bind is not None}
 
 

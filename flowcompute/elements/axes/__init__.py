@@ -18,25 +18,23 @@ from flowcompute.elements.axes.along import (
     select,
     window,
 )
+from flowcompute.elements.axes.joining import CONCAT, STACK, concat, stack
 from flowcompute.elements.axes.padding import PAD, pad, padded
 from flowcompute.elements.axes.shape import (
     BROADCAST,
-    CONCAT,
     INDEX,
     PERMUTE,
     RESHAPE,
-    STACK,
     TAKE,
     broadcast_to,
-    concat,
     expand_dims,
     flip,
     make_view,
     moveaxis,
     permute_dims,
+    require_unknown,
     reshape,
     squeeze,
-    stack,
     take,
 )
 
@@ -71,6 +69,7 @@ __all__ = [
     "padded",
     "permute_dims",
     "repeat",
+    "require_unknown",
     "reshape",
     "section",
     "select",

@@ -1,4 +1,4 @@
-"""What changes the stream axis: selections, sections, cuts, windows, and streams end to end."""
+"""Changes of the stream axis: selections, sections, cuts, windows, and streams end to end."""
 
 from __future__ import annotations
 
@@ -8,38 +8,94 @@ from typing import Any, Literal
 
 import numpy as np
 
-from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_dtype, common_length
+from flowcompute.elements.compute import (
+    Compute,
+    Constant,
+    Operand,
+    as_element,
+    cast,
+    common_dtype,
+    common_length,
+)
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import vecdot
-from flowcompute.elements.op import Attrs, Kind, Op
+from flowcompute.elements.op import Attrs, KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, Spec, Stream, format_shape
 
 Tail = Literal["error", "drop", "pad", "emit"]
+_TAILS = ("error", "drop", "pad", "emit")
 
 
 def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
-def _op(name: str, kind: Kind, arity: int = 1) -> Op:
-    return Op(name, arity, kind, np.asarray, _kept, arithmetic=False)
+def _rebuild_select(kept: KeptOp) -> Compute:
+    return select(*kept.streams(2))
 
 
-SELECT = _op("select", Kind.SELECT, 2)
-SECTION = _op("section", Kind.REBATCH)
-CUT = _op("cut", Kind.REBATCH)
-FLATTEN = _op("flatten", Kind.REBATCH)
-REPEAT = _op("repeat", Kind.REBATCH)
-CONCAT_STREAMS = _op("concat", Kind.REBATCH, 2)
-WINDOW = _op("window", Kind.WINDOW)
+def _rebuild_section(kept: KeptOp) -> Any:
+    attrs = kept.attrs
+    stop = attrs.maybe("stop", attrs.whole)
+    return section(kept.stream(), attrs.whole("start"), stop, attrs.whole("step", least=1))
+
+
+def _rebuild_cut(kept: KeptOp) -> Compute:
+    tail: Any = kept.attrs.choice("tail", _TAILS)
+    return cut(kept.stream(), kept.attrs.whole("every", least=1), tail=tail, fill=kept.attrs.take("fill"))
+
+
+def _rebuild_flatten(kept: KeptOp) -> Any:
+    kept.attrs.whole("numbers")
+    return flatten(kept.stream())
+
+
+def _rebuild_repeat(kept: KeptOp) -> Compute:
+    return repeat(kept.stream(), kept.attrs.whole("count"))
+
+
+def _rebuild_concat(kept: KeptOp) -> Any:
+    return concat_streams(kept.inputs)
+
+
+def _rebuild_window(kept: KeptOp) -> Compute:
+    x, attrs = kept.stream(), kept.attrs
+    size, step = attrs.whole("size", least=1), attrs.whole("step", least=1)
+    before, after = attrs.whole("before", most=size - 1), attrs.whole("after", most=size - 1)
+    padding = attrs.take("pad")
+    own = window(x, size, step, pad=padding)
+    if repr((own.attrs["pad"], own.attrs["before"], own.attrs["after"])) == repr((padding, before, after)):
+        return own
+    # Those of a convolution stand otherwise beyond the ends, or only differ in the 0 that is there.
+    kept.require(type(padding) is int and padding == 0 and step == 1, "windows of fc.window or of fc.convolve")
+    return _window(x, size, step, padding, before, after)
+
+
+def _op(name: str, kind: Kind, rebuild: Rebuild, arity: int = 1) -> Op:
+    return Op(name, arity, kind, np.asarray, _kept, arithmetic=False, rebuild=rebuild)
+
+
+SELECT = _op("select", Kind.SELECT, _rebuild_select, 2)
+SECTION = _op("section", Kind.REBATCH, _rebuild_section)
+CUT = _op("cut", Kind.REBATCH, _rebuild_cut)
+FLATTEN = _op("flatten", Kind.REBATCH, _rebuild_flatten)
+REPEAT = _op("repeat", Kind.REBATCH, _rebuild_repeat)
+CONCAT_STREAMS = _op("concat", Kind.REBATCH, _rebuild_concat, 2)
+WINDOW = _op("window", Kind.WINDOW, _rebuild_window)
 
 
 def _stream(op: str, x: Operand) -> Any:
     element = as_element(x, op)
     if not element.spec.is_stream:
-        raise SpecError("works along a stream", element=op, site=user_site(), got=str(element.spec))
+        raise SpecError(
+            "cannot run along the stream of what is none",
+            element=op,
+            site=user_site(),
+            expected="a stream",
+            got=str(element.spec),
+        )
     return element
 
 
@@ -50,13 +106,17 @@ def _count(op: str, what: str, value: Any, least: int = 1) -> int:
         number = least - 1
     if number < least or isinstance(value, bool):
         raise SpecError(
-            f"{what}= is a count", element=op, site=user_site(), expected=f"{least} or more", got=repr(value)
+            f"cannot take {what}=", element=op, site=user_site(), expected=f"{least} or more", got=repr(value)
         )
     return number
 
 
 def select(x: Operand, mask: Operand) -> Compute:
-    """The records at which a stream of bools is true; also `x[mask]`. The length is unknown until it has run.
+    """Select the records at which a stream of bools is true; also `x[mask]`. The length is unknown until it has run.
+
+    Args:
+        x: a stream.
+        mask: a stream of single bools, as long as `x`.
 
     Raises:
         SpecError: if the mask is no stream of single bools, or as long as another stream than `x`.
@@ -64,7 +124,7 @@ def select(x: Operand, mask: Operand) -> Compute:
     element, chosen = _stream("select", x), _stream("select", mask)
     if chosen.dtype != BOOL or chosen.spec.shape != ():
         raise SpecError(
-            "a mask is a stream of single bools",
+            "cannot select by this mask",
             element="select",
             site=user_site(),
             expected="bool(?,) stream",
@@ -76,7 +136,12 @@ def select(x: Operand, mask: Operand) -> Compute:
 
 
 def section(x: Operand, start: int | None, stop: int | None, step: int | None) -> Compute | Any:
-    """Records `start` to `stop`, each `step`-th; also `x[start:stop:step]`. As Python's slices, forwards only.
+    """Take records `start` to `stop`, each `step`-th, as Python's slices but forwards only; also `x[start:stop:step]`.
+
+    Args:
+        x: a stream.
+        start, stop: bounds, None for the ends; negative ones count from the end.
+        step: from one record to the next, from 1 on; None for 1.
 
     Raises:
         SpecError: for a step below 1, or negative bounds where the length is unknown.
@@ -86,7 +151,7 @@ def section(x: Operand, start: int | None, stop: int | None, step: int | None) -
     step = 1 if step is None else operator.index(step)
     if step < 1:
         raise SpecError(
-            "a stream runs forwards only",
+            "cannot read a stream backwards or without a step",
             element="section",
             site=user_site(),
             expected="a step of 1 or more",
@@ -96,7 +161,7 @@ def section(x: Operand, start: int | None, stop: int | None, step: int | None) -
     first_bound, last_bound = (None if bound is None else operator.index(bound) for bound in (start, stop))
     if length is None and any(bound is not None and bound < 0 for bound in (first_bound, last_bound)):
         raise SpecError(
-            "counts from the end of a stream whose length is not known",
+            "cannot count from the end of a stream of unknown length",
             element="section",
             site=user_site(),
             expected="bounds of 0 or more",
@@ -117,7 +182,7 @@ def section(x: Operand, start: int | None, stop: int | None, step: int | None) -
 
 
 def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compute:
-    """A stream `(N, *item)` seen as runs `(N / every, every, *item)`.
+    """Cut a stream `(N, *item)` into runs `(N / every, every, *item)`.
 
     Args:
         x: a stream.
@@ -132,9 +197,9 @@ def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compu
     """
     element = _stream("cut", x)
     every = _count("cut", "every", every)
-    if tail not in ("error", "drop", "pad", "emit"):
+    if tail not in _TAILS:
         raise SpecError(
-            "tail= says what to do with the rest",
+            "cannot take tail=",
             element="cut",
             site=user_site(),
             expected="'error', 'drop', 'pad' or 'emit'",
@@ -143,7 +208,7 @@ def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compu
     length = element.spec.length
     if tail == "error" and length is not None and length % every:
         raise SpecError(
-            "the stream does not end with a whole run",
+            "cannot cut the stream into whole runs",
             element="cut",
             site=user_site(),
             expected=f"a multiple of {every} records",
@@ -156,7 +221,7 @@ def cut(x: Operand, every: int, *, tail: Tail = "error", fill: Any = 0) -> Compu
 
 
 def _number(op: str, what: str, value: Any, dtype: np.dtype) -> Any:
-    """A number in a dtype, as plain data."""
+    """Return a number in a dtype, as plain data."""
     try:
         number = np.asarray(value, dtype)
         if number.ndim == 0:
@@ -164,12 +229,16 @@ def _number(op: str, what: str, value: Any, dtype: np.dtype) -> Any:
     except (TypeError, ValueError, OverflowError):
         pass
     raise SpecError(
-        f"{what}= is a number", element=op, site=user_site(), expected=f"what {dtype.name} can hold", got=repr(value)
+        f"cannot take {what}=", element=op, site=user_site(), expected=f"what {dtype.name} can hold", got=repr(value)
     )
 
 
 def flatten(x: Operand) -> Compute | Any:
-    """A stream of items as a stream of their numbers, `(N, *item)` to `(N * numbers,)`."""
+    """Flatten a stream of items to a stream of their numbers, `(N, *item)` to `(N * numbers,)`.
+
+    Raises:
+        SpecError: if `x` is no stream.
+    """
     element = _stream("flatten", x)
     if element.spec.shape == ():
         return element
@@ -179,7 +248,15 @@ def flatten(x: Operand) -> Compute | Any:
 
 
 def repeat(x: Operand, repeats: int) -> Compute:
-    """Each record of a stream `repeats` times in a row."""
+    """Repeat each record of a stream `repeats` times in a row.
+
+    Args:
+        x: a stream.
+        repeats: a count from 0 on.
+
+    Raises:
+        SpecError: if `x` is no stream, or `repeats` no count.
+    """
     element = _stream("repeat", x)
     count = _count("repeat", "repeats", repeats, least=0)
     length = element.spec.length
@@ -188,19 +265,22 @@ def repeat(x: Operand, repeats: int) -> Compute:
 
 
 def concat_streams(streams: Sequence[Operand]) -> Compute | Any:
-    """Streams of equal items one after the other; dtypes promote as NumPy's.
+    """Join streams of equal items one after the other; dtypes promote as NumPy's.
+
+    Args:
+        streams: streams whose items have one shape.
 
     Raises:
         SpecError: if their items differ in shape, or one of them is no stream.
     """
     elements = [_stream("concat", one) for one in streams]
     if not elements:
-        raise SpecError("needs at least one stream", element="concat", site=user_site())
+        raise SpecError("cannot join no streams", element="concat", site=user_site(), expected="at least one stream")
     first = elements[0]
     for other in elements[1:]:
         if other.spec.shape != first.spec.shape:
             raise SpecError(
-                "items of different shape make no stream",
+                "cannot join streams of items of different shape",
                 element="concat",
                 site=user_site(),
                 expected=format_shape(first.spec.shape),
@@ -216,7 +296,7 @@ def concat_streams(streams: Sequence[Operand]) -> Compute | Any:
 
 
 def window(x: Operand, size: int, step: int = 1, *, pad: Literal["edge", "reflect"] | float | None = None) -> Compute:
-    """Neighbouring records seen together: record t of the result is records `t * step` to `t * step + size` of `x`.
+    """Return neighbouring records together: record t is records `t * step` to `t * step + size` of `x`.
 
     Nothing is copied `size` times: kernels read the overlapping records where they lie, so
     `fc.window(x, size=5).mean(axis=1)` is one kernel.
@@ -231,6 +311,9 @@ def window(x: Operand, size: int, step: int = 1, *, pad: Literal["edge", "reflec
 
     Returns:
         A stream `(windows, size, *item)`.
+
+    Raises:
+        SpecError: if `x` is no stream, a size or step no count, or `pad` no number of its dtype.
     """
     element = _stream("window", x)
     size, step = _count("window", "size", size), _count("window", "step", step)
@@ -252,7 +335,15 @@ def _window(element: Any, size: int, step: int, pad: Any, before: int, after: in
 
 
 def diff(x: Operand, n: int = 1) -> Compute | Any:
-    """Differences of neighbouring records of a stream, `n` times; `n` records fewer than `x` has."""
+    """Subtract neighbouring records of a stream, `n` times; the result has `n` records fewer than `x`.
+
+    Args:
+        x: a stream; of bools the result says where neighbours differ.
+        n: a count from 0 on.
+
+    Raises:
+        SpecError: if `x` is no stream, or `n` no count.
+    """
     element = _stream("diff", x)
     for _ in range(_count("diff", "n", n, least=0)):
         pair = window(element, 2)
@@ -262,7 +353,7 @@ def diff(x: Operand, n: int = 1) -> Compute | Any:
 
 
 def convolve(x: Operand, taps: Operand, mode: Literal["full", "same", "valid"] = "full") -> Compute | Any:
-    """Discrete convolution of a stream with a resident vector (an FIR filter), `numpy.convolve` along the stream.
+    """Convolve a stream with a resident vector (an FIR filter), as `numpy.convolve` along the stream.
 
     Args:
         x: a stream `(N, *item)`; every number of an item is filtered by itself.
@@ -275,10 +366,20 @@ def convolve(x: Operand, taps: Operand, mode: Literal["full", "same", "valid"] =
     element, filter_ = _stream("convolve", x), as_element(taps, "convolve")
     if filter_.spec.is_stream or filter_.ndim != 1 or filter_.shape[0] == 0:
         raise SpecError(
-            "taps are a resident vector", element="convolve", site=user_site(), expected="(k,)", got=str(filter_.spec)
+            "cannot convolve with these taps",
+            element="convolve",
+            site=user_site(),
+            expected="(k,)",
+            got=str(filter_.spec),
         )
     if mode not in ("full", "same", "valid"):
-        raise SpecError("mode= is 'full', 'same' or 'valid'", element="convolve", site=user_site(), got=repr(mode))
+        raise SpecError(
+            "cannot take mode=",
+            element="convolve",
+            site=user_site(),
+            expected="'full', 'same' or 'valid'",
+            got=repr(mode),
+        )
     size = filter_.spec.shape[0]
     before, after = {"full": (size - 1, size - 1), "same": (size // 2, size - 1 - size // 2), "valid": (0, 0)}[mode]
     windows = _window(element, size, 1, None if mode == "valid" else 0, before, after)

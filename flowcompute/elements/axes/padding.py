@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from flowcompute.elements.axes.shape import make_view
+from flowcompute.elements.axes.shape import make_view, require_unknown
 from flowcompute.elements.compute import Constant, Operand, as_element
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import is_float
@@ -27,11 +27,18 @@ def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
-PAD = Op("pad", 1, Kind.VIEW, np.pad, _kept, arithmetic=False)
+def _rebuild_pad(kept: KeptOp) -> Any:
+    require_unknown(kept)
+    mode: Any = kept.attrs.choice("mode", _MODES)
+    widths: Any = kept.attrs.items("widths")
+    return pad(kept.one(), widths, mode, kept.attrs.take("fill"))
+
+
+PAD = Op("pad", 1, Kind.VIEW, np.pad, _kept, arithmetic=False, rebuild=_rebuild_pad)
 
 
 def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_values: float = 0) -> Any:
-    """The value with more numbers before and after it along its axes; NumPy's rules, of the stream apart.
+    """Pad the value with numbers before and after it along its axes, by NumPy's rules; the stream is not padded.
 
     Items are put together by a kernel, with what is computed beside it; by the host where that is nothing.
 
@@ -54,7 +61,7 @@ def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_value
     element = as_element(x, "pad")
     if mode not in _MODES:
         raise SpecError(
-            "mode= names what is added",
+            "cannot take mode=",
             element="pad",
             site=user_site(),
             expected=", ".join(_MODES),
@@ -64,9 +71,10 @@ def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_value
     shape = element.spec.shape
     if mode != "constant" and any(size == 0 and sum(pair) for size, pair in zip(shape, widths, strict=True)):
         raise SpecError(
-            "an empty axis has nothing to repeat",
+            "cannot repeat numbers of an empty axis",
             element="pad",
             site=user_site(),
+            expected="an axis that holds numbers",
             got=str(element.spec),
             hint='mode="constant" adds a number',
         )
@@ -80,14 +88,14 @@ def pad(x: Operand, pad_width: PadWidth, mode: Mode = "constant", constant_value
 
 
 def padded(array: np.ndarray, widths: Sequence[tuple[int, int]], mode: str, fill: float) -> np.ndarray:
-    """What the operation means for an array, with a pair of widths for each of its axes."""
+    """Pad an array, with a pair of widths for each of its axes: the meaning of the operation."""
     if mode == "constant":
         return np.pad(array, widths, constant_values=np.asarray(fill).astype(array.dtype))
     return np.pad(array, widths, mode=mode)  # type: ignore[call-overload, no-any-return]
 
 
 def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
-    """A pair for each item axis (each axis of a resident value)."""
+    """Return a pair for each item axis (each axis of a resident value)."""
     axes = len(element.spec.shape)
     try:
         rows: Any = [*pad_width] if isinstance(pad_width, Iterable) else [pad_width]
@@ -98,7 +106,7 @@ def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
             raise TypeError
     except (TypeError, ValueError):
         raise SpecError(
-            "pad_width= counts numbers",
+            "cannot take pad_width=",
             element="pad",
             site=user_site(),
             expected="n, (before, after) or a pair for each axis, from 0 on",
@@ -107,7 +115,7 @@ def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
     if element.spec.is_stream and not flat and len(whole) == axes + 1:
         if any(whole[0]):
             raise SpecError(
-                "the stream is not padded",
+                "cannot pad the stream",
                 element="pad",
                 site=user_site(),
                 expected="(0, 0) for axis 0",
@@ -117,7 +125,7 @@ def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
         whole = whole[1:]
     if len(whole) not in (1, axes):
         raise SpecError(
-            "has other axes",
+            "cannot pad with as many pairs",
             element="pad",
             site=user_site(),
             expected=f"{axes} pairs for {element.spec}",
@@ -128,7 +136,7 @@ def _widths(element: Any, pad_width: PadWidth) -> tuple[tuple[int, int], ...]:
 
 
 def _fill(dtype: np.dtype, value: float) -> float | int | bool:
-    """The number that is added, as plain data.
+    """Return the number that is added, as plain data.
 
     Raises:
         SpecError: if the dtype cannot hold it.
@@ -143,7 +151,7 @@ def _fill(dtype: np.dtype, value: float) -> float | int | bool:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise SpecError(
-            "constant_values= is one number of the dtype",
+            "cannot take constant_values=",
             element="pad",
             site=user_site(),
             expected=dtype.name,

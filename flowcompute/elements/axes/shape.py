@@ -1,4 +1,4 @@
-"""Item axes seen in another way: reshaped, permuted, turned around, and values joined along item axes.
+"""Item axes seen in another way: reshaped, permuted, turned around.
 
 Most of these are index arithmetic inside kernels: nothing is copied. Axes are counted as
 everywhere, the stream being axis 0, which stays where it is; shapes begin with its length, or -1.
@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.axes.along import concat_streams
-from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_dtype, common_length
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, compute_again
 from flowcompute.elements.element import Element
 from flowcompute.elements.math import normalise_axes
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import MOST, KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
-from flowcompute.spec import Spec, Stream, format_shape
+from flowcompute.spec import Spec, format_shape
 
 Index = tuple[int | tuple[int, int, int] | None, ...]
 """For each item axis a position, or (first, count, step); None for a new axis."""
@@ -29,27 +28,82 @@ def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, dtype
 
 
-def _view(name: str, numpy: Callable[..., Any], arity: int = 1) -> Op:
-    return Op(name, arity, Kind.VIEW, numpy, _kept, arithmetic=False)
+def require_unknown(kept: KeptOp) -> None:
+    """Raise CheckpointError where all operands are known: users' functions make of them what is known, of any size."""
+    kept.require(not all(isinstance(one, Constant) for one in kept.inputs), "an operand that is no constant")
 
 
-INDEX = _view("index", np.asarray)
-PERMUTE = _view("permute_dims", np.permute_dims)
-RESHAPE = _view("reshape", np.reshape)
-BROADCAST = _view("broadcast_to", np.broadcast_to)
-TAKE = _view("take", np.take, 2)
-STACK = _view("stack", np.stack, 2)
-CONCAT = _view("concat", np.concat, 2)
+def _rebuild_index(kept: KeptOp) -> Compute:
+    x, index = kept.one(), kept.attrs.items("index", 2 * 64)
+    sizes = list(x.spec.shape)
+    kept.require(sum(key is not None for key in index) == len(sizes), "a key for each axis")
+    shape = []
+    for key in index:
+        if key is None:
+            shape.append(1)
+            continue
+        size = sizes.pop(0)
+        if isinstance(key, tuple):
+            kept.require(_is_range(key, size), f"places among {size}")
+            shape.append(key[1])
+        else:
+            kept.require(type(key) is int and 0 <= key < size, f"a place among {size}")
+    return compute_again(kept, x.dtype, tuple(shape), x.spec.stream, {"index": tuple(index)})
+
+
+def _is_range(key: tuple[Any, ...], size: int) -> bool:
+    """Check whether (first, count, step) names places of an axis."""
+    if len(key) != 3 or not all(type(one) is int for one in key):
+        return False
+    first, count, step = key
+    if not (-1 <= first <= size and 0 <= count <= size and 0 < abs(step) < MOST):
+        return False
+    return count == 0 or bool(0 <= first < size and 0 <= first + (count - 1) * step < size)
+
+
+def _rebuild_permute(kept: KeptOp) -> Any:
+    require_unknown(kept)
+    x = kept.one()
+    axes = tuple(kept.public_axis(axis) for axis in kept.attrs.wholes("axes", most=63))
+    return permute_dims(x, ((0,) if x.spec.is_stream else ()) + axes)
+
+
+def _rebuild_reshape(kept: KeptOp) -> Any:
+    require_unknown(kept)
+    x = kept.one()
+    return reshape(x, ((-1,) if x.spec.is_stream else ()) + kept.spec.shape)
+
+
+def _rebuild_broadcast(kept: KeptOp) -> Any:
+    x = kept.one()
+    return broadcast_to(x, ((-1,) if x.spec.is_stream else ()) + kept.spec.shape)
+
+
+def _rebuild_take(kept: KeptOp) -> Any:
+    x, indices = kept.operands(2)
+    return take(x, indices, kept.public_axis(kept.attrs.whole("axis", most=63)))
+
+
+def view_op(name: str, numpy: Callable[..., Any], rebuild: Rebuild, arity: int = 1) -> Op:
+    """Return the record of a view of items."""
+    return Op(name, arity, Kind.VIEW, numpy, _kept, arithmetic=False, rebuild=rebuild)
+
+
+INDEX = view_op("index", np.asarray, _rebuild_index)
+PERMUTE = view_op("permute_dims", np.permute_dims, _rebuild_permute)
+RESHAPE = view_op("reshape", np.reshape, _rebuild_reshape)
+BROADCAST = view_op("broadcast_to", np.broadcast_to, _rebuild_broadcast)
+TAKE = view_op("take", np.take, _rebuild_take, 2)
 
 
 def make_view(op: Op, inputs: tuple[Element, ...], shape: tuple[int, ...], **attrs: Any) -> Compute:
-    """A view of this item shape (of the whole value when resident)."""
+    """Return a view of this item shape (of the whole value when resident)."""
     first_input = inputs[0]
     return Compute(op, inputs, Spec(first_input.dtype, shape, first_input.spec.stream), attrs)
 
 
 def _item_axis(op: str, element: Any, axis: int) -> int:
-    """An axis of the items (of the whole value when resident).
+    """Return an axis of the items (of the whole value when resident).
 
     Raises:
         SpecError: if it is the stream.
@@ -72,11 +126,13 @@ def _integers(op: str, what: str, values: Any) -> list[int]:
     try:
         return [operator.index(value) for value in (values if isinstance(values, Iterable) else (values,))]
     except TypeError:
-        raise SpecError(f"{what}= is made of integers", element=op, site=user_site(), got=repr(values)) from None
+        raise SpecError(
+            f"cannot take {what}=", element=op, site=user_site(), expected="integers", got=repr(values)
+        ) from None
 
 
 def _item_shape(element: Any, op: str, shape: Any) -> list[int]:
-    """The item part of a shape that begins with the stream.
+    """Return the item part of a shape that begins with the stream.
 
     Raises:
         SpecError: if it begins with another length.
@@ -87,7 +143,7 @@ def _item_shape(element: Any, op: str, shape: Any) -> list[int]:
     length = element.spec.length
     if not wanted or wanted[0] not in (-1, length):
         raise SpecError(
-            "changes items; the stream stays as it is",
+            "cannot reshape the stream",
             element=op,
             site=user_site(),
             expected=f"a shape that begins with -1{'' if length is None else f' or {length}'}",
@@ -98,7 +154,7 @@ def _item_shape(element: Any, op: str, shape: Any) -> list[int]:
 
 
 def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
-    """The value in another shape, its numbers in the same order.
+    """Reshape the value, its numbers in the same order.
 
     Args:
         x: any element.
@@ -114,7 +170,7 @@ def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
         made = np.broadcast_to(np.empty(()), element.spec.shape).reshape(wanted).shape
     except ValueError:
         raise SpecError(
-            "the numbers do not fit the shape",
+            "cannot fit the numbers into the shape",
             element="reshape",
             site=user_site(),
             expected=f"{element.spec.item_numbers} numbers as in {format_shape(element.spec.shape)}",
@@ -128,7 +184,11 @@ def reshape(x: Operand, shape: int | Sequence[int]) -> Any:
 
 
 def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
-    """The value with its axes in another order; the stream stays axis 0.
+    """Permute the axes of the value; the stream stays axis 0.
+
+    Args:
+        x: any element.
+        axes: for each axis of the result the axis of `x`.
 
     Raises:
         SpecError: if `axes` names not each axis once, or moves the stream.
@@ -138,7 +198,7 @@ def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
     normal = [axis + element.ndim if axis < 0 else axis for axis in order]
     if sorted(normal) != list(range(element.ndim)):
         raise SpecError(
-            "axes= names each axis once",
+            "cannot take axes=",
             element="permute_dims",
             site=user_site(),
             expected=f"an order of {tuple(range(element.ndim))}",
@@ -147,9 +207,10 @@ def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
     if element.spec.is_stream:
         if normal[0] != 0:
             raise SpecError(
-                "the stream stays axis 0",
+                "cannot move the stream away from axis 0",
                 element="permute_dims",
                 site=user_site(),
+                expected="axis 0 first",
                 got=str(tuple(order)),
                 hint="x.T @ y is a fold over the stream",
             )
@@ -162,7 +223,12 @@ def permute_dims(x: Operand, axes: Sequence[int]) -> Any:
 
 
 def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Any:
-    """The value with some axes elsewhere, the others in their order; see `permute_dims`.
+    """Move some axes elsewhere, the others in their order; see `permute_dims`.
+
+    Args:
+        x: any element.
+        source: axes of `x`.
+        destination: their places in the result.
 
     Raises:
         SpecError: if there are not as many places as axes, or the stream would move.
@@ -171,7 +237,7 @@ def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple
     old, new = ([places] if isinstance(places, int) else [*places] for places in (source, destination))
     if len(old) != len(new):
         raise SpecError(
-            "takes as many places as axes",
+            "cannot move axes to another number of places",
             element="moveaxis",
             site=user_site(),
             expected=f"{len(old)} places for {source}",
@@ -187,7 +253,11 @@ def moveaxis(x: Operand, source: int | tuple[int, ...], destination: int | tuple
 
 
 def flip(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
-    """The value backwards along some axes; None means all of them, as of a resident value only.
+    """Reverse the value along some axes; None means all of them, for a resident value only.
+
+    Args:
+        x: any element.
+        axis: one axis or several.
 
     Raises:
         SpecError: if that would turn the stream around.
@@ -200,17 +270,31 @@ def flip(x: Operand, axis: int | tuple[int, ...] | None = None) -> Any:
 
 
 def expand_dims(x: Operand, axis: int = 0) -> Any:
-    """A new axis of size 1 at `axis` of the result; not before the stream."""
+    """Insert a new axis of size 1 at `axis` of the result; not before the stream.
+
+    Raises:
+        SpecError: for a place out of range, or before the stream.
+    """
     element = as_element(x, "expand_dims")
     place = operator.index(axis)
     if not -element.ndim - 1 <= place <= element.ndim:
-        raise SpecError(f"axis {place} is out of range", element="expand_dims", site=user_site(), got=str(element.spec))
+        raise SpecError(
+            f"cannot insert an axis at {place}",
+            element="expand_dims",
+            site=user_site(),
+            expected=f"{-element.ndim - 1} to {element.ndim}",
+            got=str(element.spec),
+        )
     place = place + element.ndim + 1 if place < 0 else place
     return Element.apply("index", element, (*[slice(None)] * place, None))
 
 
 def squeeze(x: Operand, axis: int | tuple[int, ...]) -> Any:
-    """The value without axes of size 1.
+    """Remove axes of size 1.
+
+    Args:
+        x: any element.
+        axis: one axis or several, each of size 1.
 
     Raises:
         SpecError: if such an axis is longer, or the stream.
@@ -219,13 +303,19 @@ def squeeze(x: Operand, axis: int | tuple[int, ...]) -> Any:
     dropped = {_item_axis("squeeze", element, one) for one in (axis if isinstance(axis, tuple) else (axis,))}
     for one in dropped:
         if element.spec.shape[one] != 1:
-            raise SpecError("only axes of size 1 can go", element="squeeze", site=user_site(), got=str(element.spec))
+            raise SpecError(
+                "cannot remove an axis whose size is not 1",
+                element="squeeze",
+                site=user_site(),
+                expected="axes of size 1",
+                got=str(element.spec),
+            )
     keys: list[Any] = [0 if item in dropped else slice(None) for item in range(len(element.spec.shape))]
     return Element.apply("index", element, (*[slice(None)] * element.spec.is_stream, *keys))
 
 
 def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
-    """The value repeated along axes of size 1, and of a resident value along new ones, without a copy.
+    """Broadcast the value along axes of size 1, and a resident value along new ones, without a copy.
 
     Args:
         x: any element.
@@ -242,7 +332,7 @@ def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
         np.broadcast_to(np.broadcast_to(np.empty(()), element.spec.shape), wanted)
     except ValueError:
         raise SpecError(
-            "does not broadcast",
+            "cannot broadcast to this shape",
             element="broadcast_to",
             site=user_site(),
             expected=f"a shape that {format_shape(element.spec.shape)} broadcasts to",
@@ -252,7 +342,7 @@ def broadcast_to(x: Operand, shape: Sequence[int]) -> Any:
 
 
 def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
-    """What stands at `indices` along an item axis, as `numpy.take`.
+    """Take the numbers at `indices` along an item axis, as `numpy.take`.
 
     Args:
         x: any element.
@@ -266,7 +356,7 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
     where = as_element(np.empty(0, np.int64) if isinstance(indices, list | tuple) and not indices else indices, "take")
     if axis is None and element.ndim != 1:
         raise SpecError(
-            "axis= may be left out where there is one axis",
+            "cannot choose an axis",
             element="take",
             site=user_site(),
             expected=f"axis= for {element.spec}",
@@ -274,14 +364,18 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
     along = _item_axis("take", element, axis or 0)
     if where.spec.is_stream or where.ndim != 1 or where.dtype.kind not in "iu":
         raise SpecError(
-            "indices are a resident vector of integers", element="take", site=user_site(), got=str(where.spec)
+            "cannot take by these indices",
+            element="take",
+            site=user_site(),
+            expected="a resident vector of integers",
+            got=str(where.spec),
         )
     size = element.spec.shape[along]
     known = where.value if isinstance(where, Constant) else np.empty(0, where.dtype)
     bad = known[(known < -size) | (known >= size)]
     if len(bad):
         raise SpecError(
-            "an index is out of range",
+            "cannot take a number outside the axis",
             element="take",
             site=user_site(),
             expected=f"{-size} to {size - 1}",
@@ -289,91 +383,3 @@ def take(x: Operand, indices: Operand, axis: int | None = None) -> Any:
         )
     shape = (*element.spec.shape[:along], *where.spec.shape, *element.spec.shape[along + 1 :])
     return make_view(TAKE, (element, where), shape, axis=along)
-
-
-def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
-    """Values of one dtype, streams together."""
-    elements = [as_element(value, op) for value in values]
-    if not elements:
-        raise SpecError("needs at least one value", element=op, site=user_site())
-    dtype = common_dtype(op, elements)
-    streams = [element for element in elements if element.spec.is_stream]
-    if streams and len(streams) != len(elements):
-        raise SpecError(
-            "joins streams, or resident values, not both",
-            element=op,
-            site=user_site(),
-            hint="stream * 0 + resident repeats a resident value along the stream",
-        )
-    return [cast(element, dtype) for element in elements]
-
-
-def stack(values: Sequence[Operand], axis: int = 0) -> Any:
-    """Values of equal shape along a new axis; of streams an item axis, so `axis` is not 0.
-
-    Raises:
-        SpecError: if shapes differ, or the axis would stand before the stream.
-    """
-    elements = _joined("stack", values)
-    lead = elements[0]
-    if any(element.spec.shape != lead.spec.shape for element in elements):
-        raise SpecError(
-            "stacks values of equal shape",
-            element="stack",
-            site=user_site(),
-            got=" and ".join(format_shape(element.spec.shape) for element in elements),
-        )
-    ndim = lead.ndim + 1
-    if not -ndim <= axis < ndim:
-        raise SpecError(f"axis {axis} is out of range", element="stack", site=user_site(), expected=f"below {ndim}")
-    along = axis % ndim - lead.spec.is_stream
-    if along < 0:
-        raise SpecError(
-            "streams are stacked inside their items",
-            element="stack",
-            site=user_site(),
-            expected=f"an axis from 1 to {ndim - 1}",
-            got="axis 0, the stream",
-            hint="fc.concat plays streams one after the other",
-        )
-    return _together(STACK, elements, (*lead.spec.shape[:along], len(elements), *lead.spec.shape[along:]), along)
-
-
-def concat(values: Sequence[Operand], axis: int = 0) -> Any:
-    """Values one after the other along an axis; along axis 0 streams are played one after the other.
-
-    Raises:
-        SpecError: if they differ in other axes.
-    """
-    elements = _joined("concat", values)
-    lead = elements[0]
-    if any(element.ndim != lead.ndim for element in elements) or lead.ndim == 0:
-        raise SpecError(
-            "joins values of equally many axes",
-            element="concat",
-            site=user_site(),
-            got=" and ".join(str(element.spec) for element in elements),
-        )
-    (normal,) = normalise_axes("concat", lead, axis)
-    if lead.spec.is_stream and normal == 0:
-        return concat_streams(elements)
-    along = normal - lead.spec.is_stream
-    rest = {(*element.spec.shape[:along], *element.spec.shape[along + 1 :]) for element in elements}
-    if len(rest) > 1:
-        raise SpecError(
-            "values differ in another axis than the one they are joined along",
-            element="concat",
-            site=user_site(),
-            got=" and ".join(format_shape(element.spec.shape) for element in elements),
-        )
-    total = sum(element.spec.shape[along] for element in elements)
-    return _together(CONCAT, elements, (*lead.spec.shape[:along], total, *lead.spec.shape[along + 1 :]), along)
-
-
-def _together(op: Op, elements: list[Any], shape: tuple[int, ...], axis: int) -> Any:
-    if all(isinstance(element, Constant) for element in elements):
-        return Constant(op.numpy([element.value for element in elements], axis=axis))
-    if not elements[0].spec.is_stream:
-        return make_view(op, tuple(elements), shape, axis=axis)
-    stream = Stream(common_length(op.name, elements))
-    return Compute(op, tuple(elements), Spec(elements[0].dtype, shape, stream), {"axis": axis})

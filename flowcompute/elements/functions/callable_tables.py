@@ -1,4 +1,4 @@
-"""What a kernel may call: Python's `math` and NumPy's functions as operations of the tables."""
+"""The functions that a kernel may call: Python's `math` and NumPy's as operations of the tables."""
 
 from __future__ import annotations
 

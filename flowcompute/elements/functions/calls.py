@@ -28,7 +28,7 @@ class Callee(Protocol):
 
     @property
     def arity(self) -> int:
-        """How many arguments it takes."""
+        """The number of arguments, None where any may be given."""
 
 
 Nested = Callable[[Any, Sequence[Type]], tuple[ir.TypedFunction, tuple[Type, ...]]]
@@ -43,7 +43,7 @@ class Calls(ExpressionTyper):
         self.nested = nested
 
     def call(self, node: ast.Call) -> Typed:
-        """A call that gives one number."""
+        """Translate a call that gives one number."""
         function = self.called(node)
         name = self.source.text(node.func)
         if function is len:
@@ -53,7 +53,9 @@ class Calls(ExpressionTyper):
             call, kinds = self.user_call(node, function, operands)
             if len(kinds) != 1:
                 raise self.source.error(
-                    node, f"{name} gives {len(kinds)} results", hint=f"unpack them: a, b = {self.source.text(node)}"
+                    node,
+                    f"cannot take one number from {name}, which gives {len(kinds)} results",
+                    hint=f"unpack them: a, b = {self.source.text(node)}",
                 )
             return Typed(call, kinds[0])
         if function in (min, max):
@@ -66,10 +68,12 @@ class Calls(ExpressionTyper):
         arity = 1 if function in (abs, int, float, bool) else self._arity(function)
         if arity is None and not (isinstance(function, type) and issubclass(function, np.generic)):
             raise self.source.error(
-                node, f"calls {name}, which no kernel can", expected=_CALLABLE, hint="do it outside, or with fc.host"
+                node, f"cannot call {name} in a kernel", expected=_CALLABLE, hint="do it outside, or with fc.host"
             )
         if len(operands) != (arity or 1):
-            raise self.source.error(node, f"{name} takes {arity or 1} here", got=f"{len(operands)} arguments")
+            raise self.source.error(
+                node, f"cannot call {name} with so many arguments", expected=str(arity or 1), got=str(len(operands))
+            )
         return self._simple_call(node, function, operands)
 
     def _simple_call(self, node: ast.Call, function: Any, operands: list[Typed]) -> Typed:
@@ -84,11 +88,11 @@ class Calls(ExpressionTyper):
         return self.converted(node, function, operands[0])
 
     def called(self, node: ast.Call) -> Any:
-        """What a call calls."""
+        """Find what a call calls."""
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
-            raise self.source.error(node, "calls take plain arguments", got=self.source.text(node))
+            raise self.source.error(node, "cannot call with other than plain arguments", got=self.source.text(node))
         if isinstance(node.func, ast.Name) and (node.func.id in self.locals or node.func.id in self.parameters):
-            raise self.source.error(node, f"{node.func.id!r} is a number and cannot be called")
+            raise self.source.error(node, f"cannot call {node.func.id!r}, which is a number")
         return self.source.outside(node.func)
 
     @staticmethod
@@ -103,22 +107,27 @@ class Calls(ExpressionTyper):
         match node.args:
             case [ast.Name(id=name)] if name in self.arrays:
                 return self.number(node, self.arrays[name][1])
-        raise self.source.error(node, "len() is that of a local array", got=self.source.text(node))
+        raise self.source.error(node, "cannot take len() of what is no local array", got=self.source.text(node))
 
     def user_call(self, node: ast.AST, function: Callee, operands: Sequence[Typed]) -> tuple[ir.Call, tuple[Type, ...]]:
-        """A call of another kernel with the types of its results."""
+        """Return a call of another kernel with the types of its results."""
         if len(operands) != function.arity:
             raise self.source.error(
-                node, f"{function.__name__} takes {function.arity} arguments", got=str(len(operands))
+                node,
+                f"cannot call {function.__name__} with so many arguments",
+                expected=str(function.arity),
+                got=str(len(operands)),
             )
         inner, kinds = self.nested(function, [operand.type for operand in operands])
         cast = tuple(self.cast(node, operand, operand.type) for operand in operands)
         return ir.Call(inner, cast, kinds[0].computed), kinds
 
     def _extreme(self, node: ast.AST, test: str, operands: list[Typed]) -> Typed:
-        """Python's own min and max: a later operand wins only where it is strictly better, so NaN seldom does."""
+        """Translate Python's min and max: a later operand wins only where it is strictly better, so NaN seldom does."""
         if len(operands) < 2:
-            raise self.source.error(node, "min and max take two numbers or more", got=self.source.text(node))
+            raise self.source.error(
+                node, "cannot take the min or max of fewer than two numbers", got=self.source.text(node)
+            )
         symbol = ast.Lt if test == "less" else ast.Gt
         best = operands[0]
         for other in operands[1:]:
@@ -143,7 +152,7 @@ class Calls(ExpressionTyper):
         )
 
     def _integer_call(self, node: ast.AST, function: Any, value: Typed) -> Typed:
-        """math.floor and its like give a Python int."""
+        """Translate math.floor and its like, which give a Python int."""
         if value.known is not None:
             return self.folded(node, function, [value.known])
         if not is_float(value.type.dtype):
@@ -152,7 +161,7 @@ class Calls(ExpressionTyper):
         return Typed(ir.Cast(whole.expr, "int64"), WHOLE)
 
     def converted(self, node: ast.AST, to: Any, value: Typed) -> Typed:
-        """int(), float(), bool() and NumPy's dtypes."""
+        """Translate int(), float(), bool() and NumPy's dtypes."""
         if to is bool:
             return Typed(self.truth(node, value), BOOLEAN)
         if to is int:

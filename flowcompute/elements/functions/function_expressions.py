@@ -46,7 +46,7 @@ _COMPARED: dict[type[ast.cmpop], str] = {
 }
 _BELOW_ALL = {"less": True, "less_equal": True, "greater": False, "greater_equal": False, "equal": False}
 _BELOW_ALL["not_equal"] = True
-"""What comparing a negative number with an unsigned one gives, the negative one first."""
+"""The results of comparing a negative number with an unsigned one, the negative one first."""
 
 
 class ExpressionTyper:
@@ -63,13 +63,13 @@ class ExpressionTyper:
         self.assigned: set[str] | None = set()
 
     def call(self, node: ast.Call) -> Typed:
-        """A call; see `calls.py`."""
+        """Translate a call; see `calls.py`."""
         raise NotImplementedError
 
     # -- values -------------------------------------------------------------------------------
 
     def value(self, node: ast.expr) -> Typed:
-        """An expression."""
+        """Translate an expression."""
         match node:
             case ast.Constant(value=value):
                 return self.number(node, value)
@@ -96,14 +96,14 @@ class ExpressionTyper:
             case ast.Subscript():
                 raise self.source.error(
                     node,
-                    f"{self.source.text(node)} indexes what is no local array",
+                    f"cannot index {self.source.text(node)}, which is no local array",
                     expected="a local array, made as [0.0] * 4",
                     hint="to read neighbours, name index parameters: def f(x, *, i): return x[i - 1] + x[i + 1]",
                 )
         raise self.source.error(node, f"cannot compute {self.source.text(node)}", expected="arithmetic of numbers")
 
     def number(self, node: ast.AST, value: Any) -> Typed:
-        """A Python or NumPy number."""
+        """Return a Python or NumPy number."""
         if isinstance(value, np.generic) and not isinstance(value, float):
             strong = Type(parse_dtype(value.dtype))
             return Typed(ir.NumberLiteral(value.item(), strong.computed), strong)
@@ -113,14 +113,14 @@ class ExpressionTyper:
             return Typed(ir.NumberLiteral(float(value), "float64"), Type(value.dtype))
         if isinstance(value, int):
             if not -(2**63) <= value < 2**64:
-                raise self.source.error(node, "an integer beyond 64 bits", got=repr(value))
+                raise self.source.error(node, "cannot hold an integer in 64 bits", got=repr(value))
             return Typed(ir.NumberLiteral(value, "int64"), WHOLE)
         if isinstance(value, float):
             return Typed(ir.NumberLiteral(value, self.weak_float.name), Type(self.weak_float, weak=True))
         what = "a string" if isinstance(value, str) else f"{type(value).__name__}"
         raise self.source.error(
             node,
-            f"{self.source.text(node)} is no number",
+            f"cannot use {self.source.text(node)} as a number",
             expected="numbers: int, float or bool",
             got=what,
             hint="a kernel captures numbers by value; pass anything that varies as an argument",
@@ -131,7 +131,7 @@ class ExpressionTyper:
         if not isinstance(value, bool | int | float | np.generic) or isinstance(value, complex | np.complexfloating):
             raise self.source.error(
                 node,
-                f"refers to {self.source.text(node)}, which is not a number",
+                f"cannot use {self.source.text(node)}, which is not a number",
                 expected="an int, float or bool outside the kernel, captured by value",
                 got=type(value).__name__,
                 hint="pass it as an argument, or use numbers",
@@ -143,7 +143,7 @@ class ExpressionTyper:
         if self.assigned is not None and name not in self.assigned:
             raise self.source.error(
                 node,
-                f"{name!r} may be read before it is given a value",
+                f"cannot read {name!r}, which may have no value yet",
                 hint=f"give {name!r} a value before the branch or loop that sets it",
             )
 
@@ -155,7 +155,10 @@ class ExpressionTyper:
         self.check_assigned(node, name)
         if name in self.arrays:
             raise self.source.error(
-                node, f"{name!r} is an array", expected=f"one of its numbers: {name}[i]", hint=f"len({name}) is known"
+                node,
+                f"cannot use {name!r}, which is an array, as a number",
+                expected=f"one of its numbers: {name}[i]",
+                hint=f"len({name}) is known",
             )
         kind = self.types[name]
         return Typed(ir.Local(name, kind.computed), kind)
@@ -163,7 +166,7 @@ class ExpressionTyper:
     # -- casts --------------------------------------------------------------------------------
 
     def cast(self, node: ast.AST, value: Typed, to: Type) -> ir.Expr:
-        """A value in another type; numbers that are known are converted here."""
+        """Convert a value to another type; numbers that are known are converted here."""
         expr, dtype = value.expr, np.dtype(to.computed)
         if not isinstance(expr, ir.NumberLiteral):
             return expr if expr.dtype == to.computed else ir.Cast(expr, to.computed)
@@ -178,7 +181,7 @@ class ExpressionTyper:
         if not info.min <= expr.value <= info.max:
             raise self.source.error(
                 node,
-                "a number does not fit the dtype of what it meets",
+                "cannot hold a number in the dtype of what it meets",
                 expected=f"{info.min} to {info.max}, what {dtype.name} can hold",
                 got=str(expr.value),
                 hint="convert the other number first: np.int64(x)",
@@ -186,26 +189,28 @@ class ExpressionTyper:
         return ir.NumberLiteral(int(expr.value), dtype.name)
 
     def truth(self, node: ast.AST, value: Typed) -> ir.Expr:
-        """Whether a value counts as true."""
+        """Check whether a value counts as true."""
         return self.cast(node, value, BOOLEAN)
 
     def joined(self, node: ast.AST, one: Type, other: Type) -> Type:
-        """The type that holds both."""
+        """Return the type that holds both."""
         try:
             return join(one, other, self.weak_float)
         except TypeError:
-            raise self.source.error(node, "no dtype holds both", got=f"{one} and {other}") from None
+            raise self.source.error(node, "cannot find a dtype that holds both", got=f"{one} and {other}") from None
 
     def index(self, node: ast.AST, index: ast.expr, size: int) -> ir.Expr:
-        """The index of an array."""
+        """Return the index of an array."""
         value = self.value(index)
         if value.type.dtype.kind not in "iu":
-            raise self.source.error(node, "an index is an integer", got=str(value.type), hint="use int(...)")
+            raise self.source.error(
+                node, "cannot index by what is no integer", got=str(value.type), hint="use int(...)"
+            )
         known = value.known
         if isinstance(known, int):
             if not -size <= known < size:
                 raise self.source.error(
-                    node, "an index outside the array", expected=f"{-size} to {size - 1}", got=str(known)
+                    node, "cannot index outside the array", expected=f"{-size} to {size - 1}", got=str(known)
                 )
             return ir.NumberLiteral(known % size, "int64")
         return self.cast(node, value, WHOLE)
@@ -213,7 +218,7 @@ class ExpressionTyper:
     # -- operations ---------------------------------------------------------------------------
 
     def operation(self, node: ast.AST, name: str, *operands: Typed) -> Typed:
-        """An operation of the tables; numbers that are known are computed here, as Python does."""
+        """Apply an operation of the tables; numbers that are known are computed here, as Python does."""
         known = [operand.known for operand in operands]
         if name in PYTHON and all(value is not None for value in known):
             return self.folded(node, PYTHON[name], known)
@@ -223,7 +228,7 @@ class ExpressionTyper:
         except TypeError:
             raise self.source.error(
                 node,
-                f"{name} is not defined for these",
+                f"cannot compute {name} of these",
                 got=", ".join(str(operand.type) for operand in operands),
                 hint="convert them first, with int(), float() or a numpy dtype such as np.float32()",
             ) from None
@@ -231,14 +236,14 @@ class ExpressionTyper:
         return Typed(ir.Operation(name, cast, result.computed), result)
 
     def folded(self, node: ast.AST, function: Callable[..., Any], known: Sequence[Any]) -> Typed:
-        """What Python computes of numbers that are known."""
+        """Compute an operation on numbers that are known, as Python does."""
         try:
             return self.number(node, function(*known))
         except (ArithmeticError, ValueError) as error:
-            raise self.source.error(node, f"{self.source.text(node)} has no value: {error}") from None
+            raise self.source.error(node, f"cannot compute {self.source.text(node)}: {error}") from None
 
     def binary(self, node: ast.AST, symbol: type[ast.operator], left: Typed, right: Typed) -> Typed:
-        """A binary operator."""
+        """Translate a binary operator."""
         if symbol not in _BINARY:
             raise self.source.error(node, f"cannot compute {self.source.text(node)}", hint="write sums of products out")
         name = _BINARY[symbol]
@@ -250,12 +255,12 @@ class ExpressionTyper:
                 return self.operation(node, "square", left)
             if isinstance(power, int) and power < 0 and left.type.dtype.kind in "iu":
                 raise self.source.error(
-                    node, "an integer to a negative power is no integer", hint="use float(...) of the base"
+                    node, "cannot raise an integer to a negative power", hint="use float(...) of the base"
                 )
         return self.operation(node, name, left, right)
 
     def counted(self, value: Typed) -> Typed:
-        """A bool as the Python int that it is in arithmetic."""
+        """Return a bool as the Python int that it is in arithmetic."""
         if value.type != BOOLEAN:
             return value
         expr = value.expr
@@ -275,11 +280,11 @@ class ExpressionTyper:
         if isinstance(node.op, ast.USub):
             return self.operation(node, "negative", self.counted(value))
         if value.type == BOOLEAN:
-            raise self.source.error(node, "~ of a bool is -1 or -2 in Python", hint="use `not`")
+            raise self.source.error(node, "cannot invert a bool by ~, which gives -1 or -2 in Python", hint="use `not`")
         return self.operation(node, "bitwise_invert", value)
 
     def _logical(self, both: bool, values: Sequence[Typed], node: ast.AST) -> Typed:
-        """`and` and `or`, which give one of their operands, as in Python."""
+        """Translate `and` and `or`, which give one of their operands, as in Python."""
         result = values[-1]
         for value in reversed(values[:-1]):
             if value.type == result.type == BOOLEAN:
@@ -291,7 +296,7 @@ class ExpressionTyper:
         return result
 
     def chosen(self, node: ast.AST, condition: ir.Expr, yes: Typed, no: Typed) -> Typed:
-        """One of two values."""
+        """Return one of two values."""
         kind = self.joined(node, yes.type, no.type)
         return Typed(ir.Choose(condition, self.cast(node, yes, kind), self.cast(node, no, kind), kind.computed), kind)
 
@@ -308,7 +313,7 @@ class ExpressionTyper:
         return self._logical(True, tests, node)
 
     def compared(self, node: ast.AST, symbol: type[ast.cmpop], left: Typed, right: Typed) -> Typed:
-        """A comparison of two numbers."""
+        """Compare two numbers."""
         if symbol not in _COMPARED:
             raise self.source.error(
                 node, f"cannot compute {self.source.text(node)}", expected="a comparison of numbers"

@@ -33,7 +33,7 @@ from flowcompute.spec import Spec
 _LOOP_COST = 100
 
 TURNS = (1, 2, 4, 8, 16)
-"""How many turns of a function's loops may be written out; 1 leaves it to the compiler."""
+"""The numbers of turns in which a loop may be written out; 1 leaves it to the compiler."""
 
 
 def _never_called(*_: object) -> tuple[np.dtype, ...]:
@@ -58,7 +58,7 @@ class UserOp(Op):
 
     @property
     def float64(self) -> bool:
-        """Whether anything in it is computed in float64."""
+        """True where anything in it is computed in float64."""
         return "float64" in ir.dtypes_inside(self.function)
 
 
@@ -66,7 +66,7 @@ _IN_PYTHON = ContextVar("_IN_PYTHON", default=False)
 
 
 def _in_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself, in which other kernels are the functions themselves too."""
+    """Return the function itself, in which other kernels are the functions themselves too."""
 
     @functools.wraps(function)
     def python(*numbers: Any, **named: Any) -> Any:
@@ -101,7 +101,7 @@ class KernelFunction:
         if boundary is not None and not indexed:
             raise self.source.error(
                 self.source.tree,
-                "has a boundary and no index",
+                "cannot take a boundary without an index",
                 expected="index parameters after *",
                 hint=f"def {self.source.name}(x, *, i): ... x[i - 1]",
             )
@@ -116,7 +116,7 @@ class KernelFunction:
         return f"<kernel {self.__name__}>"
 
     def __call__(self, *operands: Operand) -> Any:
-        """The function of elements, NumPy arrays and Python numbers, number by number: lazy, like a built-in.
+        """Apply the function to elements, arrays and Python numbers, number by number: lazy, like a built-in.
 
         Raises:
             KernelError: where the function holds what a kernel cannot do, with its line.
@@ -126,14 +126,16 @@ class KernelFunction:
             return self.__wrapped__(*operands)
         if len(operands) != self.arity:
             raise SpecError(
-                f"takes {self.arity} operand{'s' if self.arity != 1 else ''}",
+                "cannot take so many operands",
                 element=self.__name__,
                 site=user_site(),
                 expected=", ".join(self.names),
                 got=str(len(operands)),
             )
         if not operands:
-            raise SpecError("a kernel without operands has no shape", element=self.__name__, site=user_site())
+            raise SpecError(
+                "cannot find the shape of a kernel without operands", element=self.__name__, site=user_site()
+            )
         elements, types = self.typed_operands(operands)
         if self.neighbours is None:
             function, kinds = self.specialised(types, None, ())
@@ -151,7 +153,7 @@ class KernelFunction:
     def _around(
         self, found: Neighbours, elements: Sequence[Element], types: Sequence[Type]
     ) -> tuple[list[Element], list[Type], ir.TypedFunction, tuple[Type, ...]]:
-        """Operands and function of a kernel that reads neighbours."""
+        """Return operands and function of a kernel that reads neighbours."""
         made, indices = neighbour_operands(found, self.__name__, elements, self.boundary)
         kinds = [*(types[operand] for operand, _ in found.parameters), *(WHOLE for _ in indices)]
         weak_float = own_float(types)
@@ -159,7 +161,7 @@ class KernelFunction:
         return [*made, *indices], kinds, replace(function, unroll=self.unroll), results
 
     def typed_operands(self, operands: Sequence[Operand]) -> tuple[list[Element], list[Type]]:
-        """Operands as elements; Python numbers are weak beside others."""
+        """Return operands as elements; Python numbers are weak beside others."""
         strong = [None if is_weak(operand) else as_element(operand, self.__name__) for operand in operands]
         alone = all(element is None for element in strong)
         weak_float = own_float([Type(element.dtype) for element in strong if element is not None])
@@ -172,7 +174,11 @@ class KernelFunction:
                     element = Constant(np.asarray(operand, kind.dtype))
                 except OverflowError:
                     raise SpecError(
-                        "a Python number beyond 64 bits", element=self.__name__, site=user_site(), got=repr(operand)
+                        "cannot hold a Python number in 64 bits",
+                        element=self.__name__,
+                        site=user_site(),
+                        expected="a number of 64 bits",
+                        got=repr(operand),
                     ) from None
             else:
                 element = as_element(operand, self.__name__) if element is None else element
@@ -184,18 +190,18 @@ class KernelFunction:
     def specialised(
         self, types: Sequence[Type], weak_float: np.dtype | None, callers: tuple[KernelFunction, ...]
     ) -> tuple[ir.TypedFunction, tuple[Type, ...]]:
-        """The typed function for arguments of these types, with the types of its results."""
+        """Type the function for arguments of these types; return it with the types of its results."""
         if self in callers:
             raise self.source.error(
                 self.source.tree,
-                "calls itself, directly or through another kernel",
+                "cannot call itself, directly or through another kernel",
                 expected="functions that end with known depth",
                 hint="write it as a loop",
             )
         if self.neighbours is not None:
             raise self.source.error(
                 self.source.tree,
-                "reads neighbours and cannot be called by another kernel",
+                "cannot be called by another kernel, since it reads neighbours",
                 hint="call it on elements, and the other kernel on what it gives",
             )
         inner_float = weak_float or own_float(types)
@@ -210,7 +216,7 @@ class KernelFunction:
 
 
 def user_op(function: ir.TypedFunction, result: int, doc: str) -> UserOp:
-    """The record of one result of a function."""
+    """Return the record of one result of a function."""
     cost = sum(OPERATIONS[part.op].cost for part in ir.parts(function) if isinstance(part, ir.Operation))
     looped = any(isinstance(part, ir.WhileLoop | ir.ForRange) for part in ir.parts(function))
     return UserOp(
@@ -227,10 +233,10 @@ def user_op(function: ir.TypedFunction, result: int, doc: str) -> UserOp:
 
 
 def _checked_unroll(unroll: int | None, name: str) -> int:
-    """How many turns are written out; 0 where nobody says so."""
+    """Return how many turns are written out; 0 where nobody says so."""
     if unroll is not None and (type(unroll) is not int or unroll not in TURNS):
         raise KernelError(
-            "unroll= is how many turns of its loops are written out",
+            "cannot take unroll=",
             element=name,
             site=user_site(),
             expected=" or ".join(map(str, TURNS)),
@@ -248,13 +254,13 @@ def kernel(
 def kernel(
     function: Callable[..., Any] | None = None, *, boundary: Boundary | None = None, unroll: int | None = None
 ) -> Any:
-    """A Python function as an element-wise operation: typed, written as OpenCL C, fused like a built-in.
+    """Make a Python function an element-wise operation: typed, written as OpenCL C, fused like a built-in.
 
     The function is read, not run: its source is translated. It may hold arithmetic, comparisons,
-    `and`/`or`/`not`, conditional expressions, `if`, `while`, `for` over `range`, local variables,
-    local arrays of known size (`a = [0.0] * 4`), functions of `math` and NumPy's of numbers, `abs`,
-    `min`, `max`, `round`, `int`, `float`, `bool`, and calls of other kernels. It returns a number or
-    a tuple of them, which become several elements that share one kernel.
+    `and`/`or`/`not`, conditional expressions, `if`, `while` and `for` over `range`. It may set local
+    variables and local arrays of known size (`a = [0.0] * 4`). It may call functions of `math`, NumPy's
+    of numbers, `abs`, `min`, `max`, `round`, `int`, `float`, `bool` and other kernels. It returns a
+    number or a tuple of them, which become several elements that share one kernel.
 
     Meaning is Python's, with dtypes in place of Python's numbers: arguments keep theirs and promote
     as in NumPy, and Python's own numbers are weak (literals, counters, what `int()` and `math.floor`
@@ -294,5 +300,5 @@ def kernel(
     if function is None:
         return functools.partial(kernel, boundary=boundary, unroll=unroll)
     if not callable(function):
-        raise KernelError("fc.kernel takes a function", site=user_site(), got=repr(function))
+        raise KernelError("cannot make a kernel of this", site=user_site(), got=repr(function))
     return KernelFunction(function, boundary, unroll)

@@ -22,7 +22,7 @@ Boundary = Literal["edge", "reflect", "wrap"] | float
 
 @dataclass(frozen=True)
 class Neighbours:
-    """What a function reads around the present number.
+    """The neighbours that a function reads around the present number.
 
     Attributes:
         source: the function with a parameter of its own for each neighbour, so that it is element-wise.
@@ -52,7 +52,7 @@ class _Rewriter(ast.NodeTransformer):
         self.read: set[str] = set()
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """`x[i - 1, j]`."""
+        """Translate `x[i - 1, j]`."""
         if not (isinstance(node.value, ast.Name) and node.value.id in self.names):
             return self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
@@ -60,7 +60,10 @@ class _Rewriter(ast.NodeTransformer):
         keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if len(keys) != len(self.indices):
             raise self.source.error(
-                node, "has an index for each axis", expected=f"[{', '.join(self.indices)}]", got=self.source.text(node)
+                node,
+                "cannot read without an index for each axis",
+                expected=f"[{', '.join(self.indices)}]",
+                got=self.source.text(node),
             )
         offsets = tuple(self._offset(key, name) for key, name in zip(keys, self.indices, strict=True))
         key = self.names.index(node.value.id), offsets
@@ -69,7 +72,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Name(name, ast.Load()), node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        """A parameter or index on its own."""
+        """Return a parameter or index on its own."""
         if node.id in self.names:
             self.plain.add(node.id)
         if node.id in self.indices:
@@ -87,13 +90,13 @@ class _Rewriter(ast.NodeTransformer):
                     return by if isinstance(op, ast.Add) else -by
         raise self.source.error(
             node,
-            f"{self.source.text(node)} is no known distance from the present number",
+            f"cannot read at {self.source.text(node)}, which is no known distance from the present number",
             expected=f"{index}, {index} + 1 or {index} - 1, with a number that stands there",
         )
 
 
 def read_neighbours(source: FunctionSource, names: tuple[str, ...]) -> Neighbours:
-    """The element-wise function that remains when neighbours are operands of their own.
+    """Return the element-wise function that remains when neighbours are operands of their own.
 
     Raises:
         KernelError: for indices that are no fixed distance, or indices that are assigned.
@@ -103,7 +106,7 @@ def read_neighbours(source: FunctionSource, names: tuple[str, ...]) -> Neighbour
     if taken:
         raise source.error(
             source.tree,
-            f"assigns to {', '.join(sorted(taken))}",
+            f"cannot assign to {', '.join(sorted(taken))}",
             expected="variables of its own in a kernel with indices",
         )
     rewriter = _Rewriter(source, names, indices)
@@ -112,7 +115,7 @@ def read_neighbours(source: FunctionSource, names: tuple[str, ...]) -> Neighbour
     if both:
         one = min(both)
         raise source.error(
-            source.tree, f"reads {one!r} with an index and without", expected=f"{one}[{', '.join(indices)}]"
+            source.tree, f"cannot read {one!r} both with an index and without", expected=f"{one}[{', '.join(indices)}]"
         )
     parameters: list[tuple[int, tuple[int, ...] | None]] = [*rewriter.found]
     parameters += [(i, None) for i, name in enumerate(names) if name in rewriter.plain]
@@ -130,14 +133,14 @@ def read_neighbours(source: FunctionSource, names: tuple[str, ...]) -> Neighbour
 def neighbour_operands(
     found: Neighbours, name: str, operands: Sequence[Any], boundary: Boundary | None
 ) -> tuple[list[Any], list[Element]]:
-    """An operand for each parameter of the element-wise function, and the indices that it reads.
+    """Return an operand for each parameter of the element-wise function, and the indices that it reads.
 
     Raises:
         SpecError: if operands have other axes, or nothing says what lies beyond the boundary.
     """
     if any(found.halo) and boundary is None:
         raise SpecError(
-            "reads neighbours, and nothing says what lies beyond the boundary",
+            "cannot read neighbours without a boundary",
             element=name,
             site=user_site(),
             hint='@fc.kernel(boundary="edge"), "reflect", "wrap" or a number',
@@ -148,7 +151,7 @@ def neighbour_operands(
     shapes = {element.spec.shape for element in around.values()}
     if len(shapes) > 1:
         raise SpecError(
-            "operands that are indexed together have the same axes",
+            "cannot index operands of different axes together",
             element=name,
             site=user_site(),
             got=" and ".join(map(str, shapes)),
@@ -167,7 +170,7 @@ def _check_axes(element: Element, found: Neighbours, name: str) -> None:
     axes = 1 if along_stream else len(element.spec.shape)
     if axes != found.axes:
         raise SpecError(
-            "has an index for each item axis",
+            "cannot read without an index for each item axis",
             element=name,
             site=user_site(),
             expected=f"{axes} for {element.spec}" if axes else "an operand with axes",
@@ -177,13 +180,13 @@ def _check_axes(element: Element, found: Neighbours, name: str) -> None:
 
 
 def _padded(element: Element, found: Neighbours, name: str, boundary: Boundary | None) -> Element:
-    """The operand with as much beyond its edges as is read; of a stream of numbers its windows."""
+    """Return the operand with as much beyond its edges as is read; of a stream of numbers its windows."""
     if not any(found.halo):
         return element
     if not element.spec.shape:
         if boundary == "wrap":
             raise SpecError(
-                "a stream has no end to go back to",
+                "cannot wrap around a stream",
                 element=name,
                 site=user_site(),
                 expected='boundary="edge", "reflect" or a number',
@@ -196,7 +199,7 @@ def _padded(element: Element, found: Neighbours, name: str, boundary: Boundary |
 
 
 def _view(padded: Element, element: Element, offsets: Sequence[int], halo: Sequence[int]) -> Element:
-    """The numbers that lie so far from each."""
+    """Return the numbers that lie so far from each."""
     lead = (slice(None),) if element.spec.is_stream else ()
     if not any(halo):
         return element
@@ -211,13 +214,13 @@ def _view(padded: Element, element: Element, offsets: Sequence[int], halo: Seque
 
 
 def _index(element: Element | None, axis: int, found: Neighbours, name: str) -> Element:
-    """Where each number stands on an axis."""
+    """Return the place of each number on an axis."""
     if element is None:
-        raise SpecError("an index belongs to an operand that is indexed", element=name, site=user_site())
+        raise SpecError("cannot use an index without an operand that is indexed", element=name, site=user_site())
     if not element.spec.shape:
         length = element.spec.length
         if length is None:
-            raise SpecError("the index in a stream of unknown length is not to be had", element=name, site=user_site())
+            raise SpecError("cannot know the index in a stream of unknown length", element=name, site=user_site())
         return positions(length)
     size = element.spec.shape[axis]
     return Constant(np.arange(size).reshape(size, *(1,) * (found.axes - axis - 1)))
@@ -229,7 +232,7 @@ def check_boundary(boundary: Boundary | None, name: str) -> None:
     if boundary is None or number or boundary in ("edge", "reflect", "wrap"):
         return
     raise SpecError(
-        "boundary= says what lies beyond the edges",
+        "cannot take boundary=",
         element=name,
         site=user_site(),
         expected='"edge", "reflect", "wrap" or a number',

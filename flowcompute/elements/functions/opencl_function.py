@@ -38,12 +38,12 @@ class SourceOp(Op):
 
     @property
     def float64(self) -> bool:
-        """Whether it says that it computes in float64."""
+        """True where it says that it computes in float64."""
         return "double" in self.source
 
 
 def opencl(source: str, *inputs: Operand, dtype: npt.DTypeLike | None = None, name: str | None = None) -> Compute:
-    """A function written in OpenCL C, called for each number and fused like a built-in.
+    """Make a function of OpenCL C, called for each number and fused like a built-in.
 
     `fc.opencl("float f(float x, float y) { return x * native_exp(y); }", x, y)`
 
@@ -64,7 +64,7 @@ def opencl(source: str, *inputs: Operand, dtype: npt.DTypeLike | None = None, na
     entry, parameters, functions = _parsed(source)
     if len(inputs) != parameters or not inputs:
         raise KernelError(
-            "takes another number of inputs",
+            "cannot take so many inputs",
             element=name or entry,
             site=user_site(),
             expected=f"{parameters}, as {entry} has parameters" if parameters else "a function with parameters",
@@ -85,9 +85,9 @@ def opencl(source: str, *inputs: Operand, dtype: npt.DTypeLike | None = None, na
 
 
 def _parsed(source: str) -> tuple[str, int, list[str]]:
-    """The last function that a source defines, how many parameters it has, and all that it defines."""
+    """Return the last function that a source defines, how many parameters it has, and all that it defines."""
     if not isinstance(source, str):
-        raise KernelError("the source is text", element="opencl", site=user_site(), got=repr(source))
+        raise KernelError("cannot read this as a source", element="opencl", site=user_site(), got=repr(source))
     seen = _UNSEEN.sub(" ", source)
     found: list[tuple[str, str]] = []
     depth, start = 0, 0
@@ -101,7 +101,7 @@ def _parsed(source: str) -> tuple[str, int, list[str]]:
             start = place + 1
     if not found or depth != 0:
         raise KernelError(
-            "the source defines no function",
+            "cannot find a function in the source",
             element="opencl",
             site=user_site(),
             expected='OpenCL C such as "float f(float x) { return x * x; }"',
@@ -118,7 +118,7 @@ def _last_definition(text: str) -> tuple[str, str] | None:
 
 
 def _renamed(source: str, functions: list[str], digest: str) -> str:
-    """A source whose functions meet no others of their name in a kernel."""
+    """Return a source whose functions meet no others of their name in a kernel."""
     for function in sorted(set(functions)):
         source = re.sub(rf"\b{function}\b", f"{function}_{digest}", source)
     return source.strip() + "\n"

@@ -32,7 +32,7 @@ class Type:
 
     @property
     def key(self) -> Any:
-        """What a dtype rule is asked with."""
+        """The key that a dtype rule is asked with."""
         if not self.weak:
             return self.dtype
         return float if is_float(self.dtype) else int
@@ -61,13 +61,13 @@ class Typed:
 
 
 def own_float(types: Sequence[Type]) -> np.dtype:
-    """The dtype of Python floats inside a function: float64, but float32 where no argument's floats are wider."""
+    """Return the dtype of Python floats inside a function: float64, or float32 where no argument's are wider."""
     floats = [one.dtype for one in types if is_float(one.dtype) and not one.weak]
     return FLOAT64 if not floats or FLOAT64 in floats else FLOAT32
 
 
 def join(one: Type, other: Type, weak_float: np.dtype) -> Type:
-    """The type of a variable that is given both.
+    """Return the type of a variable that is given both.
 
     Raises:
         TypeError: if they have none in common.
@@ -81,7 +81,7 @@ def join(one: Type, other: Type, weak_float: np.dtype) -> Type:
 
 
 def operand_types(op: Op, types: Sequence[Type], weak_float: np.dtype) -> tuple[list[Type], Type]:
-    """The types that operands are cast to, and that of the result.
+    """Return the types that operands are cast to, and that of the result.
 
     Raises:
         TypeError: if the operation is not defined for them.
@@ -96,7 +96,7 @@ def operand_types(op: Op, types: Sequence[Type], weak_float: np.dtype) -> tuple[
 
 
 def compared_types(left: Typed, right: Typed, weak_float: np.dtype) -> tuple[Type, Type]:
-    """The types that two numbers are compared in; they differ only where no integer dtype holds both.
+    """Return the types that two numbers are compared in; they differ only where no integer dtype holds both.
 
     Raises:
         TypeError: if there are none.
@@ -123,6 +123,6 @@ def compared_types(left: Typed, right: Typed, weak_float: np.dtype) -> tuple[Typ
 
 
 def mixed_signs(left: Type, right: Type) -> bool:
-    """Whether one is uint64 and the other signed, which no integer dtype holds both."""
+    """Check whether one is uint64 and the other signed, which no integer dtype holds both."""
     dtypes = (left.dtype, right.dtype)
     return UINT64 in dtypes and any(dtype.kind == "i" for dtype in dtypes)

@@ -32,19 +32,19 @@ class FunctionSource:
         got: str | None = None,
         hint: str | None = None,
     ) -> KernelError:
-        """The error for a part of the function, with its line."""
+        """Return the error for a part of the function, with its line."""
         line = self.first_line + getattr(node, "lineno", 1) - 1
         return KernelError(
             message, element=self.name, site=Site(self.file, line), expected=expected, got=got, hint=hint
         )
 
     def text(self, node: ast.AST) -> str:
-        """A part of the function as Python."""
+        """Return a part of the function as Python."""
         text = ast.unparse(node).split("\n", 1)[0]
         return text if len(text) <= 60 else text[:57] + "..."
 
     def outside(self, node: ast.expr) -> Any:
-        """What a name, or a name in a module, means outside the function, now.
+        """Return what a name, or a name in a module, means outside the function, now.
 
         Raises:
             KernelError: if it means nothing.
@@ -56,11 +56,11 @@ class FunctionSource:
             if not inspect.ismodule(owner):
                 raise self.error(
                     node,
-                    f"{self.text(node)} is an attribute, and a kernel knows those of modules only",
+                    f"cannot read {self.text(node)}: only attributes of modules are known in a kernel",
                     hint="give the number a name of its own outside the kernel, or pass it as an argument",
                 )
             if not hasattr(owner, node.attr):
-                raise self.error(node, f"{self.text(node)} does not exist")
+                raise self.error(node, f"cannot find {self.text(node)}")
             return getattr(owner, node.attr)
         if not isinstance(node, ast.Name):
             raise self.error(node, f"cannot call or read {self.text(node)}")
@@ -71,12 +71,14 @@ class FunctionSource:
             try:
                 return cell.cell_contents
             except ValueError:
-                raise self.error(node, f"{node.id!r} has no value yet where the kernel is used") from None
+                raise self.error(
+                    node, f"cannot use {node.id!r}, which has no value yet where the kernel is used"
+                ) from None
         if node.id in self.function.__globals__:
             return self.function.__globals__[node.id]
         if hasattr(builtins, node.id):
             return getattr(builtins, node.id)
-        raise self.error(node, f"{node.id!r} is not defined", expected="a local variable, or a number outside")
+        raise self.error(node, f"cannot find {node.id!r}", expected="a local variable, or a number outside")
 
 
 def read_source(function: Callable[..., Any]) -> FunctionSource:
@@ -87,17 +89,19 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
     """
     name = getattr(function, "__name__", type(function).__name__)
     if not inspect.isfunction(function):
-        raise KernelError("only a plain Python function can be a kernel", element=name, got=repr(function))
+        raise KernelError("cannot make a kernel of what is no plain Python function", element=name, got=repr(function))
     code = function.__code__
     site = Site(code.co_filename, code.co_firstlineno)
     if code.co_name == "<lambda>":
-        raise KernelError("only a function written with `def` can be a kernel", element=name, site=site, got="a lambda")
+        raise KernelError(
+            "cannot make a kernel of a function that is not written with `def`", element=name, site=site, got="a lambda"
+        )
     try:
         lines, first = inspect.getsourcelines(function)
         parsed = ast.parse(textwrap.dedent("".join(lines)))
     except (OSError, SyntaxError, IndentationError):
         raise KernelError(
-            "the source of this function cannot be read",
+            "cannot read the source of this function",
             element=name,
             site=site,
             expected="a function in a file, or in a notebook's cell",
@@ -106,7 +110,7 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
     tree = parsed.body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise KernelError(
-            "only a function written with `def` can be a kernel",
+            "cannot make a kernel of a function that is not written with `def`",
             element=name,
             site=site,
             got="an async function" if isinstance(tree, ast.AsyncFunctionDef) else type(tree).__name__,
@@ -115,7 +119,7 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
 
 
 def check_parameters(source: FunctionSource) -> tuple[str, ...]:
-    """Names of the parameters.
+    """Return the names of the parameters.
 
     Raises:
         KernelError: for anything but plain parameters.
@@ -124,17 +128,23 @@ def check_parameters(source: FunctionSource) -> tuple[str, ...]:
     for extra, what in ((arguments.vararg, "*"), (arguments.kwarg, "**")):
         if extra is not None:
             raise source.error(
-                source.tree, f"takes {what}{extra.arg}", expected="a fixed number of parameters", hint="name each one"
+                source.tree,
+                f"cannot take {what}{extra.arg}",
+                expected="a fixed number of parameters",
+                hint="name each one",
             )
     if arguments.defaults or any(arguments.kw_defaults):
         raise source.error(
-            source.tree, "has default values", expected="parameters without defaults", hint="pass every argument"
+            source.tree,
+            "cannot take default values",
+            expected="parameters without defaults",
+            hint="pass every argument",
         )
     return tuple(argument.arg for argument in (*arguments.posonlyargs, *arguments.args))
 
 
 def assigned_names(tree: ast.FunctionDef) -> set[str]:
-    """Names that the function's own statements set."""
+    """Return names that the function's own statements set."""
     return {
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
     }

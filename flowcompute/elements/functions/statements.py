@@ -48,7 +48,7 @@ def typed(
     weak_float: np.dtype | None,
     nested: Nested,
 ) -> tuple[ir.TypedFunction, tuple[Type, ...]]:
-    """The function for arguments of these types, and the types of its results.
+    """Return the function for arguments of these types, and the types of its results.
 
     Args:
         source: the function.
@@ -92,7 +92,7 @@ class _Statements(Calls):
             body = (*start, *self.block(self.source.tree.body))
         if self.assigned is not None:
             raise self.source.error(
-                self.source.tree, "may end without a result", expected="a return on every way through it"
+                self.source.tree, "cannot end without a result", expected="a return on every way through it"
             )
         variables = [ir.Variable(name, kind.computed) for name, kind in self.types.items()]
         variables += [ir.Variable(name, kind.computed, size) for name, (kind, size) in self.arrays.items()]
@@ -104,7 +104,7 @@ class _Statements(Calls):
         return [name for name in self.parameters if name in self.locals]
 
     def block(self, body: Sequence[ast.stmt]) -> tuple[ir.Stmt, ...]:
-        """Statements; what stands behind a return is never reached."""
+        """Translate statements; what stands behind a return is never reached."""
         made: list[ir.Stmt] = []
         for statement in body:
             if self.assigned is None:
@@ -113,7 +113,7 @@ class _Statements(Calls):
         return tuple(made)
 
     def statement(self, node: ast.stmt) -> list[ir.Stmt]:
-        """One statement."""
+        """Translate one statement."""
         match node:
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 return []
@@ -123,7 +123,9 @@ class _Statements(Calls):
                 to = self.source.outside(annotation)
                 if to not in (int, float, bool) and not (isinstance(to, type) and issubclass(to, np.generic)):
                     raise self.source.error(
-                        node, f"{self.source.text(annotation)} is no type of numbers", expected="float, int, np.float32"
+                        node,
+                        f"cannot use {self.source.text(annotation)} as a type of numbers",
+                        expected="float, int, np.float32",
                     )
                 return [self._set(node, name, self.converted(node, to, self.value(value)))]
             case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
@@ -150,14 +152,14 @@ class _Statements(Calls):
                 return self._return(node)
         what = _WORDS.get(type(node), self.source.text(node))
         raise self.source.error(
-            node, f"{what} has no place in a kernel", expected="assignments, if, while, for over range(...), return"
+            node, f"cannot use {what} in a kernel", expected="assignments, if, while, for over range(...), return"
         )
 
     # -- variables ----------------------------------------------------------------------------
 
     def _set(self, node: ast.AST, name: str, value: Typed) -> ir.Stmt:
         if name in self.arrays:
-            raise self.source.error(node, f"{name!r} is an array and cannot become a number")
+            raise self.source.error(node, f"cannot make {name!r} a number: it is an array")
         kind = value.type if name not in self.types else self.joined(node, self.types[name], value.type)
         if self.types.get(name) != kind:
             self.types[name], self.changed = kind, True
@@ -166,7 +168,7 @@ class _Statements(Calls):
         return ir.Set(name, self.cast(node, value, kind))
 
     def _hidden(self, name: str, dtype: str, counter: bool = False) -> str:
-        """A variable that the user does not see."""
+        """Return a variable that the user does not see."""
         own = f"{name}_{len(self.made)}"
         while own in self.locals or own in self.parameters:
             own += "_"
@@ -192,7 +194,7 @@ class _Statements(Calls):
         )
 
     def _together(self, targets: Sequence[ast.expr], values: Sequence[Typed]) -> list[ir.Stmt]:
-        """All values are computed before any is set."""
+        """Translate a tuple of assignments: all values are computed before any is set."""
         names = [self._hidden("value", value.type.computed) for value in values]
         first: list[ir.Stmt] = [ir.Set(name, value.expr) for name, value in zip(names, values, strict=True)]
         held = [
@@ -208,11 +210,15 @@ class _Statements(Calls):
     def _unpacked(self, node: ast.Call, targets: Sequence[ast.expr]) -> list[ir.Stmt]:
         function = self.called(node)
         if not hasattr(function, "specialised"):
-            raise self.source.error(node, f"{self.source.text(node.func)} gives one number, not {len(targets)}")
+            raise self.source.error(
+                node, f"cannot unpack {self.source.text(node.func)}, which gives one number, into {len(targets)}"
+            )
         call, kinds = self.user_call(node, function, [self.value(argument) for argument in node.args])
         if len(kinds) != len(targets):
             raise self.source.error(
-                node, f"{self.source.text(node.func)} gives {len(kinds)} results", got=f"{len(targets)} names"
+                node,
+                f"cannot unpack {self.source.text(node.func)}, which gives {len(kinds)} results",
+                got=f"{len(targets)} names",
             )
         names = tuple(self._hidden("result", kind.computed) for kind in kinds)
         held = [Typed(ir.Local(name, kind.computed), kind) for name, kind in zip(names, kinds, strict=True)]
@@ -223,12 +229,14 @@ class _Statements(Calls):
     def _array(self, node: ast.AST, name: str, size: int, kinds: Sequence[Type]) -> Type:
         """Declare an array, or widen what it holds."""
         if name in self.types or name in self.parameters:
-            raise self.source.error(node, f"{name!r} is a number and cannot become an array")
+            raise self.source.error(node, f"cannot make {name!r} an array: it is a number")
         if not 0 < size <= MOST_ITEMS:
-            raise self.source.error(node, "an array of this size", expected=f"1 to {MOST_ITEMS} numbers", got=str(size))
+            raise self.source.error(
+                node, "cannot hold an array of this size", expected=f"1 to {MOST_ITEMS} numbers", got=str(size)
+            )
         kind, earlier = self.arrays.get(name, (kinds[0], size))
         if earlier != size:
-            raise self.source.error(node, f"{name!r} has {earlier} numbers and cannot have {size}")
+            raise self.source.error(node, f"cannot resize {name!r} from {earlier} numbers to {size}")
         for other in kinds:
             kind = self.joined(node, kind, other)
         if self.arrays.get(name) != (kind, size):
@@ -239,7 +247,9 @@ class _Statements(Calls):
         size = self.value(count).known
         if not isinstance(size, int) or isinstance(size, bool):
             raise self.source.error(
-                node, "an array's size is known when the kernel is made", got=self.source.text(count)
+                node,
+                "cannot make an array whose size is not known when the kernel is made",
+                got=self.source.text(count),
             )
         value = self.value(one)
         kind = self._array(node, name, size, [value.type])
@@ -250,7 +260,9 @@ class _Statements(Calls):
     def _listed(self, node: ast.AST, name: str, items: Sequence[ast.expr]) -> list[ir.Stmt]:
         values = [self.value(item) for item in items]
         if not values:
-            raise self.source.error(node, "an array of no numbers", hint="give its first numbers: [0.0] * 4")
+            raise self.source.error(
+                node, "cannot make an array of no numbers", hint="give its first numbers: [0.0] * 4"
+            )
         kind = self._array(node, name, len(values), [value.type for value in values])
         held = [self._hidden("item", kind.computed) for _ in values]
         first: list[ir.Stmt] = [
@@ -290,7 +302,7 @@ class _Statements(Calls):
         return [ir.Branch(condition, body, otherwise)]
 
     def _looped(self, body: Sequence[ast.stmt], ends: bool) -> tuple[ir.Stmt, ...]:
-        """The body of a loop; behind it is known what was before, or at every break of a loop that has no other end."""
+        """Translate the body of a loop; known behind it is what was before, or at every break of an endless one."""
         before = self.assigned
         assert before is not None
         self.loops.append(_Loop())
@@ -331,18 +343,22 @@ class _Statements(Calls):
             case ast.Call(args=arguments, keywords=[]) if self.called(node) is range and 0 < len(arguments) < 4:
                 values = [self.value(argument) for argument in arguments]
                 if any(value.type.dtype.kind not in "iu" for value in values):
-                    raise self.source.error(node, "range() takes integers", got=", ".join(str(v.type) for v in values))
+                    raise self.source.error(
+                        node,
+                        "cannot loop over a range of what is no integer",
+                        got=", ".join(str(v.type) for v in values),
+                    )
                 step = values[2].known if len(values) == 3 else 1
                 if not isinstance(step, int) or step == 0:
-                    raise self.source.error(node, "the step of a range is a known number, not 0")
+                    raise self.source.error(node, "cannot loop by a step that is 0 or not known")
                 zero = self.number(node, 0)
                 return (values[0], values[1], step) if len(values) > 1 else (zero, values[0], step)
         raise self.source.error(
-            node, "a for loop runs over range(...)", got=self.source.text(node), hint="for i in range(len(a)): ... a[i]"
+            node, "cannot loop over this", got=self.source.text(node), hint="for i in range(len(a)): ... a[i]"
         )
 
     def _counted_loop(self, node: ast.For, name: str, steps: range) -> list[ir.Stmt]:
-        """A loop whose numbers are known: its counter is the same for all, so that arrays are indexed directly."""
+        """Translate a loop whose numbers are known: its counter is the same for all, so arrays are indexed directly."""
         if not steps:
             return []
         counter = self._hidden(name, "int64", counter=True)
@@ -366,7 +382,7 @@ class _Statements(Calls):
     def _return(self, node: ast.Return) -> list[ir.Stmt]:
         match node.value:
             case None:
-                raise self.source.error(node, "returns nothing", expected="a number, or several")
+                raise self.source.error(node, "cannot return nothing", expected="a number, or several")
             case ast.Tuple(elts=items):
                 values = [self.value(item) for item in items]
             case single:
@@ -374,12 +390,12 @@ class _Statements(Calls):
         if self.results and len(values) != len(self.results):
             raise self.source.error(
                 node,
-                "returns differ in how many numbers they give",
+                "cannot return different numbers of results",
                 expected=str(len(self.results)),
                 got=str(len(values)),
             )
         if not values:
-            raise self.source.error(node, "returns nothing", expected="a number, or several")
+            raise self.source.error(node, "cannot return nothing", expected="a number, or several")
         earlier = self.results or tuple(value.type for value in values)
         kinds = tuple(self.joined(node, kind, value.type) for kind, value in zip(earlier, values, strict=True))
         if kinds != self.results:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.generated.generator import Generator, declared_dtypes
+from flowcompute.elements.generated.generator import Generator, declared_dtypes, rebuild_generator
 from flowcompute.elements.generated.philox import blocks, box_muller, words
 from flowcompute.elements.op import Kind
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
@@ -51,7 +51,7 @@ def _scaled_wide(first: int, count: int, dtype: np.dtype, key: np.ndarray, last:
 
 
 def _multiply_high(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The upper 64 bits of products."""
+    """Return the upper 64 bits of products."""
     shift = np.uint64(32)
     a0, a1, b0, b1 = a & _LOWER, a >> shift, b & _LOWER, b >> shift
     middle = a1 * b0 + ((a0 * b0) >> shift)
@@ -68,6 +68,7 @@ def _drawing(name: str, arity: int, meaning: Any, body: str, doc: str, **fields:
         helper={"any": body},
         arithmetic=False,
         doc=doc,
+        rebuild=rebuild_generator,
         **fields,
     )
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from flowcompute.elements.compute import Compute, Constant, cast
 from flowcompute.elements.math import add, multiply
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import KeptOp, Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, FLOAT32, FLOAT64, INT64, UINT64, Spec, Stream, is_float, parse_dtype
@@ -50,9 +50,14 @@ class Generator(Op):
         """Numbers that one block gives."""
         return 128 // self.bits if self.bits else 1
 
+    @property
+    def kept_name(self) -> str:
+        """The name of this operation in kept jobs, with its bits where it draws numbers."""
+        return f"{super().kept_name}.{self.bits}" if self.bits else super().kept_name
+
 
 def declared_dtypes(*_: object) -> tuple[np.dtype, ...]:
-    """The dtype rule of generators: they have none, the Spec says it."""
+    """Refuse to be called: generators have no dtype rule, the Spec says it."""
     raise AssertionError("a generated stream is made with its dtype")
 
 
@@ -60,18 +65,33 @@ def _positions(first: int, count: int, dtype: np.dtype) -> np.ndarray:
     return np.arange(first, first + count, dtype=dtype)
 
 
+_DTYPES = {"range": INT64, "integers": UINT64}
+"""Dtypes of generators that have but one."""
+
+
+def rebuild_generator(kept: KeptOp) -> Compute:
+    """Make numbers again that follow from their positions and from constants."""
+    assert isinstance(kept.op, Generator)
+    for one in kept.operands(kept.op.arity):
+        kept.require(isinstance(one, Constant) and one.spec == Spec(UINT64, ()), "a constant of uint64 as key")
+    dtype = _DTYPES.get(kept.op.name, FLOAT32 if kept.op.bits == 32 else FLOAT64)
+    spec = generated_spec(kept.op.name, dtype, kept.spec.shape, kept.spec.length or 0)
+    return Compute(kept.op, kept.inputs, spec)
+
+
 INDEX = Generator(
-    "range", 0, Kind.ELEMENTWISE, _positions, declared_dtypes, arithmetic=False, doc="The position of each number."
-)
+    "range", 0, Kind.ELEMENTWISE, _positions, declared_dtypes, arithmetic=False, doc="The position of each number.",
+    rebuild=rebuild_generator,
+)  # fmt: skip
 
 
 def index(length: int, shape: tuple[int, ...] = ()) -> Compute:
-    """The positions 0, 1, 2, ... of all numbers of a stream of `length` items, as int64."""
+    """Return the positions 0, 1, 2, ... of all numbers of a stream of `length` items, as int64."""
     return Compute(INDEX, (), generated_spec("range", INT64, shape, length))
 
 
 def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int) -> Spec:
-    """The Spec of a generated stream.
+    """Return the Spec of a generated stream.
 
     Raises:
         SpecError: if the length is no count, or there are more numbers than positions.
@@ -82,7 +102,7 @@ def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int
         items = -1
     if items < 0:
         raise SpecError(
-            "length counts the items of the stream",
+            "cannot take length=",
             element=op,
             site=user_site(),
             expected="a whole number from 0 on",
@@ -90,7 +110,7 @@ def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int
         )
     if items * math.prod(shape) >= MOST_POSITIONS:
         raise SpecError(
-            "has more numbers than can be counted",
+            "cannot count so many numbers",
             element=op,
             site=user_site(),
             expected="fewer than 2**63 numbers in all",
@@ -100,7 +120,7 @@ def generated_spec(op: str, dtype: np.dtype, shape: tuple[int, ...], length: int
 
 
 def range(start: float, stop: float | None = None, step: float = 1, *, dtype: npt.DTypeLike | None = None) -> Compute:
-    """Evenly spaced numbers from `start` up to but without `stop`, as a stream made on the device.
+    """Make evenly spaced numbers from `start` up to but without `stop`, as a stream made on the device.
 
     `range(stop)` starts at 0. Item i is `start + i * step`: exact for integers. For floats it is
     `start + i * delta` with `delta = (start + step) - start`, as in `numpy.arange`, each operation
@@ -127,14 +147,26 @@ def range(start: float, stop: float | None = None, step: float = 1, *, dtype: np
     except TypeError as error:
         raise SpecError(str(error), element="range", site=user_site()) from error
     if wanted == BOOL:
-        raise SpecError("has no bool form", element="range", site=user_site(), hint="compare a range: fc.range(n) > 0")
+        raise SpecError(
+            "cannot make a range of bools",
+            element="range",
+            site=user_site(),
+            expected="a dtype of numbers",
+            hint="compare a range: fc.range(n) > 0",
+        )
     if given[2] == 0:
-        raise SpecError("a step of 0 goes nowhere", element="range", site=user_site(), got=f"step={step!r}")
+        raise SpecError(
+            "cannot go by a step of 0",
+            element="range",
+            site=user_site(),
+            expected="a step other than 0",
+            got=f"step={step!r}",
+        )
     if is_float(wanted):
         return _floats(given, wanted)
     if not whole:
         raise SpecError(
-            f"{wanted.name} holds no fractions",
+            f"cannot hold fractions in {wanted.name}",
             element="range",
             site=user_site(),
             expected="whole numbers, or a dtype of floats",
@@ -145,7 +177,7 @@ def range(start: float, stop: float | None = None, step: float = 1, *, dtype: np
 
 
 def _parse_number(what: str, number: Any) -> Any:
-    """A Python int or float.
+    """Return a Python int or float.
 
     Raises:
         SpecError: if it is neither, or not finite.
@@ -155,7 +187,7 @@ def _parse_number(what: str, number: Any) -> Any:
     whole = isinstance(number, int) and not isinstance(number, bool)
     if not (whole or (isinstance(number, float) and math.isfinite(number))):
         raise SpecError(
-            f"{what} is a finite number",
+            f"cannot take {what}",
             element="range",
             site=user_site(),
             expected="an int or a float",
@@ -171,7 +203,7 @@ def _integers(given: list[int], dtype: np.dtype) -> Compute:
     last = start + (length - 1) * step
     if length and not all(info.min <= number <= info.max for number in (start, last)):
         raise SpecError(
-            f"leaves what {dtype.name} can hold",
+            f"cannot hold the numbers in {dtype.name}",
             element="range",
             site=user_site(),
             expected=f"numbers from {info.min} to {info.max}",
@@ -201,7 +233,7 @@ def _floats(given: list[float], dtype: np.dtype) -> Compute:
         last = _rounded(first + inner.type(max(0, length - 1)) * delta, dtype, inner)
     if length and not (np.isfinite(first) and np.isfinite(last)):
         raise SpecError(
-            f"leaves what {dtype.name} can hold",
+            f"cannot hold the numbers in {dtype.name}",
             element="range",
             site=user_site(),
             got=f"start={start!r}, step={step!r}",
@@ -214,7 +246,7 @@ def _floats(given: list[float], dtype: np.dtype) -> Compute:
 
 
 def _rounded(number: float, dtype: np.dtype, inner: np.dtype) -> Any:
-    """A number as `dtype` holds it, in the dtype that it is computed in."""
+    """Return a number as `dtype` holds it, in the dtype that it is computed in."""
     try:
         wide = float(number)
     except OverflowError:
@@ -223,14 +255,14 @@ def _rounded(number: float, dtype: np.dtype, inner: np.dtype) -> Any:
 
 
 def _steps(start: float, stop: float, step: float) -> int:
-    """Steps of floats from start to stop, as NumPy counts them."""
+    """Count the steps of floats from start to stop, as NumPy does."""
     try:
         steps = float(stop - start) / float(step)
     except OverflowError:
         steps = math.inf
     if not math.isfinite(steps):
         raise SpecError(
-            "has more numbers than can be counted",
+            "cannot count so many numbers",
             element="range",
             site=user_site(),
             expected="fewer than 2**63 numbers in all",

@@ -26,7 +26,7 @@ Words = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def philox(counter: Words, key: int) -> Words:
-    """Blocks of Philox4x32-10: four words for each counter.
+    """Return blocks of Philox4x32-10: four words for each counter.
 
     Args:
         counter: four arrays of 32-bit words as uint64, the lowest word first.
@@ -43,7 +43,7 @@ def philox(counter: Words, key: int) -> Words:
 
 
 def blocks(first: int, count: int, key: int, tag: int) -> tuple[np.ndarray, np.ndarray]:
-    """Blocks number `first` and on, each as two words of 64 bits, the lower 32-bit word being the first.
+    """Return blocks number `first` and on, each as two words of 64 bits, the lower 32-bit word being the first.
 
     The counter's lower half is the number of the block, its upper half the tag.
     """
@@ -54,7 +54,7 @@ def blocks(first: int, count: int, key: int, tag: int) -> tuple[np.ndarray, np.n
 
 
 def words(first: int, count: int, bits: int, key: int, tag: int) -> np.ndarray:
-    """The words of 32 or 64 bits at `count` positions from `first` on."""
+    """Return the words of 32 or 64 bits at `count` positions from `first` on."""
     share = 128 // bits
     start = first // share
     low, high = blocks(start, -(-(first + count) // share) - start, key, tag)
@@ -66,7 +66,7 @@ def words(first: int, count: int, bits: int, key: int, tag: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class BoxMuller:
-    """What the Box-Muller transform needs to know of a float format.
+    """The constants of a float format that the Box-Muller transform needs.
 
     Attributes:
         drop: bits of the first word that are not used.
@@ -133,7 +133,7 @@ BOX_MULLER: dict[np.dtype, BoxMuller] = {
 
 
 def box_muller(x: np.ndarray, y: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Two independent standard normal numbers of two words: Box and Muller (1958).
+    """Make two independent standard normal numbers of two words: Box and Muller (1958).
 
     The radius is sqrt(-2 ln u) with u = (the upper bits of x + 1/2) / 2^bits, never 0 or 1; the
     angle is y / 2^32 (or 2^64) turns. Whole quarters of a turn are split off in integers, so
@@ -170,7 +170,7 @@ def box_muller(x: np.ndarray, y: np.ndarray, dtype: np.dtype) -> tuple[np.ndarra
 
 
 def _series(x: np.ndarray, coefficients: tuple[float, ...]) -> np.ndarray:
-    """Horner's scheme, each coefficient rounded to the dtype."""
+    """Evaluate a polynomial by Horner's scheme, each coefficient rounded to the dtype."""
     total = np.full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = x.dtype.type(coefficient) + x * total

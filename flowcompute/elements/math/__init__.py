@@ -28,7 +28,16 @@ from flowcompute.elements.math.arithmetic import (
     trunc,
 )
 from flowcompute.elements.math.each_run import EACH, each
-from flowcompute.elements.math.linalg import MATMUL, MATMUL_FOLD, cut_along, matmul, vecdot
+from flowcompute.elements.math.linalg import (
+    DOT,
+    DOT_FOLD,
+    MATMUL,
+    MATMUL_FOLD,
+    cut_along,
+    matmul,
+    product_of_windows,
+    vecdot,
+)
 from flowcompute.elements.math.logic import (
     WHERE,
     bitwise_and,
@@ -53,7 +62,7 @@ from flowcompute.elements.math.logic import (
     signbit,
     where,
 )
-from flowcompute.elements.math.reductions import (
+from flowcompute.elements.math.primitives import (
     ALL,
     ALL_FOLD,
     ANY,
@@ -62,8 +71,6 @@ from flowcompute.elements.math.reductions import (
     ARGMAX_FOLD,
     ARGMIN,
     ARGMIN_FOLD,
-    DOT,
-    DOT_FOLD,
     MAX,
     MAX_FOLD,
     MEAN_FOLD,
@@ -74,18 +81,20 @@ from flowcompute.elements.math.reductions import (
     SUM,
     SUM_FOLD,
     VAR_FOLD,
+    fold_stream,
+    reduce_items,
+)
+from flowcompute.elements.math.reductions import (
     Axis,
     all,
     any,
     argmax,
     argmin,
-    fold_stream,
     max,
     mean,
     min,
     normalise_axes,
     prod,
-    reduce_items,
     std,
     sum,
     var,
@@ -213,6 +222,7 @@ __all__ = [
     "positive",
     "pow",
     "prod",
+    "product_of_windows",
     "reciprocal",
     "reduce_items",
     "remainder",

@@ -16,6 +16,7 @@ from flowcompute.elements.compute import (
     as_operation,
     elementwise,
     is_weak,
+    rebuild_elementwise,
 )
 from flowcompute.elements.op import Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site
@@ -40,7 +41,7 @@ def _round_dtypes(dtype: np.dtype) -> tuple[np.dtype, ...]:
 
 
 def _whole_half(ufunc: np.ufunc) -> object:
-    """Rules of functions whose meaning hangs on the storage format itself: not for half formats."""
+    """Return the dtype rule of a function whose meaning hangs on the storage format: not for half formats."""
 
     def rule(*operands: object) -> tuple[np.dtype, ...]:
         dtypes = by_ufunc(ufunc)(*operands)
@@ -139,6 +140,7 @@ POW = Op(
     return result;""",
     },
     ulp=16, cost=40, doc="First number to the power of the second; integers to negative powers truncate to 0.",
+    rebuild=rebuild_elementwise,
 )  # fmt: skip
 
 negative = Function(
@@ -240,7 +242,11 @@ nextafter = Function(
 
 
 def pow(x1: Operand, x2: Operand) -> Compute:
-    """First number to the power of the second, element-wise; `x ** 2` is `fc.square(x)`, exactly.
+    """Raise the first number to the power of the second, element-wise; `x ** 2` is `fc.square(x)`, exactly.
+
+    Args:
+        x1: the bases.
+        x2: the powers; both promote as NumPy's.
 
     Raises:
         SpecError: for an integer to a negative constant power, which NumPy refuses too.
@@ -251,9 +257,10 @@ def pow(x1: Operand, x2: Operand) -> Compute:
             return square(base)
         if isinstance(x2, int) and x2 < 0 and base.dtype.kind in "iu":
             raise SpecError(
-                "an integer to a negative power is no integer",
+                "cannot raise an integer to a negative power",
                 element="pow",
                 site=user_site(),
+                expected="a power from 0 on, or a float base",
                 got=repr(x2),
                 hint="cast the base to a float dtype",
             )
@@ -261,9 +268,16 @@ def pow(x1: Operand, x2: Operand) -> Compute:
 
 
 def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> Compute:
-    """`x` limited to [min, max] element-wise; NaN stays NaN, and max wins where min > max.
+    """Limit `x` to [min, max], element-wise; NaN stays NaN, and max wins where min > max.
 
     The result has the dtype that `x` and the limits promote to.
+
+    Args:
+        x: any element.
+        min, max: limits, which broadcast with `x`; None for no limit.
+
+    Raises:
+        SpecError: if shapes do not broadcast, or dtypes do not promote.
     """
     result = as_element(x, "clip")
     if min is not None:
@@ -274,7 +288,11 @@ def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> 
 
 
 def astype(x: Operand, dtype: object) -> Compute:
-    """`x` cast to `dtype`. Floats to integers saturate and NaN gives 0, on every backend.
+    """Cast `x` to `dtype`. Floats to integers saturate and NaN gives 0, on every backend.
+
+    Args:
+        x: any element.
+        dtype: the dtype of the result.
 
     Raises:
         SpecError: if the dtype is not supported.

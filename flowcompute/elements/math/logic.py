@@ -22,7 +22,7 @@ from flowcompute.elements.compute import (
     truth,
 )
 from flowcompute.elements.element import Element
-from flowcompute.elements.op import Kind, Op, by_ufunc
+from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BOOL, INT64, UINT64, Spec
@@ -53,12 +53,12 @@ class Comparison(Function):
 
 
 def _mixed(left: Element, right: Element) -> bool:
-    """Whether one is uint64 and the other signed, which no integer dtype holds both."""
+    """Check whether one is uint64 and the other signed, which no integer dtype holds both."""
     return {left.dtype == UINT64, right.dtype == UINT64} == {True, False} and "i" in (left.dtype.kind, right.dtype.kind)
 
 
 def _comparable(op: Op, operand: Any, other: Any) -> Any:
-    """`operand`, or a strong 64-bit constant where a Python integer does not fit its partner's dtype."""
+    """Return `operand`, or a strong 64-bit constant where a Python integer does not fit its partner's dtype."""
     if not (is_weak(operand) and isinstance(operand, int) and not isinstance(operand, bool)) or is_weak(other):
         return operand
     dtype = as_element(other, op.name).dtype
@@ -67,7 +67,13 @@ def _comparable(op: Op, operand: Any, other: Any) -> Any:
     for wide in (INT64, UINT64):
         if np.iinfo(wide).min <= operand <= np.iinfo(wide).max:
             return Constant(np.asarray(operand, wide))
-    raise SpecError("a Python integer beyond 64 bits", element=op.name, site=user_site(), got=repr(operand))
+    raise SpecError(
+        "cannot hold a Python integer in 64 bits",
+        element=op.name,
+        site=user_site(),
+        expected="an integer of 64 bits",
+        got=repr(operand),
+    )
 
 
 def _comparison(name: str, ufunc: np.ufunc, symbol: str, of_bools: str, doc: str) -> Comparison:
@@ -166,14 +172,22 @@ def _never_called(*_: object) -> tuple[np.dtype, ...]:
     raise AssertionError("where promotes its two values itself")
 
 
+def _rebuild_where(kept: KeptOp) -> Compute:
+    return where(*kept.operands(3))
+
+
 WHERE = Op(
     "where", 3, Kind.ELEMENTWISE, np.where, _never_called, text={"any": "({a} ? {b} : {c})"}, cost=2, arithmetic=False,
-    doc="The second value where the first is true, else the third.",
+    doc="The second value where the first is true, else the third.", rebuild=_rebuild_where,
 )  # fmt: skip
 
 
 def where(condition: Operand, x1: Operand, x2: Operand) -> Compute:
-    """`x1` where `condition` is true, else `x2`, element-wise.
+    """Choose `x1` where `condition` is true, else `x2`, element-wise.
+
+    Args:
+        condition: an element of bool.
+        x1, x2: values, which promote as NumPy's and broadcast with the condition.
 
     Raises:
         SpecError: if the condition is not boolean or the shapes do not broadcast.
@@ -181,7 +195,7 @@ def where(condition: Operand, x1: Operand, x2: Operand) -> Compute:
     chosen = as_element(condition, "where")
     if chosen.dtype != BOOL:
         raise SpecError(
-            "the condition is not boolean",
+            "cannot choose by a condition that is not boolean",
             element="where",
             site=user_site(),
             expected="bool",
@@ -207,7 +221,7 @@ def _value_constant(value: Any, dtype: np.dtype) -> Constant:
         return Constant(np.asarray(value, dtype))
     except (OverflowError, ValueError) as error:
         raise SpecError(
-            "a Python number does not fit the dtype of its partner",
+            "cannot hold a Python number in the dtype of its partner",
             element="where",
             site=user_site(),
             expected=dtype.name,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,54 +17,54 @@ import numpy.typing as npt
 from flowcompute.elements.compute import CAST, Compute, Operand, as_element, cast, truth
 from flowcompute.elements.math.arithmetic import divide, sqrt, square, subtract
 from flowcompute.elements.math.each_run import each, open_cut
-from flowcompute.elements.op import Attrs, Kind, Op
+from flowcompute.elements.math.primitives import (
+    ALL,
+    ALL_FOLD,
+    ANY,
+    ANY_FOLD,
+    ARGMAX,
+    ARGMAX_FOLD,
+    ARGMIN,
+    ARGMIN_FOLD,
+    MAX,
+    MAX_FOLD,
+    MEAN_FOLD,
+    MIN,
+    MIN_FOLD,
+    PROD,
+    PROD_FOLD,
+    SUM,
+    SUM_FOLD,
+    VAR_FOLD,
+    fold_stream,
+    reduce_items,
+)
+from flowcompute.elements.op import Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
-from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, Spec, parse_dtype
+from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT64, parse_dtype
 
 Axis = int | tuple[int, ...] | None
 
 
-def _declared(*_: object) -> tuple[np.dtype, ...]:
-    raise AssertionError("reductions state their dtypes themselves")
-
-
-def _reduction(name: str, numpy: Callable[..., Any], arity: int = 1, doc: str = "") -> tuple[Op, Op]:
-    """The two primitives of a reduction: over item axes, and over the stream axis."""
-    return (
-        Op(name, arity, Kind.REDUCE, numpy, _declared, cost=100, doc=doc),
-        Op(name, arity, Kind.FOLD, numpy, _declared, cost=100, doc=doc),
-    )
-
-
-SUM, SUM_FOLD = _reduction("sum", np.sum)
-PROD, PROD_FOLD = _reduction("prod", np.prod)
-MIN, MIN_FOLD = _reduction("min", np.min)
-MAX, MAX_FOLD = _reduction("max", np.max)
-ANY, ANY_FOLD = _reduction("any", np.any)
-ALL, ALL_FOLD = _reduction("all", np.all)
-ARGMIN, ARGMIN_FOLD = _reduction("argmin", np.argmin)
-ARGMAX, ARGMAX_FOLD = _reduction("argmax", np.argmax)
-DOT, DOT_FOLD = _reduction("vecdot", np.vecdot, 2)
-_, MEAN_FOLD = _reduction("mean", np.mean)
-# Second input, when there is one: the variance inside items whose mean is the first input.
-_, VAR_FOLD = _reduction("var", np.var, 2)
-
-
 def normalise_axes(op: str, element: Any, axis: Axis) -> tuple[int, ...]:
-    """`axis` as sorted non-negative axes of `element`, the stream counting as axis 0."""
+    """Return `axis` as sorted non-negative axes of `element`, the stream counting as axis 0."""
     ndim = element.ndim
     try:
         named = axis if isinstance(axis, Iterable) else (axis,)
         axes = tuple(range(ndim)) if axis is None else tuple(operator.index(one) for one in named)  # type: ignore[arg-type]
     except TypeError as error:
         raise SpecError(
-            "axis must be an int, a tuple of ints or None", element=op, site=user_site(), got=repr(axis)
+            "cannot take axis=",
+            element=op,
+            site=user_site(),
+            expected="an int, a tuple of ints or None",
+            got=repr(axis),
         ) from error
     for one in axes:
         if not -ndim <= one < ndim:
             raise SpecError(
-                f"axis {one} is out of range",
+                f"cannot find axis {one}",
                 element=op,
                 site=user_site(),
                 expected=f"-{ndim} to {ndim - 1} for shape {element.spec}"
@@ -74,35 +74,21 @@ def normalise_axes(op: str, element: Any, axis: Axis) -> tuple[int, ...]:
             )
     normal = tuple(sorted(one % ndim for one in axes))
     if len(set(normal)) != len(normal):
-        raise SpecError("an axis is named twice", element=op, site=user_site(), got=repr(axis))
+        raise SpecError(
+            "cannot reduce an axis twice", element=op, site=user_site(), expected="each axis once", got=repr(axis)
+        )
     return normal
 
 
 def split_axes(element: Any, axes: tuple[int, ...]) -> tuple[bool, tuple[int, ...]]:
-    """Whether the stream axis is among `axes`, and the others as item axes."""
+    """Return whether the stream axis is among `axes`, and the others as item axes."""
     if not element.spec.is_stream:
         return False, axes
     return 0 in axes, tuple(axis - 1 for axis in axes if axis > 0)
 
 
-def reduce_items(
-    op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype, keepdims: bool
-) -> Compute:
-    """The primitive over item axes (over axes of the whole value when resident)."""
-    kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape) if keepdims or axis not in axes)
-    attrs: Attrs = {"axes": axes, "keepdims": keepdims}
-    return Compute(op, inputs, Spec(dtype, kept, inputs[0].spec.stream), attrs)
-
-
-def fold_stream(
-    op: Op, inputs: tuple[Any, ...], shape: tuple[int, ...], dtype: np.dtype, keepdims: bool, **attrs: Any
-) -> Compute:
-    """The primitive over the stream axis."""
-    return Compute(op, inputs, Spec(dtype, (1, *shape) if keepdims else shape), {**attrs, "keepdims": keepdims})
-
-
 def _both(item_op: Op, fold_op: Op, x: Any, axis: Axis, dtype: np.dtype, keepdims: bool) -> Compute:
-    """A reduction whose result over items is reduced again over the stream: sum, prod, min, max, any, all."""
+    """Reduce over items and then over the stream: sum, prod, min, max, any, all."""
     folded, axes = split_axes(x, normalise_axes(item_op.name, x, axis))
     if not folded and (runs := runs_of(item_op.name, (x,), axes, dtype, keepdims)) is not None:
         return runs
@@ -114,7 +100,7 @@ def _both(item_op: Op, fold_op: Op, x: Any, axis: Axis, dtype: np.dtype, keepdim
 def runs_of(
     op: str, inputs: tuple[Any, ...], axes: tuple[int, ...], dtype: np.dtype, keepdims: bool, correction: float = 0.0
 ) -> Compute | None:
-    """The reduction of runs, the last of which may be shorter; None where the inputs are no such runs.
+    """Reduce runs, the last of which may be shorter; return None where the inputs are no such runs.
 
     Raises:
         SpecError: where it reduces anything but the runs.
@@ -125,7 +111,7 @@ def runs_of(
         return None
     if None in boundaries or axes != (0,) or len(every) != 1 or keepdims:
         raise SpecError(
-            'runs that end with a shorter one (tail="emit") are reduced along themselves only',
+            'cannot reduce runs of unequal length (tail="emit") but along themselves',
             element=op,
             site=user_site(),
             expected="axis=1 and no keepdims",
@@ -140,17 +126,17 @@ def _without_cast(x: Any) -> Any:
 
 
 def _accumulating(dtype: np.dtype) -> np.dtype:
-    """NumPy's dtype of sums and products."""
+    """Return NumPy's dtype of sums and products."""
     return INT64 if dtype.kind in "bi" else UINT64 if dtype.kind == "u" else dtype
 
 
 def _inner(dtype: np.dtype) -> np.dtype:
-    """The dtype in which means are computed: float64 for integers, float32 for half formats."""
+    """Return the dtype in which means are computed: float64 for integers, float32 for half formats."""
     return FLOAT64 if dtype.kind in "biu" else FLOAT32 if dtype in (FLOAT16, BFLOAT16) else dtype
 
 
 def _outer(dtype: np.dtype) -> np.dtype:
-    """The dtype of a mean."""
+    """Return the dtype of a mean."""
     return FLOAT64 if dtype.kind in "biu" else dtype
 
 
@@ -161,7 +147,13 @@ def _summing(item_op: Op, fold_op: Op, x: Operand, axis: Axis, dtype: npt.DTypeL
     except TypeError as error:
         raise SpecError(str(error), element=item_op.name, site=user_site()) from error
     if result == BOOL:
-        raise SpecError("has no bool result", element=item_op.name, site=user_site(), hint="use fc.any or fc.all")
+        raise SpecError(
+            "cannot give a bool result",
+            element=item_op.name,
+            site=user_site(),
+            expected="a dtype of numbers",
+            hint="use fc.any or fc.all",
+        )
     # Half formats are summed in float32 and rounded once, at the end.
     wide = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
     total = _both(item_op, fold_op, cast(element, wide), axis, wide, keepdims)
@@ -174,6 +166,12 @@ def sum(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, ke
     Integers and bools sum in int64 or uint64, floats in their own dtype with the error of
     pairwise summation; half formats in float32.
 
+    Args:
+        x: any element.
+        axis: one axis, several, or None for all; the stream is axis 0.
+        dtype: of the result.
+        keepdims: whether reduced axes stay, with size 1.
+
     Raises:
         SpecError: for an axis out of range.
     """
@@ -181,7 +179,10 @@ def sum(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, ke
 
 
 def prod(x: Operand, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, keepdims: bool = False) -> Compute:
-    """Product over `axis`; dtypes as for `sum`."""
+    """Multiply over `axis`; dtypes as for `sum`.
+
+    Arguments and errors are those of `sum`.
+    """
     return _summing(PROD, PROD_FOLD, x, axis, dtype, keepdims)
 
 
@@ -192,22 +193,40 @@ def _extreme(item_op: Op, fold_op: Op, x: Operand, axis: Axis, keepdims: bool) -
 
 
 def min(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Smallest number over `axis`; NaN if there is one. An empty axis is an error."""
+    """Return the smallest number over `axis`; NaN if there is one. An empty axis is an error.
+
+    The dtype is that of `x`. Arguments are those of `sum`, without `dtype`.
+
+    Raises:
+        SpecError: for an axis out of range, or without numbers.
+    """
     return _extreme(MIN, MIN_FOLD, x, axis, keepdims)
 
 
 def max(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Largest number over `axis`; NaN if there is one. An empty axis is an error."""
+    """Return the largest number over `axis`; NaN if there is one. An empty axis is an error.
+
+    The dtype is that of `x`. Arguments are those of `sum`, without `dtype`.
+
+    Raises:
+        SpecError: for an axis out of range, or without numbers.
+    """
     return _extreme(MAX, MAX_FOLD, x, axis, keepdims)
 
 
 def any(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Whether any number over `axis` is non-zero."""
+    """Test whether any number over `axis` is non-zero.
+
+    The result is bool; False over no numbers. Arguments and errors are those of `sum`, without `dtype`.
+    """
     return _both(ANY, ANY_FOLD, truth(as_element(x, "any")), axis, BOOL, keepdims)
 
 
 def all(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Whether all numbers over `axis` are non-zero."""
+    """Test whether all numbers over `axis` are non-zero.
+
+    The result is bool; True over no numbers. Arguments and errors are those of `sum`, without `dtype`.
+    """
     return _both(ALL, ALL_FOLD, truth(as_element(x, "all")), axis, BOOL, keepdims)
 
 
@@ -215,14 +234,24 @@ def _refuse_empty(op: str, element: Any, axis: Axis) -> None:
     for one in normalise_axes(op, element, axis):
         if element.shape[one] == 0:
             raise SpecError(
-                "an empty axis has no such value", element=op, site=user_site(), got=f"axis {one} of {element.spec}"
+                "cannot reduce an empty axis",
+                element=op,
+                site=user_site(),
+                expected="an axis that holds numbers",
+                got=f"axis {one} of {element.spec}",
             )
 
 
 def _arg(item_op: Op, fold_op: Op, extreme_op: Op, x: Operand, axis: int | None, keepdims: bool) -> Compute:
     element = as_element(x, item_op.name)
     if isinstance(axis, tuple):
-        raise SpecError("takes one axis or None", element=item_op.name, site=user_site(), got=repr(axis))
+        raise SpecError(
+            "cannot search several axes",
+            element=item_op.name,
+            site=user_site(),
+            expected="one axis or None",
+            got=repr(axis),
+        )
     _refuse_empty(item_op.name, element, axis)
     folded, axes = split_axes(element, normalise_axes(item_op.name, element, axis))
     if not folded and (runs := runs_of(item_op.name, (element,), axes, INT64, keepdims)) is not None:
@@ -238,12 +267,27 @@ def _arg(item_op: Op, fold_op: Op, extreme_op: Op, x: Operand, axis: int | None,
 
 
 def argmin(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Compute:
-    """Index of the first smallest number along `axis` (of the flattened value when None); the first NaN wins."""
+    """Find the first smallest number along `axis` (of the flattened value when None): its index; the first NaN wins.
+
+    Args:
+        x: any element.
+        axis: one axis, or None for all of them together.
+        keepdims: whether the axis stays, with size 1.
+
+    Returns:
+        An element of int64.
+
+    Raises:
+        SpecError: for several axes, one out of range, or one without numbers.
+    """
     return _arg(ARGMIN, ARGMIN_FOLD, MIN, x, axis, keepdims)
 
 
 def argmax(x: Operand, axis: int | None = None, *, keepdims: bool = False) -> Compute:
-    """Index of the first largest number along `axis` (of the flattened value when None); the first NaN wins."""
+    """Find the first largest number along `axis` (of the flattened value when None): its index; the first NaN wins.
+
+    The result is int64. Arguments and errors are those of `argmin`.
+    """
     return _arg(ARGMAX, ARGMAX_FOLD, MAX, x, axis, keepdims)
 
 
@@ -254,7 +298,10 @@ def _item_mean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Compute:
 
 
 def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
-    """Mean over `axis`; of integers in float64, of half formats computed in float32. NaN when empty."""
+    """Return the mean over `axis`; of integers in float64, of half formats computed in float32. NaN when empty.
+
+    Arguments and errors are those of `sum`, without `dtype`.
+    """
     element = as_element(x, "mean")
     result = _outer(element.dtype)
     wide = cast(element, _inner(element.dtype))
@@ -269,16 +316,28 @@ def mean(x: Operand, axis: Axis = None, *, keepdims: bool = False) -> Compute:
 
 
 def var(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
-    """Variance over `axis`, divided by count - `correction`; dtypes as for `mean`.
+    """Return the variance over `axis`, divided by count - `correction`; dtypes as for `mean`.
 
     Over the stream it is one reading: blocks around a shift, merged by Chan, Golub and
     LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
+
+    Args:
+        x: any element.
+        axis: as of `sum`.
+        correction: is subtracted from the count; 0 for a whole population.
+        keepdims: whether reduced axes stay, with size 1.
+
+    Raises:
+        SpecError: for an axis out of range.
     """
     return _variance(as_element(x, "var"), axis, correction, keepdims)
 
 
 def std(x: Operand, axis: Axis = None, *, correction: float = 0, keepdims: bool = False) -> Compute:
-    """Square root of `var`."""
+    """Return the square root of `var`.
+
+    Arguments, dtypes and errors are those of `var`.
+    """
     element = as_element(x, "std")
     inner = cast(element, _inner(element.dtype))
     return cast(sqrt(_variance(inner, axis, correction, keepdims)), _outer(element.dtype))  # type: ignore[return-value]

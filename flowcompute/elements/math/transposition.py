@@ -71,7 +71,7 @@ class TransposedStream:
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise SpecError(
-            f"only matmul and resolve take a transposed stream: {_HINT}",
+            f"cannot use a transposed stream but in matmul and resolve: {_HINT}",
             element=f"{self.base.name or self.base.label}.T",
             site=user_site(),
             got=format_shape(self.shape),
@@ -91,7 +91,7 @@ class TransposedStream:
 
 
 def permuted(x: Element, axes: tuple[int, ...]) -> Any:
-    """`x` with its axes in this order: a transposed stream where axis 0 of a stream moves, otherwise an element."""
+    """Permute the axes of `x`: the result is a transposed stream where axis 0 of a stream moves."""
     if axes == tuple(range(x.ndim)):
         return x
     if x.spec.is_stream and axes[0] != 0:
@@ -100,19 +100,24 @@ def permuted(x: Element, axes: tuple[int, ...]) -> Any:
 
 
 def transposed(x: Element) -> Any:
-    """`x.T`: all axes in reversed order."""
+    """Return `x.T`, all axes in reversed order."""
     return permuted(x, tuple(range(x.ndim))[::-1])
 
 
 def matrix_transposed(x: Element) -> Any:
-    """`x.mT`: the last two axes exchanged.
+    """Return `x.mT`, the last two axes exchanged.
 
     Raises:
         SpecError: with fewer than two axes.
     """
     if x.ndim < 2:
         raise SpecError(
-            "needs two axes", element="mT", site=user_site(), got=format_shape(x.shape), hint="a vector has no mT"
+            "cannot transpose fewer than two axes",
+            element="mT",
+            site=user_site(),
+            expected="two axes or more",
+            got=format_shape(x.shape),
+            hint="a vector has no mT",
         )
     leading = tuple(range(x.ndim - 2))
     return permuted(x, (*leading, x.ndim - 1, x.ndim - 2))

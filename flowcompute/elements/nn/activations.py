@@ -50,34 +50,42 @@ erf = Function(
 
 
 def relu(x: Operand) -> Compute:
-    """max(x, 0), element-wise, in the dtype of `x`; NaN stays NaN, and -0 becomes +0."""
+    """Return max(x, 0), element-wise, in the dtype of `x`; NaN stays NaN, and -0 becomes +0."""
     return maximum(x, 0)
 
 
 def leaky_relu(x: Operand, slope: float = 0.01) -> Compute:
-    """X above 0, slope * x elsewhere, element-wise; in a float dtype."""
+    """Return x above 0, slope * x elsewhere, element-wise; in a float dtype.
+
+    Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
+    """
     (value,), result = as_floats("leaky_relu", x)
     return _as(where(value > 0, value, value * slope), result)
 
 
 def elu(x: Operand, alpha: float = 1.0) -> Compute:
-    """X above 0, alpha * (exp(x) - 1) elsewhere, accurate near 0, element-wise; in a float dtype.
+    """Return x above 0, alpha * (exp(x) - 1) elsewhere, accurate near 0, element-wise; in a float dtype.
 
     Clevert, Unterthiner and Hochreiter, "Fast and accurate deep network learning by exponential
     linear units" (2015).
+
+    Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
     """
     (value,), result = as_floats("elu", x)
     return _as(where(value > 0, value, expm1(minimum(value, 0)) * alpha), result)
 
 
 def silu(x: Operand) -> Compute:
-    """X * sigmoid(x), also called swish, element-wise; in a float dtype. NaN at minus infinity."""
+    """Return x * sigmoid(x), also called swish, element-wise; in a float dtype. NaN at minus infinity.
+
+    Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
+    """
     (value,), result = as_floats("silu", x)
     return _as(value * sigmoid(value), result)
 
 
 def gelu(x: Operand, *, approximate: Literal["tanh"] | None = None) -> Compute:
-    """X times the normal distribution's mass below x, element-wise; in a float dtype.
+    """Return x times the normal distribution's mass below x, element-wise; in a float dtype.
 
     Hendrycks and Gimpel, "Gaussian error linear units" (2016).
 
@@ -99,7 +107,7 @@ def gelu(x: Operand, *, approximate: Literal["tanh"] | None = None) -> Compute:
         mass = tanh((value + value * value * value * 0.044715) * math.sqrt(2 / math.pi)) + 1.0
     else:
         raise SpecError(
-            "approximate= names a formula",
+            "cannot take approximate=",
             element="gelu",
             site=user_site(),
             expected='None or "tanh"',
@@ -113,24 +121,31 @@ def _softplus(value: Any) -> Any:
 
 
 def softplus(x: Operand) -> Compute:
-    """log(1 + exp(x)) without overflow, as max(x, 0) + log(1 + exp(-|x|)), element-wise; in a float dtype."""
+    """Return log(1 + exp(x)) without overflow, as max(x, 0) + log(1 + exp(-|x|)), element-wise; in a float dtype.
+
+    Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
+    """
     (value,), result = as_floats("softplus", x)
     return _as(_softplus(value), result)
 
 
 def mish(x: Operand) -> Compute:
-    """X * tanh(softplus(x)), element-wise; in a float dtype. NaN at minus infinity.
+    """Return x * tanh(softplus(x)), element-wise; in a float dtype. NaN at minus infinity.
 
     Misra, "Mish: a self regularized non-monotonic activation function" (2019).
+
+    Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
     """
     (value,), result = as_floats("mish", x)
     return _as(value * tanh(_softplus(value)), result)
 
 
 def hardswish(x: Operand) -> Compute:
-    """X * clip(x + 3, 0, 6) / 6, element-wise; in a float dtype. NaN at minus infinity.
+    """Return x * clip(x + 3, 0, 6) / 6, element-wise; in a float dtype. NaN at minus infinity.
 
     Howard and others, "Searching for MobileNetV3" (2019).
+
+    Integers become floats as in NumPy's `exp`. Raises SpecError for what is no element and no array.
     """
     (value,), result = as_floats("hardswish", x)
     return _as(multiply(value, clip(value + 3.0, 0, 6)) / 6.0, result)

@@ -28,7 +28,7 @@ def conv1d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Compute:
-    """Convolution along the last axis of (N, C, L) with weights (O, C / groups, K) to (N, O, M).
+    """Convolve along the last axis of (N, C, L) with weights (O, C / groups, K) to (N, O, M).
 
     result[n, o, i] = bias[o] + sum over c and k of x[n, c, i * stride + k * dilation] * weight[o, c, k],
     where c runs over the channels of o's group and x is padded with zeros. Along L numbers stand
@@ -65,7 +65,7 @@ def conv2d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Compute:
-    """Convolution over the last two axes of (N, C, H, W) with weights (O, C / groups, K, L) to (N, O, P, Q).
+    """Convolve over the last two axes of (N, C, H, W) with weights (O, C / groups, K, L) to (N, O, P, Q).
 
     As `conv1d`, along two axes: sizes are one number for both, or one for each.
     """
@@ -86,7 +86,13 @@ def _convolution(
     given = [as_element(one, name) for one in (x, weight, bias) if one is not None]
     result = common_dtype(name, given)
     if result == BOOL:
-        raise SpecError("is not defined for bool", element=name, site=user_site(), hint="cast to an integer dtype")
+        raise SpecError(
+            "cannot multiply bools",
+            element=name,
+            site=user_site(),
+            expected="a dtype of numbers",
+            hint="cast to an integer dtype",
+        )
     inner = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
     items, weights, *rest = (cast(one, inner) for one in given)
     _check(name, dims, items, weights, rest, groups)
@@ -108,7 +114,7 @@ def _naive_convolution(
     dilation: Sequence[int],
     groups: int,
 ) -> Any:
-    """The convolution as a sum of products over windows, which are read where they lie: the oracle of faster ones.
+    """Convolve by a sum of products over windows, which are read where they lie: the oracle of faster ones.
 
     Operands are of the dtype in which it is computed, items padded, weights (O, C / groups, *kernel).
     """
@@ -139,33 +145,36 @@ def _check(name: str, dims: int, x: Any, weight: Any, bias: Sequence[Any], group
 
     letters = ("L",) if dims == 1 else ("H", "W")
     if x.ndim != dims + 2:
-        raise refuse("convolves channels", f"(N, C, {', '.join(letters)})", str(x.spec))
+        raise refuse("cannot convolve this", f"(N, C, {', '.join(letters)})", str(x.spec))
     if any(one.spec.is_stream for one in (weight, *bias)):
-        raise refuse("weights and bias are resident", "no stream", str(weight.spec))
+        raise refuse("cannot convolve with a stream of weights or bias", "no stream", str(weight.spec))
     count = operator.index(groups)
     channels = x.shape[1]
     if count < 1 or channels % count or (weight.ndim and weight.shape[0] % count):
-        raise refuse("groups= divides both channels", f"a divisor of {channels}", str(groups))
+        raise refuse("cannot divide the channels into groups", f"a divisor of {channels}", str(groups))
     shape = weight.spec.shape
     if len(shape) != dims + 2 or shape[1] != channels // count or 0 in shape:
-        raise refuse("weights do not fit", f"(O, {channels // count}, *sizes)", format_shape(shape))
+        raise refuse(
+            "cannot convolve with weights of this shape", f"(O, {channels // count}, *sizes)", format_shape(shape)
+        )
     if bias and bias[0].spec.shape != shape[:1]:
-        raise refuse("the bias does not fit", format_shape(shape[:1]), str(bias[0].spec))
+        raise refuse("cannot add a bias of this shape", format_shape(shape[:1]), str(bias[0].spec))
 
 
 def _edges(
     name: str, padding: Padding, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Zeros before and after each axis."""
+    """Return zeros before and after each axis."""
     dims = len(kernel)
     if padding == "valid":
         return [(0, 0)] * dims
     if padding == "same":
         if max(stride) > 1:
             raise SpecError(
-                'padding="same" keeps the size with a stride of 1 only',
+                'cannot keep the size by padding="same"',
                 element=name,
                 site=user_site(),
+                expected="a stride of 1",
                 got=f"stride {tuple(stride)}",
             )
         zeros = [(size - 1) * spread for size, spread in zip(kernel, dilation, strict=True)]
@@ -173,7 +182,7 @@ def _edges(
     pairs: list[Any] = [*padding] if isinstance(padding, Iterable) else [padding] * dims
     if len(pairs) != dims:
         raise SpecError(
-            "padding= is for all axes, or for each",
+            "cannot take padding=",
             element=name,
             site=user_site(),
             expected=f'{dims} numbers or pairs, one number, "same" or "valid"',

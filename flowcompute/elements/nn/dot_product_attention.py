@@ -1,6 +1,6 @@
 """Scaled dot-product attention (Vaswani et al., 2017), in memory that grows with the length alone.
 
-The kernel walks the keys in tiles with a running maximum and a running sum (the online softmax
+The kernel runs over the keys in tiles with a running maximum and a running sum (the online softmax
 of Milakov and Gimelshein, 2018; Dao et al., 2022, call such attention flash), so that no matrix of
 scores is ever stored. The order of its sums belongs to it: scores over d in order, weights and
 values key by key in tiles of 64, so that answers depend on nothing but the values.
@@ -31,7 +31,7 @@ from flowcompute.elements.element import Element
 from flowcompute.elements.math import exp, matmul, where
 from flowcompute.elements.math import max as largest_of
 from flowcompute.elements.math import sum as sum_of
-from flowcompute.elements.op import Kind, Op, by_ufunc
+from flowcompute.elements.op import KeptOp, Kind, Op, by_ufunc
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, Spec, Stream, format_shape
@@ -43,7 +43,7 @@ HEAD_SIZE = 256
 def attention_of(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: Any = 0, *, causal: bool, window: int | None, scale: float
 ) -> np.ndarray:
-    """The meaning of attention, on arrays of one dtype whose leading axes broadcast but for shared heads."""
+    """Compute attention on arrays of one dtype, whose leading axes broadcast but for shared heads."""
     heads = max(map(_heads, (q, k, v)))
     k, v = (np.repeat(one, heads // _heads(one), axis=-3) if 1 < _heads(one) < heads else one for one in (k, v))
     visible = visible_keys(q.shape[-2], k.shape[-2], causal=causal, window=window)
@@ -67,16 +67,33 @@ def _heads(array: np.ndarray) -> int:
 
 
 def visible_keys(queries: int, keys: int, *, causal: bool, window: int | None) -> np.ndarray:
-    """Which key (column) each query (row) sees."""
+    """Return a mask: True where a query (row) sees a key (column)."""
     last = np.arange(queries)[:, None] + (keys - queries)
     key = np.arange(keys)
     seen = (key <= last) if causal else np.ones((queries, keys), bool)
     return seen if window is None else seen & (key > last - window)
 
 
+def _rebuild_attention(kept: KeptOp) -> Any:
+    """Make attention again, before its result is rounded."""
+    q, k, v, *mask = kept.operands(3, 4)
+    attrs = kept.attrs
+    made: Any = attention(
+        q,
+        k,
+        v,
+        causal=attrs.flag("causal"),
+        window=attrs.maybe("window", attrs.whole),
+        mask=mask[0] if mask else None,
+        scale=attrs.real("scale"),
+    )
+    return made if made.op is ATTENTION else made.inputs[0]
+
+
 ATTENTION = Op(
-    "attention", 3, Kind.CONTRACT, attention_of, by_ufunc(np.matmul), cost=1000, doc="Attention of queries to keys."
-)
+    "attention", 3, Kind.CONTRACT, attention_of, by_ufunc(np.matmul), cost=1000, doc="Attention of queries to keys.",
+    rebuild=_rebuild_attention,
+)  # fmt: skip
 
 
 def attention(
@@ -89,7 +106,7 @@ def attention(
     mask: Operand | None = None,
     scale: float | None = None,
 ) -> Compute:
-    """softmax(scale * q @ k.T + mask) @ v for each head, in one kernel that stores no scores.
+    """Compute softmax(scale * q @ k.T + mask) @ v for each head, in one kernel that stores no scores.
 
     Element-wise operations on the result are computed in the same kernel. A key that a query does
     not see (`causal`, `window`) has no part in its result, whatever numbers it holds. A query that
@@ -130,7 +147,7 @@ def _naive_attention(
     mask: Operand | None = None,
     scale: float | None = None,
 ) -> Any:
-    """Attention as a product, a softmax and a product: the oracle of the faster one, for finite values.
+    """Compute attention as a product, a softmax and a product: the oracle of the faster one, for finite values.
 
     All scores are stored: memory grows with queries times keys.
     """
@@ -153,7 +170,7 @@ def _finite(largest: Any) -> Any:
 
 
 def _spread(x: Any, heads: int) -> Any:
-    """Keys or values with a copy for each head."""
+    """Return keys or values with a copy for each head."""
     own = x.spec.shape[-3] if len(x.spec.shape) > 2 else 1
     return x if own in (1, heads) else take(x, np.arange(heads) * own // heads, axis=x.ndim - 3)
 
@@ -164,11 +181,13 @@ def _spread(x: Any, heads: int) -> Any:
 def _prepared(
     q: Operand, k: Operand, v: Operand, mask: Operand | None, *, causal: bool, window: int | None, scale: float | None
 ) -> tuple[tuple[Element, ...], Spec, dict[str, Any], np.dtype]:
-    """Operands that line up, the spec and the attributes of the op, and the dtype of the result."""
+    """Return operands that line up, the spec and the attributes of the op, and the dtype of the result."""
     given = [as_element(one, "attention") for one in (q, k, v)]
     for one in given:
         if len(one.spec.shape) < 2:
-            raise _refusal("works within items", "a stream of (heads, n, d), or a resident of them", one.spec)
+            raise _refusal(
+                "cannot attend along this axis", "a stream of (heads, n, d), or a resident of them", one.spec
+            )
     result = common_dtype("attention", [cast(one, resolve_dtypes(exp.op, [one.dtype])[-1]) for one in given])
     inner = FLOAT32 if result in (FLOAT16, BFLOAT16) else result
     operands: list[Element] = [cast(one, result) for one in given]
@@ -185,7 +204,7 @@ def _refusal(message: str, expected: str, got: Any, hint: str = "") -> SpecError
 
 
 def _added(mask: Element, dtype: np.dtype) -> Element:
-    """What a mask adds to the scores."""
+    """Return the numbers that a mask adds to the scores."""
     if mask.dtype != BOOL:
         return cast(mask, dtype)
     seen, hidden = dtype.type(0), dtype.type(-math.inf)
@@ -195,13 +214,13 @@ def _added(mask: Element, dtype: np.dtype) -> Element:
 
 
 def _as_matrix(mask: Any) -> Any:
-    """A resident mask with an axis of queries and one of keys."""
+    """Return a resident mask with an axis of queries and one of keys."""
     missing = 2 - mask.ndim
     return reshape(mask, (*(1,) * missing, *mask.shape)) if missing > 0 and not mask.spec.is_stream else mask
 
 
 def _beside(operands: Sequence[Element]) -> tuple[list[Element], Stream | None]:
-    """Operands with residents aligned to the streams, and the stream of the result."""
+    """Return operands with residents aligned to the streams, and the stream of the result."""
     streams = [one for one in operands if one.spec.is_stream]
     if not streams:
         return list(operands), None
@@ -209,7 +228,7 @@ def _beside(operands: Sequence[Element]) -> tuple[list[Element], Stream | None]:
     for other in streams[1:]:
         if other.ndim != first.ndim:
             raise _refusal(
-                "streams of unequal rank do not align",
+                "cannot align streams of unequal rank",
                 f"{first.ndim} axes as in {format_shape(first.shape)}",
                 format_shape(other.shape),
                 "index with None where an axis is missing: mask[:, None]",
@@ -220,7 +239,7 @@ def _beside(operands: Sequence[Element]) -> tuple[list[Element], Stream | None]:
 
 
 def _shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The item shape of the result.
+    """Return the item shape of the result.
 
     Raises:
         SpecError: if operands do not fit each other.
@@ -230,22 +249,24 @@ def _shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         f"{name} {format_shape(shape)}" for name, shape in zip(("q", "k", "v", "mask"), shapes, strict=False)
     )
     if q[-1] != k[-1]:
-        raise _refusal("queries and keys differ in size", f"d = {q[-1]} for both", got)
+        raise _refusal("cannot compare queries with keys of another size", f"d = {q[-1]} for both", got)
     if k[-2] != v[-2]:
-        raise _refusal("there are other values than keys", f"{k[-2]} of both", got)
+        raise _refusal("cannot weigh another number of values than keys", f"{k[-2]} of both", got)
     if not q[-1] <= HEAD_SIZE >= v[-1]:
-        raise _refusal("heads are too large", f"at most {HEAD_SIZE} numbers in a query and in a value", got)
+        raise _refusal("cannot hold heads of this size", f"at most {HEAD_SIZE} numbers in a query and in a value", got)
     if any(len(mask) < 2 or mask[-2] not in (1, q[-2]) or mask[-1] not in (1, k[-2]) for mask in rest):
-        raise _refusal("the mask does not broadcast to the scores", f"(..., {q[-2]}, {k[-2]})", got)
+        raise _refusal("cannot broadcast the mask to the scores", f"(..., {q[-2]}, {k[-2]})", got)
     every = [_head_count(shape) for shape in shapes]
     heads = next((own for own in every if own != 1), 1)
     sharing = all(own in (1, heads) or (own and heads % own == 0) for own in every[1:3])
     if not sharing or any(own not in (1, heads) for own in every[3:]):
-        raise _refusal("heads do not fit", "q's heads to be a multiple of k's and v's, and one mask or one a head", got)
+        raise _refusal(
+            "cannot share heads", "q's heads to be a multiple of k's and v's, and one mask or one a head", got
+        )
     try:
         lead = np.broadcast_shapes(*(shape[:-3] for shape in shapes))
     except ValueError as error:
-        raise _refusal("axes before the heads do not broadcast", "equal sizes, or 1", got) from error
+        raise _refusal("cannot broadcast axes before the heads", "equal sizes, or 1", got) from error
     axis = (heads,) if any(len(shape) > 2 for shape in shapes) else ()
     return (*lead, *axis, q[-2], v[-1])
 
@@ -262,7 +283,7 @@ def _window(window: int | None, causal: bool) -> int | None:
     except TypeError:
         size = 0
     if size < 1 or not causal:
-        raise _refusal("window= counts the last keys that a causal query sees", "window >= 1, causal=True", window)
+        raise _refusal("cannot take window=", "window >= 1, causal=True", window)
     return size
 
 
@@ -272,4 +293,4 @@ def _scale(scale: float | None, q: Element) -> float:
     try:
         return float(scale)
     except (TypeError, ValueError):
-        raise _refusal("scale= is one number", "a float", repr(scale)) from None
+        raise _refusal("cannot take scale=", "a float", repr(scale)) from None

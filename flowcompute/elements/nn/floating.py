@@ -16,7 +16,7 @@ from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 
 
 def as_floats(name: str, *operands: Operand) -> tuple[list[Any], np.dtype]:
-    """Operands in the dtype in which a function computes, and the dtype of its result.
+    """Return operands in the dtype in which a function computes, and the dtype of its result.
 
     The result is what the operands promote to, an integer first to the float in which NumPy
     takes its `exp` (int8 and bool: float16, int16: float32, wider ones: float64). Half formats
@@ -34,7 +34,7 @@ def as_floats(name: str, *operands: Operand) -> tuple[list[Any], np.dtype]:
 
 
 def checked_axes(name: str, x: Element, axis: Axis) -> tuple[int, ...]:
-    """Axes, the stream being 0, none of them empty.
+    """Return axes, the stream being 0, none of them empty.
 
     Raises:
         SpecError: for an axis out of range, named twice, or without numbers.
@@ -43,6 +43,10 @@ def checked_axes(name: str, x: Element, axis: Axis) -> tuple[int, ...]:
     for one in axes:
         if x.shape[one] == 0:
             raise SpecError(
-                "an empty axis has no such value", element=name, site=user_site(), got=f"axis {one} of {x.spec}"
+                "cannot reduce an empty axis",
+                element=name,
+                site=user_site(),
+                expected="an axis that holds numbers",
+                got=f"axis {one} of {x.spec}",
             )
     return axes

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from flowcompute.elements.axes import permute_dims, reshape
-from flowcompute.elements.compute import Compute
-from flowcompute.elements.math import MATMUL
+from flowcompute.elements.math import product_of_windows
 from flowcompute.elements.nn.windows import slide
-from flowcompute.spec import Spec
 
 
 def implicit_convolution(
     name: str, x: Any, weight: Any, bias: Any, stride: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Any:
-    """The convolution as weights (groups, O / groups, k) times windows (groups, k, places), with k = channels * kernel.
+    """Multiply weights (groups, O / groups, k) by windows (groups, k, places), with k = channels * kernel.
 
     Operands are of the dtype in which it is computed, items padded, weights (O, C / groups, *kernel).
     """
@@ -32,9 +30,7 @@ def implicit_convolution(
     seen = permute_dims(seen, turned)
     own = (*split, out // groups)
     weights = reshape(weight, (*own, channels * math.prod(kernel)))
-    shape = (*(() if first else (x.shape[0],)), *own, *places)
-    spec = Spec(x.dtype, shape, x.spec.stream)
-    made: Any = Compute(MATMUL, (weights, seen), spec, {"depth": 1 + dims, "columns": dims})
+    made: Any = product_of_windows(weights, seen, 1 + dims, dims)
     if bias is not None:
         made = made + reshape(bias, (*own, *(1,) * dims))
     return reshape(made, (length, out, *places)) if split else made

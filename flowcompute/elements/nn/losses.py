@@ -32,11 +32,11 @@ from flowcompute.errors import SpecError
 from flowcompute.spec import INT64, format_shape
 
 Reduction = Literal["mean", "sum"] | None
-"""What becomes of losses: None leaves them, "mean" and "sum" take all of them together, the stream too."""
+"""The fate of losses: None leaves them, "mean" and "sum" take all of them together, the stream too."""
 
 
 def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: Reduction = None) -> Compute:
-    """-log(softmax(logits))[label], computed as log(sum(exp(y))) - y[label] with y = logits - max(logits).
+    """Return -log(softmax(logits))[label], computed as log(sum(exp(y))) - y[label] with y = logits - max(logits).
 
     Args:
         logits: scores of the classes along `axis`, of any float or integer dtype.
@@ -56,14 +56,20 @@ def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: R
     right = as_element(labels, "cross_entropy")
     axes = checked_axes("cross_entropy", value, axis)
     if value.spec.is_stream and axes == (0,):
-        raise SpecError("classes lie inside items", element="cross_entropy", site=user_site(), got="axis 0, the stream")
+        raise SpecError(
+            "cannot find classes inside items",
+            element="cross_entropy",
+            site=user_site(),
+            expected="an axis of items",
+            got="axis 0, the stream",
+        )
     rest = tuple(size for at, size in enumerate(value.shape) if at != axes[0])
     # Lengths of streams are compared where they meet: one may be unknown.
     inner = slice(1 if value.spec.is_stream else 0, None)
     alike = right.spec.is_stream == value.spec.is_stream and right.ndim == len(rest)
     if right.dtype.kind not in "iu" or not alike or right.shape[inner] != rest[inner]:
         raise SpecError(
-            "labels are integers, one for each row of scores",
+            "cannot take these labels",
             element="cross_entropy",
             site=user_site(),
             expected=f"int64{format_shape(rest)}",
@@ -82,7 +88,7 @@ def cross_entropy(logits: Operand, labels: Operand, axis: int = -1, reduction: R
 
 
 def binary_cross_entropy(logits: Operand, labels: Operand, reduction: Reduction = None) -> Compute:
-    """-(p log sigmoid(x) + (1 - p) log(1 - sigmoid(x))) for scores x and labels p in [0, 1], element by element.
+    """Return -(p log sigmoid(x) + (1 - p) log(1 - sigmoid(x))) for scores x and labels p in [0, 1], element by element.
 
     Computed as max(x, 0) - x p + log(1 + exp(-|x|)), which does not overflow; infinite scores
     give NaN or infinity. Operands broadcast and promote.
@@ -97,13 +103,21 @@ def binary_cross_entropy(logits: Operand, labels: Operand, reduction: Reduction 
 
 
 def mse(x: Operand, target: Operand, reduction: Reduction = None) -> Compute:
-    """(x - target)^2, element by element; "mean" of it is the mean squared error. Operands broadcast and promote."""
+    """Return (x - target)^2, element by element; its "mean" is the mean squared error. Operands broadcast.
+
+    Args:
+        x, target: elements of numbers.
+        reduction: see `Reduction`.
+
+    Raises:
+        SpecError: for another reduction, or operands that do not fit.
+    """
     (value, wanted), result = as_floats("mse", x, target)
     return _reduced("mse", square(subtract(value, wanted)), reduction, result)
 
 
 def huber(x: Operand, target: Operand, delta: float = 1.0, reduction: Reduction = None) -> Compute:
-    """d^2 / 2 where d = |x - target| is at most delta, else delta (d - delta / 2). Operands broadcast and promote.
+    """Return d^2 / 2 where d = |x - target| is at most delta, else delta (d - delta / 2). Operands broadcast.
 
     Huber, "Robust estimation of a location parameter" (1964).
     """
@@ -116,7 +130,7 @@ def huber(x: Operand, target: Operand, delta: float = 1.0, reduction: Reduction 
 def _reduced(name: str, loss: Any, reduction: Reduction, result: np.dtype) -> Compute:
     if reduction not in (None, "mean", "sum"):
         raise SpecError(
-            "reduction= names what becomes of losses",
+            "cannot take reduction=",
             element=name,
             site=user_site(),
             expected='None, "mean" or "sum"',

@@ -22,7 +22,7 @@ from flowcompute.spec import format_shape
 def layer_norm(
     x: Operand, axis: Axis = -1, eps: float = 1e-5, weight: Operand | None = None, bias: Operand | None = None
 ) -> Compute:
-    """(x - mean) / sqrt(variance + eps) over `axis`, times `weight`, plus `bias`.
+    """Return (x - mean) / sqrt(variance + eps) over `axis`, times `weight`, plus `bias`.
 
     Ba, Kiros and Hinton, "Layer normalization" (2016).
 
@@ -45,7 +45,7 @@ def layer_norm(
 
 
 def rms_norm(x: Operand, axis: Axis = -1, eps: float = 1e-5, weight: Operand | None = None) -> Compute:
-    """X / sqrt(mean(x^2) + eps) over `axis`, times `weight`; arguments, dtypes and errors as of `layer_norm`.
+    """Return x / sqrt(mean(x^2) + eps) over `axis`, times `weight`; arguments, dtypes and errors as of `layer_norm`.
 
     Zhang and Sennrich, "Root mean square layer normalization" (2019).
     """
@@ -56,7 +56,7 @@ def rms_norm(x: Operand, axis: Axis = -1, eps: float = 1e-5, weight: Operand | N
 
 
 def instance_norm(x: Operand, eps: float = 1e-5, weight: Operand | None = None, bias: Operand | None = None) -> Compute:
-    """Each channel of each item of (N, C, *sizes) normalised on its own, over all sizes.
+    """Normalise each channel of each item of (N, C, *sizes) on its own, over all sizes.
 
     Ulyanov, Vedaldi and Lempitsky, "Instance normalization" (2016).
 
@@ -77,7 +77,7 @@ def instance_norm(x: Operand, eps: float = 1e-5, weight: Operand | None = None, 
 def group_norm(
     x: Operand, groups: int, eps: float = 1e-5, weight: Operand | None = None, bias: Operand | None = None
 ) -> Compute:
-    """Channels of each item of (N, C, *sizes) normalised in `groups` of C / groups neighbours.
+    """Normalise channels of each item of (N, C, *sizes) in `groups` of C / groups neighbours.
 
     Wu and He, "Group normalization" (2018).
 
@@ -96,7 +96,7 @@ def group_norm(
     count = operator.index(groups)
     if count < 1 or channels % count:
         raise SpecError(
-            "groups= divides the channels",
+            "cannot divide the channels into groups",
             element="group_norm",
             site=user_site(),
             expected=f"a divisor of {channels}",
@@ -114,7 +114,7 @@ def group_norm(
 
 
 def _operands(name: str, x: Operand, weight: Operand | None, bias: Operand | None) -> tuple[Any, Any, Any, Any]:
-    """The value, weight and bias in the dtype to compute in (None where not given), and the result's dtype."""
+    """Return the value, weight and bias in the dtype to compute in (None where not given), and the result's dtype."""
     given = [one for one in (x, weight, bias) if one is not None]
     elements, result = as_floats(name, *given)
     rest = iter(elements[1:])
@@ -124,7 +124,7 @@ def _operands(name: str, x: Operand, weight: Operand | None, bias: Operand | Non
 def _check_channels(name: str, x: Any, least: int) -> None:
     if x.ndim < least:
         raise SpecError(
-            "normalises channels",
+            "cannot normalise channels of this",
             element=name,
             site=user_site(),
             expected="(N, C, *sizes)" if least == 3 else "(N, C) or (N, C, *sizes)",
@@ -146,7 +146,7 @@ def _affine(name: str, x: Any, weight: Any, bias: Any, axes: tuple[int, ...], re
 
 
 def _per_axis(name: str, weight: Any, x: Any, axes: tuple[int, ...], *, lined_up: bool = False) -> Any:
-    """A weight for each position along some axes, if wanted so that it lines up with the items.
+    """Return a weight for each position along some axes, if wanted so that it lines up with the items.
 
     Raises:
         SpecError: if it is a stream, or of other sizes.
@@ -156,7 +156,7 @@ def _per_axis(name: str, weight: Any, x: Any, axes: tuple[int, ...], *, lined_up
     if element.spec.is_stream or element.spec.shape != wanted or (x.spec.is_stream and 0 in axes):
         along_stream = x.spec.is_stream and 0 in axes
         raise SpecError(
-            "weights belong to item axes" if along_stream else "weights do not fit the axes that are normalised",
+            "cannot weigh the stream axis" if along_stream else "cannot weigh the normalised axes",
             element=name,
             site=user_site(),
             expected="none for an axis 0 that is the stream" if along_stream else f"resident{format_shape(wanted)}",

@@ -20,7 +20,7 @@ from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, is_float
 
 @dataclass(frozen=True)
 class _Axis:
-    """How windows stand along one axis of `size` numbers with `padding` on both sides."""
+    """The windows along one axis of `size` numbers with `padding` on both sides."""
 
     size: int
     kernel: int
@@ -36,7 +36,7 @@ class _Axis:
         return reach - self.size - 2 * self.padding if reach > self.size + 2 * self.padding else 0
 
     def numbers(self, *, with_padding: bool) -> np.ndarray:
-        """How many numbers each window holds, padding among them or not."""
+        """Count the numbers in each window, padding among them or not."""
         starts = np.arange(self.count)[:, None] * self.stride - self.padding
         places = starts + np.arange(self.kernel) * self.dilation
         edge = self.padding if with_padding else 0
@@ -52,7 +52,7 @@ def max_pool1d(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
 ) -> Compute:
-    """The largest number of each window over the last axis, as of (N, C, L); NaN if there is one.
+    """Return the largest number of each window over the last axis, as of (N, C, L); NaN if there is one.
 
     Along n numbers stand (n + 2 padding - dilation (kernel - 1) - 1) // stride + 1 windows.
     Without padding it is one kernel, which reads windows where they lie; padded items are put
@@ -84,7 +84,7 @@ def max_pool2d(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
 ) -> Compute:
-    """The largest number of each window over the last two axes, as of (N, C, H, W); see `max_pool1d`.
+    """Return the largest number of each window over the last two axes, as of (N, C, H, W); see `max_pool1d`.
 
     Sizes are one number for both axes, or one for each.
     """
@@ -100,7 +100,7 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Compute:
-    """The mean of each window over the last axis, as of (N, C, L); see `max_pool1d` for windows and errors.
+    """Return the mean of each window over the last axis, as of (N, C, L); see `max_pool1d` for windows and errors.
 
     Args:
         x: a stream or a resident value; axes before the last stay as they are.
@@ -127,7 +127,7 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Compute:
-    """The mean of each window over the last two axes, as of (N, C, H, W); see `avg_pool1d`.
+    """Return the mean of each window over the last two axes, as of (N, C, H, W); see `avg_pool1d`.
 
     Sizes are one number for both axes, or one for each.
     """
@@ -165,10 +165,10 @@ def _axes(
     dilation: Sizes,
     ceil_mode: bool,
 ) -> list[_Axis]:
-    """How windows stand along each of the last axes."""
+    """Return the windows along each of the last axes."""
     if len(element.spec.shape) < dims:
         raise SpecError(
-            "pools axes of items",
+            "cannot pool these axes",
             element=name,
             site=user_site(),
             expected=f"{dims} of them",
@@ -187,7 +187,7 @@ def _axis(name: str, size: int, kernel: int, stride: int, padding: int, dilation
     reach = (kernel - 1) * dilation + 1
     if 2 * padding > reach:
         raise SpecError(
-            "padding is at most half of a window's reach",
+            "cannot pad by more than half of a window's reach",
             element=name,
             site=user_site(),
             expected=f"at most {reach // 2}",
@@ -199,7 +199,7 @@ def _axis(name: str, size: int, kernel: int, stride: int, padding: int, dilation
         count -= 1
     if count < 1:
         raise SpecError(
-            "no window fits",
+            "cannot fit a window",
             element=name,
             site=user_site(),
             expected=f"at least {reach} numbers, padding included",
@@ -209,7 +209,7 @@ def _axis(name: str, size: int, kernel: int, stride: int, padding: int, dilation
 
 
 def _windows(name: str, element: Any, axes: Sequence[_Axis], fill: float) -> Any:
-    """The windows, padded where they reach beyond the items."""
+    """Return the windows, padded where they reach beyond the items."""
     before = len(element.spec.shape) - len(axes)
     widths = [(0, 0)] * before + [(axis.padding, axis.padding + axis.extra) for axis in axes]
     padded = pad(element, widths, constant_values=fill) if any(map(any, widths)) else element
@@ -217,7 +217,7 @@ def _windows(name: str, element: Any, axes: Sequence[_Axis], fill: float) -> Any
 
 
 def _lowest(dtype: np.dtype) -> float:
-    """A number below which there is none."""
+    """Return a number below which there is none."""
     if is_float(dtype):
         return -math.inf
     return 0 if dtype == BOOL else int(np.iinfo(dtype).min)

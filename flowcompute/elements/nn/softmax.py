@@ -17,10 +17,14 @@ from flowcompute.elements.nn.floating import as_floats, checked_axes
 
 
 def softmax(x: Operand, axis: Axis = -1) -> Compute:
-    """exp(x) / sum(exp(x)) over `axis`, one or several; other axes apart.
+    """Return exp(x) / sum(exp(x)) over `axis`, one or several; other axes apart.
 
     Computed as e / sum(e) with e = exp(x - max(x)). Of the shape of `x`, in a float dtype:
     half formats are computed in float32, integers in the float of NumPy's `exp`.
+
+    Args:
+        x: any element of numbers.
+        axis: axes; the stream is axis 0.
 
     Raises:
         SpecError: for an axis out of range or without numbers.
@@ -32,12 +36,12 @@ def softmax(x: Operand, axis: Axis = -1) -> Compute:
 
 
 def below_largest(value: Any, axes: tuple[int, ...]) -> Compute:
-    """X - max(x): what can be exponentiated without overflow."""
+    """Subtract max(x) from x, so that it can be exponentiated without overflow."""
     return subtract(value, max(value, axes, keepdims=True))
 
 
 def log_softmax(x: Operand, axis: Axis = -1) -> Compute:
-    """log(softmax(x)) over `axis`, accurate also for small shares.
+    """Return log(softmax(x)) over `axis`, accurate also for small shares.
 
     Computed as y - log(sum(exp(y))) with y = x - max(x); shape, dtypes and errors as for `softmax`.
     """
@@ -48,7 +52,7 @@ def log_softmax(x: Operand, axis: Axis = -1) -> Compute:
 
 
 def logsumexp(x: Operand, axis: Axis = -1, *, keepdims: bool = False) -> Compute:
-    """log(sum(exp(x))) over `axis`.
+    """Return log(sum(exp(x))) over `axis`.
 
     Computed as m + log(sum(exp(x - m))) with m = max(x), or 0 where that is infinite or NaN.
     Dtypes and errors as for `softmax`.

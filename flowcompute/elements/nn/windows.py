@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from flowcompute.elements.axes import make_view
+from flowcompute.elements.axes import make_view, require_unknown
 from flowcompute.elements.compute import Constant, Operand, as_element
 from flowcompute.elements.math import normalise_axes
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import MOST, KeptOp, Kind, Op
 from flowcompute.elements.site import user_site
 from flowcompute.errors import SpecError
 
@@ -26,7 +26,7 @@ def _kept(dtype: np.dtype) -> tuple[np.dtype, ...]:
 
 
 def windows_of(array: np.ndarray, windows: Iterable[Window], lead: int = 0) -> np.ndarray:
-    """A view of windows, whose own axes come last; `lead` axes stand before axis 0."""
+    """Return a view of windows, whose own axes come last; `lead` axes stand before axis 0."""
     sizes, places, sliding = list(array.shape), list(array.strides), []
     for axis, size, step, dilation in windows:
         at = axis + lead
@@ -40,11 +40,25 @@ def windows_of(array: np.ndarray, windows: Iterable[Window], lead: int = 0) -> n
     return np.lib.stride_tricks.as_strided(array, shape, strides, writeable=False)
 
 
-WINDOWS = Op("windows", 1, Kind.VIEW, windows_of, _kept, arithmetic=False)
+def _rebuild_windows(kept: KeptOp) -> Any:
+    require_unknown(kept)
+    x, windows = kept.one(), kept.attrs.items("windows")
+    axes = len(x.spec.shape)
+    sound = all(isinstance(one, tuple) and len(one) == 4 and _is_window(*one, axes) for one in windows)
+    kept.require(sound and len({one[0] for one in windows}) == len(windows), "windows, one for an axis")
+    return slide(kept.op.name, x, tuple(windows))
+
+
+def _is_window(axis: Any, size: Any, step: Any, dilation: Any, axes: int) -> bool:
+    numbers = (size, step, dilation)
+    return type(axis) is int and 0 <= axis < axes and all(type(one) is int and 0 < one < MOST for one in numbers)
+
+
+WINDOWS = Op("windows", 1, Kind.VIEW, windows_of, _kept, arithmetic=False, rebuild=_rebuild_windows)
 
 
 def unfold(x: Operand, size: Sizes, axis: int | tuple[int, ...], step: Sizes = 1, dilation: Sizes = 1) -> Any:
-    """Windows that slide along item axes, without a copy: `numpy.lib.stride_tricks.sliding_window_view` with steps.
+    """Slide windows along item axes, without a copy: NumPy's `sliding_window_view` with steps.
 
     Along an axis of n numbers stand (n - dilation * (size - 1) - 1) // step + 1 windows; window i
     holds the numbers at i * step + dilation * (0, 1, ..., size - 1). Windows along the stream are
@@ -70,7 +84,7 @@ def unfold(x: Operand, size: Sizes, axis: int | tuple[int, ...], step: Sizes = 1
     items = [one % element.ndim - lead for one in axes]
     if -1 in items:
         raise SpecError(
-            "windows along the stream are made by another function",
+            "cannot slide windows along the stream",
             element="unfold",
             site=user_site(),
             expected="item axes",
@@ -83,7 +97,12 @@ def unfold(x: Operand, size: Sizes, axis: int | tuple[int, ...], step: Sizes = 1
 
 
 def slide(name: str, element: Any, windows: tuple[Window, ...]) -> Any:
-    """Windows over item axes; their own axes come last.
+    """Slide windows over item axes; their own axes come last.
+
+    Args:
+        name: of the operation, for errors.
+        element: any element.
+        windows: for each axis that slides its item axis, size, step and dilation.
 
     Raises:
         SpecError: if one does not fit.
@@ -93,7 +112,7 @@ def slide(name: str, element: Any, windows: tuple[Window, ...]) -> Any:
         room = shape[axis] - (size - 1) * dilation - 1
         if room < 0:
             raise SpecError(
-                "a window does not fit",
+                "cannot fit a window into the axis",
                 element=name,
                 site=user_site(),
                 expected=f"at least {(size - 1) * dilation + 1} numbers along axis {axis + element.spec.is_stream}",
@@ -106,7 +125,7 @@ def slide(name: str, element: Any, windows: tuple[Window, ...]) -> Any:
 
 
 def whole_numbers(name: str, what: str, given: Sizes, axes: int, least: int = 1) -> tuple[int, ...]:
-    """One number for each axis.
+    """Return one number for each axis.
 
     Raises:
         SpecError: if there are others, or one is below `least`.
@@ -117,7 +136,7 @@ def whole_numbers(name: str, what: str, given: Sizes, axes: int, least: int = 1)
         numbers = ()
     if len(numbers) != axes or min(numbers, default=least) < least:
         raise SpecError(
-            f"{what}= is one whole number, or one for each axis",
+            f"cannot take {what}=",
             element=name,
             site=user_site(),
             expected=f"{axes} of them, from {least} on",

@@ -1,4 +1,4 @@
-"""What becomes of records at which a user's code fails."""
+"""Policies for records at which a user's code fails."""
 
 from flowcompute.elements.policies.dead_letters import DeadLetters
 from flowcompute.elements.policies.policy import ErrorPolicy, OnError, parse_policy

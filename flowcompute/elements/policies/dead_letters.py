@@ -70,7 +70,7 @@ class DeadLetters:
             self._count, self._written_bytes = int(state["count"]), int(state["bytes"])
 
     def lacks(self, ordinal: int) -> bool:
-        """Whether the `ordinal`-th dropped record, from 1, has no line yet."""
+        """Check whether the `ordinal`-th dropped record, from 1, has no line yet."""
         return ordinal > self._count
 
     def add(self, ordinal: int, failed: FailedRecord, inputs: Iterable[object]) -> None:
@@ -108,7 +108,7 @@ class DeadLetters:
             self._lines.clear()
 
     def snapshot(self) -> State:
-        """How much was written down, and where; it may be more than has been computed.
+        """Return how much was written down, and where; it may be more than has been computed.
 
         Raises:
             DestinationError: if it cannot be made durable.
@@ -120,7 +120,7 @@ class DeadLetters:
             return {"count": self._count, "bytes": self._written_bytes, "draft": self._draft.path}
 
     def seal(self) -> State:
-        """As `snapshot` of the complete file, for `recover`.
+        """Return the snapshot of the complete file, for `recover`.
 
         Raises:
             DestinationError: if it cannot be made durable.
@@ -188,7 +188,7 @@ class DeadLetters:
         if other is not None:
             inside = os.path.join(self._path, "failed.jsonl")
             raise DestinationError(
-                f"the dead-letter file {shown(self._path)} is {other}",
+                f"cannot replace {other} by the dead-letter file {shown(self._path)}",
                 element=self._element,
                 site=self._site,
                 expected="a new name, or a file to replace",
@@ -221,7 +221,7 @@ def _line(failed: FailedRecord, inputs: Iterable[object]) -> bytes:
 
 
 def _shown(value: object) -> object:
-    """A few numbers as nested lists, many as None, and what is no array of numbers by its `repr`, shortened."""
+    """Return a few numbers as nested lists, many as None, and what is no array of numbers by its `repr`, shortened."""
     try:
         array = np.asarray(value)
     except Exception:  # noqa: BLE001 - whatever it is, it failed for being no array
@@ -241,7 +241,7 @@ def _repr(value: object) -> str:
 
 
 def _finite(array: np.ndarray) -> object:
-    """JSON knows no NaN and no infinity: they are text, which Python's `float` reads."""
+    """Return NaN and infinities as text, which Python's `float` reads: JSON has none."""
     numbers: list[Any] = array.reshape(-1).tolist()
     named = [number if not isinstance(number, float) or math.isfinite(number) else str(number) for number in numbers]
     return np.array(named, dtype=object).reshape(array.shape).tolist()

@@ -1,4 +1,4 @@
-"""What becomes of records at which a user's own code fails: `on_error=`."""
+"""The policy for records at which a user's own code fails: `on_error=`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OnError = Literal["raise", "skip", "dead_letter"]
 
 @dataclass(frozen=True, eq=False)
 class ErrorPolicy:
-    """What an element does with records that fail. Compared by identity: it stands for its element.
+    """The policy of an element for records that fail. Compared by identity: it stands for its element.
 
     Attributes:
         on_error: "raise" fails the run, "skip" drops the record and counts it, "dead_letter"
@@ -30,19 +30,19 @@ class ErrorPolicy:
 
     @property
     def drops(self) -> bool:
-        """Whether records that fail are dropped."""
+        """True where records that fail are dropped."""
         return self.on_error != "raise"
 
 
 def parse_policy(on_error: Any, dead_letter: Any, element: str) -> ErrorPolicy:
-    """What `on_error=` and `dead_letter=` of an element say.
+    """Parse `on_error=` and `dead_letter=` of an element.
 
     Raises:
         SpecError: for another word, a path that no file can have, or one of the two without the other.
     """
     if on_error not in get_args(OnError):
         raise SpecError(
-            "on_error= says what becomes of records that fail",
+            "cannot take on_error=",
             element=element,
             site=user_site(),
             expected="'raise', 'skip' or 'dead_letter'",
@@ -50,9 +50,10 @@ def parse_policy(on_error: Any, dead_letter: Any, element: str) -> ErrorPolicy:
         )
     if (on_error == "dead_letter") != (dead_letter is not None):
         raise SpecError(
-            "on_error='dead_letter' and dead_letter=path belong together",
+            "cannot take one of on_error='dead_letter' and dead_letter=path alone",
             element=element,
             site=user_site(),
+            expected="both, or neither",
             got=f"on_error={on_error!r}, dead_letter={dead_letter!r}",
             hint="on_error='dead_letter', dead_letter='failed.jsonl' names the file that failed records are written to",
         )
@@ -66,7 +67,7 @@ def _target(path: Any, element: str) -> str:
         text = ""
     if not os.path.basename(text):
         raise SpecError(
-            "this cannot be the path of a file",
+            "cannot name a file so",
             element=element,
             site=user_site(),
             expected="a str or os.PathLike that ends in a file name",

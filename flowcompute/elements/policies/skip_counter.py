@@ -39,7 +39,7 @@ class SkipCounter:
 
     @property
     def skipped(self) -> Skipped:
-        """What was dropped so far."""
+        """The records dropped so far."""
         return Skipped(self._count, tuple(self._first))
 
     def add(self, record: int, error: BaseException, inputs: Iterable[object]) -> None:
@@ -88,7 +88,7 @@ class SkipCounter:
 
 
 def skipped_by_policy(skip_counters: Sequence[SkipCounter]) -> dict[ErrorPolicy, Skipped]:
-    """What each element has dropped: of one that was read several times, the reading that dropped most.
+    """Return what each element has dropped: of one that was read several times, the reading that dropped most.
 
     Each reading drops the same records, and one that was ended early not all of them.
     """
@@ -101,7 +101,7 @@ def skipped_by_policy(skip_counters: Sequence[SkipCounter]) -> dict[ErrorPolicy,
 
 
 def error_text(error: BaseException) -> str:
-    """What an error of a user's own code says, also where its `__str__` fails."""
+    """Return the text of an error of a user's own code, also where its `__str__` fails."""
     try:
         return str(error)
     except Exception as second:  # noqa: BLE001 - that class may be as broken as the data

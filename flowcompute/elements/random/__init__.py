@@ -1,13 +1,13 @@
 """Random numbers as streams made on the device, public as `fc.random`.
 
-A number depends on its seed and its position alone (`r * item numbers + j` for place j of the
-item in record r), so it is the same for any batch size, device and run, and any part of a
-stream can be made without the rest.
+A number depends on its seed and its position alone. The position is `r * item numbers + j` for
+place j of the item in record r. So it is the same for any batch size, device and run, and any
+part of a stream can be made without the rest.
 
-They come from Philox4x32-10 (see `elements/generated/philox.py`): the key is the seed, its lower 32 bits
-first; the counter is (lower half of the block's number, upper half, tag, 0) with the tag 1 for
-`uniform`, 2 for `normal` and 3 for `integers`, so that these are unrelated even for one seed. A
-block is four words of 32 bits, w0 to w3; words of 64 bits are w0 + 2^32 w1 and w2 + 2^32 w3.
+They come from Philox4x32-10 (see `elements/generated/philox.py`). The key is the seed, its lower
+32 bits first. The counter is (lower half of the block's number, upper half, tag, 0). The tag is 1
+for `uniform`, 2 for `normal` and 3 for `integers`, so that these are unrelated even for one seed.
+A block is four words of 32 bits, w0 to w3. Words of 64 bits are w0 + 2^32 w1 and w2 + 2^32 w3.
 
 | numbers | of a block | position n is made of | as |
 |---|---|---|---|
@@ -19,8 +19,8 @@ block is four words of 32 bits, w0 to w3; words of 64 bits are w0 + 2^32 w1 and 
 | integers | 2 | 64-bit word n mod 2 of block n div 2 | floor(w * count / 2^64) |
 | integers, count above 2^32 | 1 | all 128 bits of block n | floor(w * count / 2^128) |
 
-Box-Muller of words x and y is r cos a for even and r sin a for odd positions, with a = 2 pi y / 2^32
-and r = sqrt(-2 ln u), u = ((x >> 1) + 1/2) / 2^31; in float64 with 2^64, x >> 11 and 2^53. Half
+Box-Muller of words x and y is r cos a for even and r sin a for odd positions. There
+a = 2 pi y / 2^32, r = sqrt(-2 ln u) and u = ((x >> 1) + 1/2) / 2^31; float64 has 2^64, x >> 11 and 2^53. Half
 formats are rounded from float32. All of it is + - * / and sqrt in a fixed order: bits are equal
 on all devices that round these correctly.
 """

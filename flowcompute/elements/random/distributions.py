@@ -29,7 +29,7 @@ class Random(Compute):
 
     @classmethod
     def of(cls, value: Element, distribution: str, seed: int) -> Random:
-        """`value`, knowing where it comes from."""
+        """Wrap `value` so that it knows where it comes from."""
         assert isinstance(value, Compute)
         random = cls(value.op, value.inputs, value.spec, value.attrs)
         random.freeze_fields(distribution=distribution, seed=seed)
@@ -56,7 +56,7 @@ def uniform(
     dtype: npt.DTypeLike | None = None,
     seed: int | None = None,
 ) -> Random:
-    """Random numbers of equal density in [low, high).
+    """Draw random numbers of equal density in [low, high).
 
     `low + (high - low) * u`, each operation rounded to the dtype, with u a multiple of 2^-24 in
     [0, 1) in float32, of 2^-53 in float64, of 2^-11 in float16 and of 2^-8 in bfloat16. What
@@ -82,9 +82,10 @@ def uniform(
         scale = np.asarray(top - bottom, result)
     if not (bottom < top and np.isfinite(scale.astype(FLOAT64))):
         raise SpecError(
-            "low must be below high, and their difference a finite number",
+            "cannot draw between low and high",
             element="uniform",
             site=user_site(),
+            expected="low < high, and a finite difference",
             got=f"low={low!r}, high={high!r} in {result.name}",
         )
     unit: Element = _draw(UNIFORM[inner], item, length, inner, key)
@@ -109,7 +110,7 @@ def normal(
     dtype: npt.DTypeLike | None = None,
     seed: int | None = None,
 ) -> Random:
-    """Random numbers of the normal distribution.
+    """Draw random numbers of the normal distribution.
 
     `mean + std * z`, each operation rounded to the dtype, with z by Box-Muller: within 5 units in
     the last place of what its words give exactly, at most 6.7 in size in float32 and 8.7 in
@@ -131,7 +132,7 @@ def normal(
     centre, spread = (_number("normal", what, number, result) for what, number in (("mean", mean), ("std", std)))
     if spread < 0:
         raise SpecError(
-            "std must not be below 0", element="normal", site=user_site(), expected="0 or more", got=repr(std)
+            "cannot take a negative std", element="normal", site=user_site(), expected="0 or more", got=repr(std)
         )
     value: Element = cast(_draw(NORMAL[inner], item, length, inner, key), result)
     if spread != 1:
@@ -150,7 +151,7 @@ def integers(
     dtype: npt.DTypeLike | None = None,
     seed: int | None = None,
 ) -> Random:
-    """Random whole numbers from `low` to `high` - 1.
+    """Draw random whole numbers from `low` to `high` - 1.
 
     `low + floor(w * (high - low) / 2^64)` for a random word w of 64 bits (of 128 for more than 2^32
     different numbers), after Lemire, "Fast random integer generation in an interval" (2019),
@@ -177,7 +178,7 @@ def integers(
         least, last = 0, -1
     if not info.min <= least <= last <= info.max:
         raise SpecError(
-            f"low and high must enclose whole numbers that {result.name} can hold",
+            f"cannot draw whole numbers of {result.name} between low and high",
             element="integers",
             site=user_site(),
             expected=f"{info.min} <= low < high <= {info.max + 1}",
@@ -203,7 +204,7 @@ def _draw(op: Generator, shape: tuple[int, ...], length: int, dtype: np.dtype, s
 def _parse(
     op: str, shape: ItemShape, dtype: npt.DTypeLike | None, default: np.dtype, seed: int | None
 ) -> tuple[np.dtype, tuple[int, ...], int]:
-    """Dtype, item shape and seed."""
+    """Return dtype, item shape and seed."""
     said = item_dtype(shape, dtype, op)
     try:
         parsed = default if said is None else parse_dtype(said)
@@ -211,7 +212,7 @@ def _parse(
         raise SpecError(str(error), element=op, site=user_site()) from error
     if (parsed.kind not in "iu") if default.kind == "i" else not is_float(parsed):
         raise SpecError(
-            "is not made in this dtype",
+            "cannot draw numbers in this dtype",
             element=op,
             site=user_site(),
             expected="an integer dtype" if default.kind == "i" else "a dtype of floats",
@@ -229,7 +230,7 @@ def _parse_seed(op: str, seed: int | None) -> int:
         parsed = -1
     if not 0 <= parsed < 1 << SEED_BITS:
         raise SpecError(
-            "seed= is a whole number of 64 bits",
+            "cannot take seed=",
             element=op,
             site=user_site(),
             expected="0 to 2**64 - 1, or None to have one drawn",
@@ -239,7 +240,7 @@ def _parse_seed(op: str, seed: int | None) -> int:
 
 
 def _number(op: str, what: str, number: Any, dtype: np.dtype) -> np.ndarray:
-    """A parameter in the dtype.
+    """Return a parameter in the dtype.
 
     Raises:
         SpecError: if it is no number, or not finite there.
@@ -251,7 +252,7 @@ def _number(op: str, what: str, number: Any, dtype: np.dtype) -> np.ndarray:
         parsed = np.array(np.nan)
     if not np.isfinite(parsed.astype(FLOAT64)):
         raise SpecError(
-            f"{what} is a number that {dtype.name} can hold",
+            f"cannot take {what} in {dtype.name}",
             element=op,
             site=user_site(),
             expected="a finite number",

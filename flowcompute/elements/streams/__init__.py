@@ -15,21 +15,27 @@ from flowcompute.elements.streams.cumulative import (
     linear_recurrence,
 )
 from flowcompute.elements.streams.scan_function import SCAN, KernelScan, ScanFunction, kernel_scan, scan
-from flowcompute.elements.streams.statistics import (
+from flowcompute.elements.streams.segments import (
     BINCOUNT,
+    SEGMENT_MAX,
+    SEGMENT_MEAN,
+    SEGMENT_MIN,
+    SEGMENT_SUM,
+    bincount,
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_sum,
+)
+from flowcompute.elements.streams.statistics import (
     CORRCOEF,
     COV,
     FIRST,
     HISTOGRAM,
     LAST,
     QUANTILE,
-    SEGMENT_MAX,
-    SEGMENT_MEAN,
-    SEGMENT_MIN,
-    SEGMENT_SUM,
     TOP_K_INDICES,
     TOP_K_VALUES,
-    bincount,
     corrcoef,
     count_nonzero,
     cov,
@@ -37,10 +43,6 @@ from flowcompute.elements.streams.statistics import (
     histogram,
     last,
     quantile,
-    segment_max,
-    segment_mean,
-    segment_min,
-    segment_sum,
     top_k,
 )
 

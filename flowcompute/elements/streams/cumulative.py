@@ -18,7 +18,7 @@ from flowcompute.elements.compute import (
     is_weak,
 )
 from flowcompute.elements.math import normalise_axes
-from flowcompute.elements.op import Kind, Op
+from flowcompute.elements.op import KeptOp, Kind, Op, Rebuild
 from flowcompute.elements.site import user_site
 from flowcompute.elements.streams.scan_tree import blelloch_sum
 from flowcompute.errors import SpecError
@@ -41,28 +41,63 @@ def _declared(*_: object) -> tuple[np.dtype, ...]:
     raise AssertionError("scans state their dtypes themselves")
 
 
-def _scan(name: str, numpy: Callable[..., Any]) -> Op:
-    return Op(name, 1, Kind.SCAN, numpy, _declared, cost=10)
+def _kept_axis(kept: KeptOp) -> int:
+    """Return the axis of a kept scan as users count it."""
+    return kept.public_axis(kept.attrs.maybe("axis", kept.attrs.whole))
 
 
-CUMULATIVE_SUM = _scan("cumulative_sum", np.cumulative_sum)
-CUMULATIVE_PROD = _scan("cumulative_prod", np.cumulative_prod)
-CUMULATIVE_MAX = _scan("cumulative_max", np.maximum.accumulate)
-CUMULATIVE_MIN = _scan("cumulative_min", np.minimum.accumulate)
-EMA = _scan("ema", np.asarray)
-LINEAR_RECURRENCE = Op("linear_recurrence", 2, Kind.SCAN, np.asarray, _declared, cost=10)
+def _rebuild_accumulation(kept: KeptOp) -> Compute:
+    scan = {"cumulative_sum": cumulative_sum, "cumulative_prod": cumulative_prod}[kept.op.name]
+    exclusive = "exclusive" in kept.attrs and kept.attrs.flag("exclusive")
+    return scan(kept.one(), _kept_axis(kept), dtype=kept.one().dtype, exclusive=exclusive)
+
+
+def _rebuild_extreme(kept: KeptOp) -> Compute:
+    scan = {"cumulative_max": cumulative_max, "cumulative_min": cumulative_min}[kept.op.name]
+    return scan(kept.one(), _kept_axis(kept))
+
+
+def _rebuild_ema(kept: KeptOp) -> Compute:
+    kept.require(kept.attrs.take("axis") is None, "a scan along the stream")
+    return ema(kept.one(), kept.attrs.take("alpha"))
+
+
+def _rebuild_recurrence(kept: KeptOp) -> Compute:
+    a, b = kept.operands(2)
+    axis = kept.attrs.maybe("axis", kept.attrs.whole)
+    lead = a.spec.is_stream or b.spec.is_stream
+    return linear_recurrence(a, b, 0 if axis is None else axis + lead)
+
+
+def _scan(name: str, numpy: Callable[..., Any], rebuild: Rebuild, arity: int = 1) -> Op:
+    return Op(name, arity, Kind.SCAN, numpy, _declared, cost=10, rebuild=rebuild)
+
+
+CUMULATIVE_SUM = _scan("cumulative_sum", np.cumulative_sum, _rebuild_accumulation)
+CUMULATIVE_PROD = _scan("cumulative_prod", np.cumulative_prod, _rebuild_accumulation)
+CUMULATIVE_MAX = _scan("cumulative_max", np.maximum.accumulate, _rebuild_extreme)
+CUMULATIVE_MIN = _scan("cumulative_min", np.minimum.accumulate, _rebuild_extreme)
+EMA = _scan("ema", np.asarray, _rebuild_ema)
+LINEAR_RECURRENCE = _scan("linear_recurrence", np.asarray, _rebuild_recurrence, arity=2)
 
 
 def scan_axis(op: str, element: Any, axis: int | None) -> int | None:
-    """None for the stream, else the item axis."""
+    """Return None for the stream, else the item axis."""
     if element.ndim == 0:
-        raise SpecError("needs an axis to run along", element=op, site=user_site(), got="a number")
+        raise SpecError(
+            "cannot run along an axis of a number",
+            element=op,
+            site=user_site(),
+            expected="a value with axes",
+            got="a number",
+        )
     if axis is None:
         if element.ndim > 1:
             raise SpecError(
-                "needs axis= where there is more than one",
+                "cannot choose an axis to run along",
                 element=op,
                 site=user_site(),
+                expected="axis= where there are several axes",
                 got=str(element.spec),
                 hint="axis=0 runs along the stream" if element.spec.is_stream else None,
             )
@@ -74,7 +109,7 @@ def scan_axis(op: str, element: Any, axis: int | None) -> int | None:
 
 
 def _build(op: Op, x: Any, axis: int | None, dtype: np.dtype, *, exclusive: bool = False) -> Compute:
-    """The scan in `dtype`; half formats are scanned in float32 and rounded, bools as the numbers 0 and 1."""
+    """Scan in `dtype`; half formats are scanned in float32 and rounded, bools as the numbers 0 and 1."""
     wide = FLOAT32 if dtype in (FLOAT16, BFLOAT16) else UINT8 if dtype == BOOL else dtype
     element = cast(x, wide)
     attrs = {"axis": axis, **({"exclusive": True} if exclusive else {})}
@@ -91,7 +126,13 @@ def _accumulating(op: Op, x: Operand, axis: int | None, dtype: npt.DTypeLike | N
     except TypeError as error:
         raise SpecError(str(error), element=op.name, site=user_site()) from error
     if result == BOOL:
-        raise SpecError("has no bool result", element=op.name, site=user_site(), hint="use cumulative_max of bools")
+        raise SpecError(
+            "cannot give a bool result",
+            element=op.name,
+            site=user_site(),
+            expected="a dtype of numbers",
+            hint="use cumulative_max of bools",
+        )
     return _build(op, element, along, result, exclusive=exclusive)
 
 
@@ -103,7 +144,7 @@ def cumulative_sum(
     exclusive: bool = False,
     method: Literal["runs", "blelloch"] = "runs",
 ) -> Compute:
-    """Running sum along `axis` (axis 0 of a stream is the stream), each item's own number included.
+    """Return running sums along `axis` (axis 0 of a stream is the stream), each item's own number included.
 
     Integers and bools add up in int64 or uint64, floats with the error of sums in float64 over
     short runs in their own dtype; results keep their bits for any batch size.
@@ -126,7 +167,7 @@ def cumulative_sum(
     along = scan_axis(CUMULATIVE_SUM.name, made, axis)
     if method != "blelloch" or along is None:
         raise SpecError(
-            "there is no such method",
+            "cannot scan by this method",
             element=CUMULATIVE_SUM.name,
             site=user_site(),
             expected="method='runs', or 'blelloch' along an axis of items",
@@ -139,28 +180,41 @@ def cumulative_sum(
 def cumulative_prod(
     x: Operand, axis: int | None = None, *, dtype: npt.DTypeLike | None = None, exclusive: bool = False
 ) -> Compute:
-    """Running product along `axis`; see `cumulative_sum`. The first exclusive result is 1."""
+    """Return running products along `axis`; see `cumulative_sum`. The first exclusive result is 1."""
     return _accumulating(CUMULATIVE_PROD, x, axis, dtype, exclusive=exclusive)
 
 
 def cumulative_max(x: Operand, axis: int | None = None) -> Compute:
-    """Running maximum along `axis`; NaN from the first NaN on."""
+    """Return the running maximum along `axis`; NaN from the first NaN on.
+
+    The dtype is that of `x`.
+
+    Args:
+        x: any element.
+        axis: may be left out where there is only one.
+
+    Raises:
+        SpecError: without `axis` where there are several.
+    """
     element = as_element(x, "cumulative_max")
     return _build(CUMULATIVE_MAX, element, scan_axis("cumulative_max", element, axis), element.dtype)
 
 
 def cumulative_min(x: Operand, axis: int | None = None) -> Compute:
-    """Running minimum along `axis`; NaN from the first NaN on."""
+    """Return the running minimum along `axis`; NaN from the first NaN on.
+
+    Arguments, dtypes and errors are those of `cumulative_max`.
+    """
     element = as_element(x, "cumulative_min")
     return _build(CUMULATIVE_MIN, element, scan_axis("cumulative_min", element, axis), element.dtype)
 
 
 def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Compute:
-    """The first-order recurrence `h[t] = a[t] * h[t-1] + b[t]` along `axis`, begun with 0: every h.
+    """Run the first-order recurrence `h[t] = a[t] * h[t-1] + b[t]` along `axis` from 0, and return every h.
 
-    Each step is a fused multiply-add in the dtype of the numbers (half formats in float32), so
-    after T steps with |a| <= r < 1 an answer differs from the exact one by at most
-    `eps / (1 - r)` of the largest h, `eps` being half a unit in the last place.
+    Each step is a fused multiply-add in the dtype of the numbers (half formats in float32). With
+    |a| <= r < 1 an answer differs from the exact one by at most `eps / (1 - r)` of the largest h,
+    after any number of steps. There `eps` is half a unit in the last place.
 
     Args:
         a: factors; broadcast with `b`.
@@ -177,9 +231,10 @@ def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Comput
     dtype = common_dtype(name, known or [left, right])
     if not is_float(dtype):
         raise SpecError(
-            "runs on floating dtypes",
+            "cannot run on this dtype",
             element=name,
             site=user_site(),
+            expected="a floating dtype",
             got=dtype.name,
             hint='cast with .astype("float32")',
         )
@@ -191,7 +246,7 @@ def linear_recurrence(a: Operand, b: Operand, axis: int | None = None) -> Comput
 
 
 def ema(x: Operand, alpha: float) -> Compute:
-    """Exponential moving average along the stream: `y[0] = x[0]`, `y[t] = (1 - alpha) * y[t-1] + alpha * x[t]`.
+    """Average exponentially along the stream: `y[0] = x[0]`, `y[t] = (1 - alpha) * y[t-1] + alpha * x[t]`.
 
     Computed in float64; floats keep their dtype, integers give float64.
 
@@ -205,10 +260,16 @@ def ema(x: Operand, alpha: float) -> Compute:
     element = as_element(x, "ema")
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha <= 1:
         raise SpecError(
-            "alpha is a weight", element="ema", site=user_site(), expected="0 < alpha <= 1", got=repr(alpha)
+            "cannot take alpha=", element="ema", site=user_site(), expected="0 < alpha <= 1", got=repr(alpha)
         )
     if not element.spec.is_stream:
-        raise SpecError("runs along a stream", element="ema", site=user_site(), got=str(element.spec))
+        raise SpecError(
+            "cannot run along the stream of a resident value",
+            element="ema",
+            site=user_site(),
+            expected="a stream",
+            got=str(element.spec),
+        )
     result = element.dtype if is_float(element.dtype) else FLOAT64
     spec = element.spec
     wide = FLOAT32 if result in (FLOAT16, BFLOAT16) else result

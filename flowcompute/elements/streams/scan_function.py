@@ -54,7 +54,7 @@ class KernelScan(Compute):
     Attributes:
         step: the function, of the carry and a number of each operand; its `result` is what the element gives.
         inits: what is carried before the first step, an array for each result of the function: of the shape of
-            items where records are walked, else one number.
+            items where it runs along records, else one number.
         associative: whether numbers are put together in the canonical order of scans.
     """
 
@@ -77,7 +77,7 @@ def scan(
     on_error: Literal["raise"] = "raise",
     name: str | None = None,
 ) -> Any:
-    """A step of your own: `carry = function(carry, item, ...)` for each record, giving every carry.
+    """Run a step of your own, `carry = function(carry, item, ...)`, for each record, and return every carry.
 
     A function made by `fc.kernel` is a step from number to number, which runs in a kernel with what
     stands before and after it, on every backend; it may run along an axis of items too. Any other
@@ -123,7 +123,7 @@ def scan(
     called = name or "scan"
     if on_error != "raise":
         raise SpecError(
-            "a scan cannot skip records: each carry is made of the one before it, so all later ones would be wrong",
+            "cannot skip records of a scan: each carry is made of the one before it",
             element=called,
             site=user_site(),
             expected="on_error='raise'",
@@ -134,10 +134,10 @@ def scan(
         return _typed_scan(function, inputs, init, axis, associative, name)
     carry: Any = init
     if not callable(function):
-        raise SpecError("needs a function", element=called, site=user_site(), got=repr(function))
+        raise SpecError("cannot call this", element=called, site=user_site(), expected="a function", got=repr(function))
     if axis != 0 or associative:
         raise SpecError(
-            "a step in Python is called for record after record",
+            "cannot run a step in Python but record after record",
             element=called,
             site=user_site(),
             expected="axis=0, associative=False",
@@ -146,7 +146,13 @@ def scan(
         )
     elements = [as_element(operand, "scan") for operand in inputs]
     if not elements or not all(element.spec.is_stream for element in elements):
-        raise SpecError("runs along streams", element=called, site=user_site(), got=f"{len(elements)} inputs")
+        raise SpecError(
+            "cannot run along streams of resident values",
+            element=called,
+            site=user_site(),
+            expected="one or more streams",
+            got=f"{len(elements)} inputs",
+        )
     start = _first_carry(carry, None, called)
     stream = Stream(common_length("scan", elements))
     element = ScanFunction(SCAN, tuple(elements), Spec(start.dtype, start.shape, stream), {"axis": None}, name=name)
@@ -155,7 +161,7 @@ def scan(
 
 
 def _first_carry(init: npt.ArrayLike, dtype: np.dtype | None, name: str) -> np.ndarray:
-    """`init` as an array of its own, which nobody writes to."""
+    """Copy `init` to an array of its own, which nobody writes to."""
     try:
         start = np.array(init, dtype=parse_dtype(np.asarray(init).dtype) if dtype is None else dtype)
     except (TypeError, OverflowError, ValueError) as error:
@@ -175,7 +181,7 @@ def _typed_scan(
     associative: bool,
     name: str | None,
 ) -> KernelScan | tuple[KernelScan, ...]:
-    """The scan by a kernel, typed for these operands."""
+    """Return the scan by a kernel, typed for these operands."""
     called = name or "scan"
     # A tuple is an array of the carry where the step carries one number.
     several = isinstance(init, tuple) and function.arity != len(inputs) + 1
@@ -183,7 +189,7 @@ def _typed_scan(
     if not inputs or not begun or len(inputs) + len(begun) != function.arity:
         carries = f"{len(begun)} carries" if several else "a carry"
         raise SpecError(
-            "the step takes the carry and a number of each operand",
+            "cannot call the step with these operands",
             element=called,
             site=user_site(),
             expected=", ".join(function.names) if function.arity > 1 else "a step of two arguments at least",
@@ -214,7 +220,7 @@ def _typed_scan(
 
 
 def _carry_dtype(init: Any, elements: Sequence[Element], name: str) -> np.dtype:
-    """The dtype of a Python number beside these operands."""
+    """Return the dtype of a Python number beside these operands."""
     dtype = common_dtype(name, elements)
     if isinstance(init, float) and not is_float(dtype):
         return FLOAT64
@@ -222,10 +228,10 @@ def _carry_dtype(init: Any, elements: Sequence[Element], name: str) -> np.dtype:
 
 
 def _as_carry(element: Element, dtype: np.dtype, name: str) -> Element:
-    """A number of a scan in any grouping, which may stand where a carry does."""
+    """Return a number of a scan in any grouping, which may stand where a carry does."""
     if not np.can_cast(element.dtype, dtype, "same_kind"):
         raise SpecError(
-            "numbers are of another kind than the carry",
+            "cannot use numbers of another kind as the carry",
             element=name,
             site=user_site(),
             expected=dtype.name,
@@ -245,7 +251,7 @@ def kernel_scan(
     result: int = 0,
     name: str | None = None,
 ) -> KernelScan:
-    """The scan by a typed function, or one of its results; see `scan`.
+    """Return the scan by a typed function, or one of its results; see `scan`.
 
     Raises:
         SpecError: if it does not fit its operands or the carry.
@@ -255,7 +261,7 @@ def kernel_scan(
     dtypes = [*carried, *(element.dtype.name for element in inputs)]
     if list(step.parameters) != dtypes:
         raise SpecError(
-            "the step takes other operands",
+            "cannot call the step with these operands",
             element=called,
             site=user_site(),
             expected=", ".join(step.parameters),
@@ -263,7 +269,7 @@ def kernel_scan(
         )
     if step.results != carried:
         raise SpecError(
-            "the step gives something else than the carry it takes",
+            "cannot carry what the step gives",
             element=called,
             site=user_site(),
             expected=", ".join(carried),
@@ -272,10 +278,12 @@ def kernel_scan(
         )
     if not inputs or (associative and len(inputs) != 1):
         least = "one value" if associative else "at least one stream"
-        raise SpecError("takes other operands", element=called, site=user_site(), expected=least, got=str(len(inputs)))
+        raise SpecError(
+            "cannot scan so many operands", element=called, site=user_site(), expected=least, got=str(len(inputs))
+        )
     if associative and len(inits) != 1:
         raise SpecError(
-            "several numbers are carried from record to record",
+            "cannot carry several numbers in any grouping",
             element=called,
             site=user_site(),
             expected="associative=False",
@@ -293,12 +301,12 @@ def kernel_scan(
 
 
 def _spread_carry(init: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:
-    """A first carry of this shape."""
+    """Return a first carry of this shape."""
     try:
         spread = np.array(np.broadcast_to(init, shape))
     except ValueError:
         raise SpecError(
-            "the first carry has another shape",
+            "cannot begin with a carry of this shape",
             element=name,
             site=user_site(),
             expected=f"what broadcasts to {shape}" if shape else "one number",

@@ -15,13 +15,13 @@ from flowcompute.elements.math import add, multiply, not_equal
 
 
 def blelloch_sum(x: Any, axis: int, *, exclusive: bool) -> Compute:
-    """Running sums along an item axis (counted with the stream), in the dtype of `x`."""
+    """Return running sums along an item axis (counted with the stream), in the dtype of `x`."""
     before = _before(x, axis)
     return before if exclusive else add(before, x)
 
 
 def _before(x: Any, axis: int) -> Any:
-    """What comes before each number: pairs are added, scanned, and what comes before a pair goes to both."""
+    """Sum what comes before each number: pairs are added and scanned, and each pair's sum goes to both."""
     length = _size(x, axis)
     if length <= 1:
         # Zero, also where x is infinite or NaN.

@@ -21,7 +21,7 @@ MOST = 16
 
 
 def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
-    """The k largest numbers along an item axis (any of a resident value), descending, and their indices in int64.
+    """Find the k largest numbers along an item axis (any of a resident value), descending, and their int64 indices.
 
     Raises:
         SpecError: if there are fewer, or k is above `MOST`.
@@ -29,7 +29,7 @@ def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
     count = x.shape[axis]
     if not k <= count or k > MOST:
         raise SpecError(
-            "takes a few of the numbers along an item axis",
+            "cannot find so many numbers along an item axis",
             element="top_k",
             site=user_site(),
             expected=f"k <= {min(count, MOST)}",
@@ -49,12 +49,12 @@ def top_of_rows(x: Any, k: int, axis: int) -> tuple[Compute, Compute]:
 
 
 def _same(x: Any, y: Any) -> Any:
-    """Whether numbers are equal; NaNs are."""
+    """Check whether numbers are equal; NaNs are."""
     return logical_or(equal(x, y), logical_and(isnan(x), isnan(y))) if is_float(x.dtype) else equal(x, y)
 
 
 def _behind(x: Any, places: np.ndarray, value: Any, index: Any) -> Any:
-    """Whether a number comes after one that was found: it is less, or equal and further on; NaN is the largest."""
+    """Check which numbers come after one that was found: less, or equal and further on; NaN is the largest."""
     lower = less(x, value)
     if is_float(x.dtype):
         lower = logical_or(lower, logical_and(isnan(value), equal(x, x)))

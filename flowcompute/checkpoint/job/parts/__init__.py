@@ -1,4 +1,4 @@
-"""How each class of elements is kept."""
+"""Each class of elements with the functions that describe and rebuild it."""
 
 from flowcompute.checkpoint.job.parts.kept_sinks import SINKS
 from flowcompute.checkpoint.job.parts.part import Describing, KeptNode, Part, Rebuilding

@@ -1,4 +1,4 @@
-"""How operations are kept: by what `operations.py` says, and with what belongs to an element of its own class."""
+"""Operations as data: by the name of their record, or as elements of a class of their own."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from flowcompute import function_ir as ir
 from flowcompute.checkpoint.job.attributes import decode_attrs, encode_attrs
 from flowcompute.checkpoint.job.fields import Fields, refuse
 from flowcompute.checkpoint.job.fingerprint import function_digest
-from flowcompute.checkpoint.job.makers import OPERATIONS, Kept, op_tag
 from flowcompute.checkpoint.job.parts.kept_sources import describe_policy, read_policy
 from flowcompute.checkpoint.job.parts.part import Describing, KeptNode, Part, Rebuilding
-from flowcompute.elements import Compute, Element, HostFunction, Op, broadcast, host
+from flowcompute.elements import RECORDS, Compute, Element, HostFunction, KeptOp, Op, broadcast, host
 from flowcompute.elements.functions import SourceOp, UserOp, opencl, user_op
 from flowcompute.elements.random import SEED_BITS, Random
 from flowcompute.elements.streams import KernelScan, ScanFunction, kernel_scan, scan
@@ -23,23 +22,32 @@ from flowcompute.spec import Spec
 
 
 def _describe_compute(element: Compute, _: Describing) -> dict[str, Any]:
-    tag = op_tag(element.op)
-    if tag not in OPERATIONS or OPERATIONS[tag][0] is not element.op:
-        refuse(f"the operation {element.op.name} cannot be kept in a checkpoint", got=tag)
-    return {"op": tag, "attrs": encode_attrs(element.attrs)}
+    name = element.op.kept_name
+    if RECORDS.get(name) is not element.op:
+        refuse(
+            f"cannot keep the operation {element.op.name} in a checkpoint",
+            expected="an operation of the package",
+            got=name,
+        )
+    return {"op": name, "attrs": encode_attrs(element.attrs)}
 
 
 def _rebuild_compute(fields: Fields, node: KeptNode, _: Rebuilding) -> Compute:
-    op, maker = OPERATIONS[fields.choice("op", tuple(OPERATIONS))]
+    op = RECORDS[fields.choice("op", tuple(RECORDS))]
     attrs = decode_attrs(fields.take("attrs"))
-    kept = Kept(op, node.inputs, Fields(attrs, "attributes"), node.spec)
-    made = maker(kept)
-    kept.attrs.close()
+    taken = Fields(attrs, "attributes")
+    assert op.rebuild is not None
+    made = op.rebuild(KeptOp(op, node.inputs, taken, node.spec))
+    taken.close()
     same = isinstance(made, Compute) and made.op is op and len(made.inputs) == len(node.inputs)
     if not same or any(one is not other for one, other in zip(made.inputs, node.inputs, strict=True)):
-        refuse("the operation is not made so of these operands", got=repr(made))
+        refuse(
+            "cannot make the operation again of these operands",
+            expected=f"{op.kept_name} of the operands as they are",
+            got=repr(made),
+        )
     if repr(sorted(made.attrs.items())) != repr(sorted(attrs.items())):
-        refuse("the operation has other attributes", expected=str(made.attrs), got=attrs)
+        refuse("cannot make the operation again with these attributes", expected=str(made.attrs), got=attrs)
     return Compute(op, node.inputs, made.spec, made.attrs, node.given)
 
 
@@ -69,7 +77,7 @@ def _kept_kernel(fields: Fields, rebuilding: Rebuilding) -> ir.TypedFunction:
     digest = fields.text("kernel")
     function = rebuilding.kernels.get(digest)
     if function is None:
-        refuse("the function of this kernel is missing", got=digest)
+        refuse("cannot find the function of this kernel", got=digest)
     return function
 
 
@@ -79,18 +87,18 @@ def _rebuild_kernel(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> E
     result = fields.whole("result", most=len(function.results) - 1)
     given = [one.dtype.name for one in node.inputs]
     if given != list(function.parameters):
-        refuse("a kernel's operands are of other dtypes", expected=", ".join(function.parameters), got=given)
+        refuse("cannot call a kernel with operands of other dtypes", expected=", ".join(function.parameters), got=given)
     dtype = ir.stored(function.results[result])
     return _broadcast(user_op(function, result, ""), node, {"function": digest, "result": result}, dtype)
 
 
 def _broadcast(op: Op, node: KeptNode, attrs: dict[str, Any], dtype: np.dtype) -> Compute:
-    """An element-wise Compute of operands that are aligned already."""
+    """Return an element-wise Compute of operands that are aligned already."""
     if not node.inputs:
-        refuse("takes operands")
+        refuse("cannot make an operation again without operands", expected="at least one operand")
     aligned, shape, stream = broadcast(op.name, list(node.inputs))
     if any(one is not other for one, other in zip(aligned, node.inputs, strict=True)):
-        refuse("operands do not line up")
+        refuse("cannot align the operands again", expected="operands that are aligned already")
     return Compute(op, node.inputs, Spec(dtype, shape, stream), attrs, node.given)
 
 
@@ -103,11 +111,11 @@ def _rebuild_opencl(fields: Fields, node: KeptNode, _: Rebuilding) -> Element:
     made = opencl(node.bound, *node.inputs, dtype=node.spec.dtype, name=node.given)
     if made.attrs["source"] != digest or made.op.name != entry:
         refuse(
-            f"what is bound to {node.name!r} is not the OpenCL text that the job was begun with",
+            f"cannot go on with another OpenCL text for {node.name!r}",
             hint="bind the very text, blanks and comments included",
         )
     if any(one is not other for one, other in zip(made.inputs, node.inputs, strict=True)):
-        refuse("operands do not line up")
+        refuse("cannot align the operands again", expected="operands that are aligned already")
     return made
 
 
@@ -158,7 +166,11 @@ def _rebuild_kernel_scan(fields: Fields, node: KeptNode, rebuilding: Rebuilding)
     kept = [fields.take("init"), *(fields.items("others", len(function.results)) if several else ())]
     result = fields.whole("result") if several else 0
     if len(kept) != len(function.results) or result >= len(kept):
-        refuse("a scan's step has other results", expected=str(len(kept)), got=", ".join(function.results))
+        refuse(
+            "cannot make a scan again whose step has other results",
+            expected=str(len(kept)),
+            got=", ".join(function.results),
+        )
     shape = node.spec.shape if axis is None and not associative else ()
     inits = []
     for data, name in zip(kept, function.results, strict=True):
@@ -168,9 +180,9 @@ def _rebuild_kernel_scan(fields: Fields, node: KeptNode, rebuilding: Rebuilding)
     public = 0 if axis is None else axis + node.spec.is_stream
     made = kernel_scan(function, node.inputs, inits, public, associative=associative, result=result, name=node.given)
     if made.attrs["axis"] != axis:
-        refuse("a scan runs along another axis", expected=str(made.attrs["axis"]), got=axis)
+        refuse("cannot make a scan again along another axis", expected=str(made.attrs["axis"]), got=axis)
     if any(one is not other for one, other in zip(made.inputs, node.inputs, strict=True)):
-        refuse("operands do not line up")
+        refuse("cannot align the operands again", expected="operands that are aligned already")
     return made
 
 

@@ -1,4 +1,4 @@
-"""How destinations are kept."""
+"""Destinations as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sources are kept."""
+"""Sources as data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from flowcompute.spec import BFLOAT16, Stream
 
 
 def _stored(source: StoredSource) -> dict[str, Any]:
-    """A file and how its bytes are read."""
+    """Describe a file and how its bytes are read."""
     data = described_file(source)
     if isinstance(source, RawSource):
         layout = source.layout
@@ -108,7 +108,7 @@ def _rebuild_array(fields: Fields, node: KeptNode, rebuilding: Rebuilding) -> np
     shape = node.spec.full_shape
     if array.shape != shape or array.dtype.newbyteorder("=") != node.spec.dtype or array_sample(array) != sample:
         refuse(
-            f"what is bound to {node.name!r} is not the array that the job was begun with",
+            f"cannot go on with another array for {node.name!r}",
             expected=str(node.spec),
             got=f"{array.dtype.name}{array.shape}, of other numbers" if array.shape == shape else str(array.shape),
             hint=f"bind={{{node.name!r}: array}} with the very numbers, in any layout",
@@ -137,12 +137,12 @@ def _rebuild_constant(fields: Fields, node: KeptNode, rebuilding: Rebuilding) ->
 
 
 def describe_policy(policy: ErrorPolicy) -> dict[str, Any]:
-    """What becomes of records that fail."""
+    """Describe what becomes of records that fail, as plain data."""
     return {"on_error": policy.on_error, "dead_letter": policy.path}
 
 
 def read_policy(fields: Fields) -> ErrorPolicy:
-    """What becomes of records that fail."""
+    """Read what becomes of records that fail."""
     policy = parse_policy(fields.text("on_error"), fields.maybe("dead_letter", fields.text), "on_error")
     if policy.path is not None and policy.path != fields.text("dead_letter"):
         fields.wrong("dead_letter", "an absolute path")
@@ -155,7 +155,7 @@ def _describe_feed(_: FeedSource, __: Describing) -> dict[str, Any]:
 
 def _rebuild_feed(_: Fields, node: KeptNode, __: Rebuilding) -> Element:
     if node.spec.stream != Stream(None):
-        refuse("a feed is a stream of unknown length", got=str(node.spec))
+        refuse("cannot make a feed again of known length", expected="a stream of unknown length", got=str(node.spec))
     return FeedSource(node.spec, name=node.given)
 
 

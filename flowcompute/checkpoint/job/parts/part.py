@@ -1,4 +1,4 @@
-"""How one class of elements is kept: what `tags.py` is a table of."""
+"""The record of how one class of elements is kept; `tags.py` is the table of these."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Describing:
     kernels: dict[str, ir.TypedFunction] = field(default_factory=dict)
 
     def array(self, value: np.ndarray) -> dict[str, Any]:
-        """An array of a dtype of ours, in the description or beside it."""
+        """Return an array of a dtype of ours, in the description or beside it."""
         array = np.ascontiguousarray(value)
         return {"bytes": array.tobytes()} if array.nbytes <= INLINE_BYTES else {"blob": self.put(array)}
 
@@ -53,7 +53,7 @@ class Rebuilding:
     kernels: Mapping[str, ir.TypedFunction]
 
     def array(self, fields: Fields, spec: Spec) -> np.ndarray:
-        """The array of that dtype and shape.
+        """Return the array of that dtype and shape.
 
         Raises:
             CheckpointError: if it is another one.
@@ -72,7 +72,7 @@ class Rebuilding:
         except (AttributeError, KeyError, TypeError, ValueError):
             fields.wrong("blob", "what stands for an array")
         if not isinstance(array, np.ndarray) or (array.dtype, array.shape) != (spec.dtype, shape):
-            refuse("an array beside the description is another one", expected=str(spec), got=_told(array))
+            refuse("cannot use another array beside the description", expected=str(spec), got=_told(array))
         return array
 
 
@@ -82,7 +82,7 @@ def _told(array: object) -> str:
 
 @dataclass(frozen=True)
 class KeptNode:
-    """What is known of an element before it is made again.
+    """An element's name, spec and operands, known before it is made again.
 
     Attributes:
         name: its name in the graph.
@@ -101,7 +101,7 @@ class KeptNode:
 
 @dataclass(frozen=True)
 class Part:
-    """How a class of elements is kept.
+    """A class of elements as data: its tag, and the functions that describe and rebuild it.
 
     Attributes:
         tag: what stands for it in job data; never changed, never used again for anything else.

@@ -15,7 +15,7 @@ TAGS: dict[str, Part] = {part.tag: part for part in (*PARTS.values(), *OPS.value
 
 
 def part_of(element: Element) -> Part:
-    """How an element is kept.
+    """Return the part that describes and rebuilds elements of this class.
 
     Raises:
         CheckpointError: if its class is not known here.
@@ -24,5 +24,5 @@ def part_of(element: Element) -> Part:
     if type(element) is Compute:
         part = OPS.get(type(element.op), part)
     if part is None:
-        refuse("elements of this class cannot be kept in a checkpoint", got=type(element).__name__)
+        refuse("cannot keep elements of this class in a checkpoint", got=type(element).__name__)
     return part

@@ -1,0 +1,127 @@
+"""Values joined along an item axis, and streams played one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from flowcompute.elements.axes.along import concat_streams
+from flowcompute.elements.axes.shape import make_view, require_unknown, view_op
+from flowcompute.elements.compute import Compute, Constant, Operand, as_element, cast, common_dtype, common_length
+from flowcompute.elements.math import normalise_axes
+from flowcompute.elements.op import KeptOp, Op
+from flowcompute.elements.site import user_site
+from flowcompute.errors import SpecError
+from flowcompute.spec import Spec, Stream, format_shape
+
+
+def _rebuild_joined(kept: KeptOp) -> Any:
+    require_unknown(kept)
+    join = {"stack": stack, "concat": concat}[kept.op.name]
+    return join(kept.inputs, kept.public_axis(kept.attrs.whole("axis", most=63)))
+
+
+STACK = view_op("stack", np.stack, _rebuild_joined, 2)
+CONCAT = view_op("concat", np.concat, _rebuild_joined, 2)
+
+
+def _joined(op: str, values: Sequence[Operand]) -> list[Any]:
+    """Return values of one dtype, streams together."""
+    elements = [as_element(value, op) for value in values]
+    if not elements:
+        raise SpecError("cannot join no values", element=op, site=user_site(), expected="at least one value")
+    dtype = common_dtype(op, elements)
+    streams = [element for element in elements if element.spec.is_stream]
+    if streams and len(streams) != len(elements):
+        raise SpecError(
+            "cannot join streams and resident values",
+            element=op,
+            site=user_site(),
+            expected="streams only, or resident values only",
+            hint="stream * 0 + resident repeats a resident value along the stream",
+        )
+    return [cast(element, dtype) for element in elements]
+
+
+def stack(values: Sequence[Operand], axis: int = 0) -> Any:
+    """Stack values of equal shape along a new axis; of streams an item axis, so `axis` is not 0.
+
+    Args:
+        values: elements; dtypes promote as NumPy's.
+        axis: the place of the new axis in the result.
+
+    Raises:
+        SpecError: if shapes differ, or the axis would stand before the stream.
+    """
+    elements = _joined("stack", values)
+    lead = elements[0]
+    if any(element.spec.shape != lead.spec.shape for element in elements):
+        raise SpecError(
+            "cannot stack values of different shape",
+            element="stack",
+            site=user_site(),
+            expected="equal shapes",
+            got=" and ".join(format_shape(element.spec.shape) for element in elements),
+        )
+    ndim = lead.ndim + 1
+    if not -ndim <= axis < ndim:
+        raise SpecError(f"cannot find axis {axis}", element="stack", site=user_site(), expected=f"below {ndim}")
+    along = axis % ndim - lead.spec.is_stream
+    if along < 0:
+        raise SpecError(
+            "cannot stack streams along the stream",
+            element="stack",
+            site=user_site(),
+            expected=f"an axis from 1 to {ndim - 1}",
+            got="axis 0, the stream",
+            hint="fc.concat plays streams one after the other",
+        )
+    return _together(STACK, elements, (*lead.spec.shape[:along], len(elements), *lead.spec.shape[along:]), along)
+
+
+def concat(values: Sequence[Operand], axis: int = 0) -> Any:
+    """Join values one after the other along an axis; along axis 0 streams are played one after the other.
+
+    Args:
+        values: elements of one rank; dtypes promote as NumPy's.
+        axis: along which they are joined.
+
+    Raises:
+        SpecError: if they differ in other axes.
+    """
+    elements = _joined("concat", values)
+    lead = elements[0]
+    if any(element.ndim != lead.ndim for element in elements) or lead.ndim == 0:
+        raise SpecError(
+            "cannot join values of different rank",
+            element="concat",
+            site=user_site(),
+            expected="as many axes in each value, at least one",
+            got=" and ".join(str(element.spec) for element in elements),
+        )
+    (normal,) = normalise_axes("concat", lead, axis)
+    if lead.spec.is_stream and normal == 0:
+        return concat_streams(elements)
+    along = normal - lead.spec.is_stream
+    rest = {(*element.spec.shape[:along], *element.spec.shape[along + 1 :]) for element in elements}
+    if len(rest) > 1:
+        raise SpecError(
+            "cannot join values that differ in another axis",
+            element="concat",
+            site=user_site(),
+            expected="equal sizes along all other axes",
+            got=" and ".join(format_shape(element.spec.shape) for element in elements),
+        )
+    total = sum(element.spec.shape[along] for element in elements)
+    return _together(CONCAT, elements, (*lead.spec.shape[:along], total, *lead.spec.shape[along + 1 :]), along)
+
+
+def _together(op: Op, elements: list[Any], shape: tuple[int, ...], axis: int) -> Any:
+    if all(isinstance(element, Constant) for element in elements):
+        return Constant(op.numpy([element.value for element in elements], axis=axis))
+    if not elements[0].spec.is_stream:
+        return make_view(op, tuple(elements), shape, axis=axis)
+    stream = Stream(common_length(op.name, elements))
+    return Compute(op, tuple(elements), Spec(elements[0].dtype, shape, stream), {"axis": axis})
