@@ -39,7 +39,7 @@ def parse_port(port: object) -> tuple[str, int]:
         host, number = host.strip("[]"), int(text) if text.isascii() and text.isdecimal() else None
     if not host or not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _LAST_PORT:
         raise PlanError(
-            "metrics_port= is not what it should be",
+            "cannot use this value",
             element="metrics_port",
             expected='a port, 0 for any free one, or "0.0.0.0:9464" to be seen from other machines',
             got=repr(port),

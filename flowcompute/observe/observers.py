@@ -37,7 +37,9 @@ class Observe:
 
     def __post_init__(self) -> None:
         if not isinstance(self.metrics, bool):
-            raise PlanError("metrics= is True or False", element="metrics", got=repr(self.metrics))
+            raise PlanError(
+                "cannot use this value", element="metrics", expected="True or False", got=repr(self.metrics)
+            )
         wanted = {"metrics_port": self.port, "trace": self.trace, "metrics_log": self.log}
         asked = [name for name, value in wanted.items() if value is not None]
         if asked and not self.metrics:
@@ -53,7 +55,7 @@ class Observe:
             try:
                 _ = path is None or path_text(path)
             except ValueError as error:
-                raise PlanError(f"{name}= is not what it should be", element=name, got=str(error)) from error
+                raise PlanError("cannot use this value", element=name, expected="a path", got=str(error)) from error
 
     @property
     def spans(self) -> int:

@@ -85,7 +85,7 @@ def test_wrong_paths_are_told_before_anything_begins(tmp_path):
         fc.run(job, progress=False, metrics_port=0, trace=tmp_path / "t.json", metrics_log=tmp_path)
     assert not list(tmp_path.iterdir())
     assert ours() == before
-    with pytest.raises(PlanError, match="trace= is not what it should be"):
+    with pytest.raises(PlanError, match="trace: cannot use this value"):
         fc.run(job, progress=False, trace=7)
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import flowcompute as fc
 from flowcompute.elements.source import Reader
 from flowcompute.runtime.run.run import Run
-from flowcompute.runtime.run.starting import start
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
 from flowcompute.schedule.explain.plan_view import Plan
+from tests.support.starting import start
 
 
 class Changing:

@@ -50,7 +50,7 @@ class CheckpointPolicy:
             with contextlib.suppress(PlanError):
                 return cls(every_bytes=parse_bytes(every, "checkpoint_every"))
         raise PlanError(
-            "checkpoint_every= is not what it should be",
+            "cannot use this value",
             element="checkpoint_every",
             expected='"auto", seconds, or a size like "64MiB"',
             got=repr(every),

@@ -30,8 +30,6 @@ class FlowOpener:
     """Opens a flow: `with` gives a `Flow` for plain code, `async with` an `AsyncFlow` for trio. Made by `open_flow`."""
 
     def __init__(self, plan: Plan, mode: Mode, checkpoint: str | None = None, observe: Observe | None = None) -> None:
-        if mode not in ("reset", "cumulative"):
-            raise PlanError("mode= is 'reset' or 'cumulative'", element="flow", got=repr(mode))
         if len(plan.passes) != 1:
             raise PlanError(
                 "a flow sees each record once, and this needs several passes",

@@ -12,7 +12,7 @@ import trio
 from flowcompute.elements import Writer
 from flowcompute.runtime.channels import RunRecord, Workers, attributed
 from flowcompute.runtime.checkpoints import CheckpointCoordinator, Request, Resume
-from flowcompute.runtime.run.running_pass import Conduct, OpenWriters, RunningPass
+from flowcompute.runtime.run.running_pass import OpenWriters, PassSettings, RunningPass
 from flowcompute.schedule import SinkStage, find_dead_letters
 from flowcompute.schedule.explain import Plan
 from flowcompute.schedule.memory import uploads_at_a_time
@@ -24,18 +24,18 @@ class Driver:
     Args:
         plan: what to run.
         record: where to say how far it is.
-        conduct: how to run it.
+        settings: how to run it.
         request: the checkpoint that is asked for.
 
     Attributes:
         notes: what else went wrong while a failed run was put away, for the error that is raised.
     """
 
-    def __init__(self, plan: Plan, record: RunRecord, conduct: Conduct, request: Request | None = None) -> None:
+    def __init__(self, plan: Plan, record: RunRecord, settings: PassSettings, request: Request | None = None) -> None:
         self.notes: list[str] = []
         self._plan = plan
         self._record = record
-        self._conduct = conduct
+        self._settings = settings
         # A source may have two reads under way.
         ends = max(2 * len(each.sources) + len(each.sinks) for each in plan.passes)
         alone = plan.backend.capabilities.devices == 1 and not any(each.ahead for each in plan.passes)
@@ -129,7 +129,7 @@ class Driver:
         running = RunningPass(
             self._plan,
             index,
-            conduct=self._conduct,
+            settings=self._settings,
             record=self._record,
             workers=self._workers,
             writers=self._writers,

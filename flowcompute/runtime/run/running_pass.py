@@ -26,7 +26,7 @@ OpenWriters = list[tuple[SinkStage, Writer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Conduct:
+class PassSettings:
     """How to run, beside what the plan says.
 
     Attributes:
@@ -50,7 +50,7 @@ class RunningPass:
     Args:
         plan: the plan.
         index: which of its passes.
-        conduct: how to run it.
+        settings: how to run it.
         record: the run's live record.
         workers: threads.
         writers: destinations are added here as they are opened; they are the caller's to
@@ -66,7 +66,7 @@ class RunningPass:
         plan: Plan,
         index: int,
         *,
-        conduct: Conduct,
+        settings: PassSettings,
         record: RunRecord,
         workers: Workers,
         writers: OpenWriters,
@@ -81,7 +81,7 @@ class RunningPass:
         self._plan = plan
         self._index = index
         self._pass = plan.passes[index]
-        self._conduct = conduct
+        self._settings = settings
         self._tracker = record.tracker
         self._run_skip_counters = record.skip_counters
         self._dead_letters = dead_letters
@@ -206,9 +206,9 @@ class RunningPass:
         try:
             async with trio.open_nursery() as watched:
                 watched.start_soon(self._coordinator.serve)
-                if self._conduct.stall_timeout_s is not None:
+                if self._settings.stall_timeout_s is not None:
                     watched.start_soon(
-                        watch, self._record.stages, self._conduct.stall_timeout_s, self._conduct.on_stuck_thread
+                        watch, self._record.stages, self._settings.stall_timeout_s, self._settings.on_stuck_thread
                     )
                 async with trio.open_nursery() as stages:
                     for run in (*(task.run for task in sources), compute.run, *(task.run for task in sinks)):
@@ -227,7 +227,7 @@ class RunningPass:
 
     def _join(self) -> tuple[list[SourceTask], list[SinkTask], ComputeTask]:
         """Make the stages with the channels and buffers between them."""
-        record, live = self._record, self._conduct.live
+        record, live = self._record, self._settings.live
         boundaries = {
             clock.id: BatchBoundaries(self._items_cut(clock), self._starts.get(clock.id, 0))
             for clock in self._pass.clocks
@@ -273,8 +273,8 @@ class RunningPass:
             channels,
             [self._output(value, tasks) for value, tasks in by_value.items()],
             self._workers,
-            throttle_s=self._conduct.throttle_s,
-            after_batch=self._conduct.after_batch,
+            throttle_s=self._settings.throttle_s,
+            after_batch=self._settings.after_batch,
             starts=self._starts,
             coordinator=self._coordinator,
             boundaries=boundaries,
@@ -291,7 +291,7 @@ class RunningPass:
 
     def _items_cut(self, clock: Clock) -> int:
         """Records that are read at a time: several batches of a known stream, which nobody has to wait for."""
-        each = self._conduct.after_batch is not None or self._conduct.throttle_s > 0
+        each = self._settings.after_batch is not None or self._settings.throttle_s > 0
         return clock.cut_items if clock.cut_items and (each or clock.length is None) else clock.batch_items
 
     def _channel(self, producer: StageRecord, consumer: StageRecord, joined: int = 1) -> Channel:

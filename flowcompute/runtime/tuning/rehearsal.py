@@ -10,6 +10,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.streams import ScanFunction
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
+from flowcompute.runtime.options import RunOptions
 from flowcompute.runtime.run import Run, start
 from flowcompute.schedule import Pass, SinkStage, make_plan, policies
 from flowcompute.schedule.explain import Plan
@@ -88,7 +89,7 @@ class Rehearsals:
                 run.stop()
 
         began = time.perf_counter()
-        run = start(plan, progress=False, on_batch=look)
+        run = start(plan, RunOptions(progress=False, on_batch=look))
         try:
             run.wait()
         except FlowError:

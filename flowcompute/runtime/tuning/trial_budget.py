@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from flowcompute.errors import PlanError
+from flowcompute.runtime.options import Tune
 
 T = TypeVar("T")
-
-Tune = bool | Literal["quick", "full"]
 
 SHARE = 0.02
 """What trials may take of a job's seconds with `tune=True`."""
@@ -21,21 +19,6 @@ LIMITS_S: Mapping[str, float] = {"quick": 10.0, "full": 120.0}
 """Seconds that trials may take otherwise."""
 
 Clock = Callable[[], float]
-
-
-def check_tune(tune: object) -> Tune:
-    """`tune=` as it was given.
-
-    Raises:
-        PlanError: if it is something else.
-    """
-    if tune is True or tune is False:
-        return tune
-    if isinstance(tune, str) and tune in LIMITS_S:
-        return "quick" if tune == "quick" else "full"
-    raise PlanError(
-        "tune= is not what it should be", element="tune", expected='False, True, "quick" or "full"', got=repr(tune)
-    )
 
 
 class Budget:

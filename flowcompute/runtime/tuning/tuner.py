@@ -18,10 +18,11 @@ import numpy as np
 
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
+from flowcompute.runtime.options import Tune
 from flowcompute.runtime.run import LiveTrials
 from flowcompute.runtime.tuning.kernel_trials import KERNELS_SHARE, KernelTrials, TunedBackend, differing, said
 from flowcompute.runtime.tuning.rehearsal import Rehearsals, why_not_rehearsed
-from flowcompute.runtime.tuning.trial_budget import Budget, Clock, Tune
+from flowcompute.runtime.tuning.trial_budget import Budget, Clock
 from flowcompute.schedule import default_batch_bytes, job_key, keep, make_plan
 from flowcompute.schedule.explain import Plan, batch_sizes, complete_strategy, limits_of, rooflines
 from flowcompute.sources import StoredSource
