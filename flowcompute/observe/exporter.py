@@ -16,6 +16,7 @@ from prometheus_client.exposition import MetricsHandler
 from flowcompute.errors import PlanError, RunError
 from flowcompute.metrics import Snapshot
 from flowcompute.observe.collector import RunCollector
+from flowcompute.observe.consumer import Consumer
 
 LOOPBACK = "127.0.0.1"
 
@@ -93,7 +94,7 @@ class _Server(ThreadingHTTPServer):
                     client.shutdown(socket.SHUT_RDWR)
 
 
-class Exporter:
+class Exporter(Consumer):
     """Serves from its making until `close`.
 
     Args:
@@ -124,9 +125,10 @@ class Exporter:
         self._thread = threading.Thread(target=serve, args=(_POLL_S,), name="flowcompute-metrics", daemon=True)
         self._thread.start()
 
-    def close(self) -> None:
+    def close(self) -> str | None:
         """Stop serving; leaves no thread and no socket."""
         self._server.shutdown()
         self._server.hang_up()
         self._server.server_close()
         self._thread.join()
+        return None

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowcompute.errors import RunError
+from flowcompute.observe import EventStream, StageEntered, StageState
 from flowcompute.runtime.channels.batch_pool import ALIGNMENT, MemoryTracker, Pool, aligned_empty
 from flowcompute.runtime.channels.channel import Channel, Parcel
-from flowcompute.runtime.events.stage_record import StageRecord, State
+from flowcompute.runtime.events.stage_reporter import StageReporter
+from flowcompute.runtime.events.stage_totals import StageTotals
 from flowcompute.spec import SUPPORTED_DTYPES
 
 
@@ -79,7 +81,9 @@ def test_results_that_grow_stay_within_their_room():
 
 
 async def test_a_channel_keeps_order_and_bound_and_says_who_waits(autojump_clock):
-    producer, consumer = StageRecord("a"), StageRecord("b")
+    stream, totals = EventStream(), StageTotals("a")
+    stream.subscribe({StageEntered: totals.entered})
+    producer, consumer = StageReporter("a", stream=stream), StageReporter("b")
     channel = Channel(producer, consumer, 2)
     array = np.zeros(1)
     received = []
@@ -92,13 +96,13 @@ async def test_a_channel_keeps_order_and_bound_and_says_who_waits(autojump_clock
     async with trio.open_nursery() as nursery:
         nursery.start_soon(produce)
         await trio.sleep(5)
-        assert (producer.state, producer.detail) == (State.OUTPUT, "b")
+        assert (producer.state, producer.detail) == (StageState.OUTPUT, "b")
         while (parcel := await channel.receive()) is not None:
             received.append(parcel.start)
     assert received == list(range(6))
-    assert (consumer.state, consumer.detail) == (State.INPUT, "a")
-    producer.enter(State.DONE)
-    assert producer.row("source").wait_out_s == pytest.approx(5)
+    assert (consumer.state, consumer.detail) == (StageState.INPUT, "a")
+    producer.enter(StageState.DONE)
+    assert totals.row("source").wait_out_s == pytest.approx(5)
     assert await channel.receive() is None
     channel.close()
 
@@ -106,7 +110,7 @@ async def test_a_channel_keeps_order_and_bound_and_says_who_waits(autojump_clock
 async def test_a_channel_that_is_closed_releases_what_nobody_took():
     tracker = MemoryTracker(0)
     pool = Pool(tracker, 2, 1, (), np.dtype(np.int8))
-    channel = Channel(StageRecord("a"), StageRecord("b"), 2)
+    channel = Channel(StageReporter("a"), StageReporter("b"), 2)
     for k in range(2):
         lease = await pool.acquire()
         await channel.send(Parcel(k, k + 1, lease.array, lease))

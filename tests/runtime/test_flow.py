@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from flowcompute.errors import RunError, SourceError
 from flowcompute.runtime.channels.run_record import RunRecord
-from flowcompute.runtime.events.stage_record import WAITING
+from flowcompute.runtime.events.stage_reporter import WAITING
 from flowcompute.runtime.run.driver import Driver
 from flowcompute.runtime.run.running_pass import PassSettings
 from tests.runtime.fakes import FakeAsyncSource, Job, Scene, full_job, full_values, records

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import trio
 
+from flowcompute.observe import StageState
 from flowcompute.runtime.channels.barrier import CheckpointBarrier
 from flowcompute.runtime.channels.batch_pool import Lease
-from flowcompute.runtime.events import StageRecord, State
+from flowcompute.runtime.events import StageReporter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +54,7 @@ class Channel:
         producer, consumer, capacity: as given.
     """
 
-    def __init__(self, producer: StageRecord, consumer: StageRecord, capacity: int) -> None:
+    def __init__(self, producer: StageReporter, consumer: StageReporter, capacity: int) -> None:
         self.capacity = capacity
         self.producer = producer
         self.consumer = consumer
@@ -64,7 +65,7 @@ class Channel:
         try:
             self._sender.send_nowait(parcel)
         except trio.WouldBlock:
-            self.producer.enter(State.OUTPUT, self.consumer.name)
+            self.producer.enter(StageState.OUTPUT, self.consumer.name)
             await self._sender.send(parcel)
 
     async def receive(self) -> Parcel | CheckpointBarrier | None:
@@ -73,7 +74,7 @@ class Channel:
             try:
                 return self._receiver.receive_nowait()
             except trio.WouldBlock:
-                self.consumer.enter(State.INPUT, self.producer.name)
+                self.consumer.enter(StageState.INPUT, self.producer.name)
                 return await self._receiver.receive()
         except trio.EndOfChannel:
             return None

@@ -20,6 +20,7 @@ from flowcompute.elements import Constant, GrowingFile, StagingArea, State, Writ
 from flowcompute.elements.policies import DeadLetters
 from flowcompute.errors import Site
 from flowcompute.files import FILES
+from flowcompute.observe import CheckpointBegun, CheckpointCommitted
 from flowcompute.runtime.channels import CheckpointBarrier, RunRecord, Workers, attributed
 from flowcompute.runtime.checkpoints.checkpoint_policy import CheckpointPolicy
 from flowcompute.runtime.checkpoints.stored_job import (
@@ -262,7 +263,7 @@ class CheckpointCoordinator:
         pause_s = time.monotonic() - self._began_s
         if self._request.freeze or not self._published:
             await self._idle.wait()
-        self._record.checkpoints.paused(pause_s)
+        self._record.stream.emit(CheckpointBegun(pause_s))
         self._at_once = False
         if self._request.freeze:
             raise FrozenError
@@ -302,7 +303,7 @@ class CheckpointCoordinator:
             }
         )
         write_s = time.monotonic() - began_s
-        self._record.checkpoints.written(self.epoch, write_s)
+        self._record.stream.emit(CheckpointCommitted(self.epoch, write_s))
         self._request.policy.begin(self._record.bytes_read, write_s)
 
     def finish(self) -> None:
@@ -321,7 +322,7 @@ class CheckpointCoordinator:
         # The job is over: what its passes handed on is not needed any more.
         self._resident_blobs = {}
         self._commit({"done": True, "sinks": states, "letters": [one.seal() for one in self._dead_letters]})
-        self._record.checkpoints.written(self.epoch, time.monotonic() - began_s)
+        self._record.stream.emit(CheckpointCommitted(self.epoch, time.monotonic() - began_s))
 
     def _commit(self, body: dict[str, Any]) -> None:
         folder = self._folder

@@ -67,7 +67,7 @@ class FlowCore:
     def open(self) -> None:
         """Compile and allocate everything, begin dead-letter files, and tell those who observe it."""
         try:
-            self.record.observers.open()
+            self.record.open()
             self._executor.open()
             for dead_letters in self._dead_letters.values():
                 dead_letters.open()

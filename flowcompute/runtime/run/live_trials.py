@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from flowcompute.elements import Reader
+from flowcompute.observe import BatchComputed
 from flowcompute.runtime.stages import BatchBoundaries
 from flowcompute.schedule.explain import Plan, batch_sizes, complete_strategy, is_read_in_parts
 from flowcompute.strategy import Candidate, Climb, DriftWatch, Search, Space
@@ -92,10 +93,10 @@ class LiveTrials:
             self._steps = _Pass(self, index, boundaries[0], readers).steps()
             next(self._steps)
 
-    def passed(self, stop: int, now_s: float) -> None:
-        """A batch that ends at record `stop` has been computed; called in the trio thread."""
+    def computed(self, event: BatchComputed) -> None:
+        """Take note of a batch that has been computed; called in the trio thread."""
         if self._steps is not None:
-            self._steps.send((stop, now_s))
+            self._steps.send((event.stop, event.at_s))
 
     # -- for a pass ---------------------------------------------------------------------------------------
 

@@ -18,10 +18,10 @@ from typing import Any, Self
 import trio
 
 from flowcompute.errors import FlowError, RunError
-from flowcompute.observe import Observers
+from flowcompute.observe import BatchComputed, Observers, RunView
 from flowcompute.runtime.channels import Display, RunRecord
 from flowcompute.runtime.checkpoints import FrozenError, Request
-from flowcompute.runtime.events import Keep, about
+from flowcompute.runtime.events import about
 from flowcompute.runtime.options import RunOptions
 from flowcompute.runtime.run.driver import Driver
 from flowcompute.runtime.run.interrupt import Interrupts, farewell
@@ -93,14 +93,15 @@ class Run(Watched):
         self._chosen = Chosen(plan, tuner)
         lengths = [each.length for each in plan.passes]
         total = None if None in lengths else sum(length for length in lengths if length is not None)
-        observe = options.observe
-        tracks = sum(len(each.sources) + len(each.sinks) + 4 for each in plan.passes)
-        keep = Keep(spans=observe.spans // tracks) if observe.metrics else None
-        self._record = RunRecord(total, max(plan.memory.budget_bytes - plan.memory.host_bytes, 0), keep)
-        snapshot = partial(self._record.snapshot, aliases)
-        self._observers = Observers(
-            observe, snapshot, self._record.tracks, partial(_about, plan, self._chosen, self._record)
+        room_bytes = max(plan.memory.budget_bytes - plan.memory.host_bytes, 0)
+        self._record = record = RunRecord(total, room_bytes, metrics=options.metrics)
+        view = RunView(
+            snapshot=partial(record.snapshot, aliases),
+            seconds=lambda: record.seconds,
+            about=partial(_about, plan, self._chosen, record),
+            tracks=sum(len(each.sources) + len(each.sinks) + 4 for each in plan.passes),
         )
+        self._observers = Observers(options.observe, view, record.stream)
         self._draw = draw
         self._aliases = aliases
         self._pid = os.getpid()
@@ -312,6 +313,8 @@ class Run(Watched):
         # Made here, as it refers to the run: what the run refers to must not, or results outlive their last user.
         # Pauses would be taken for what a batch costs.
         live = None if options.throttle else self._chosen.live
+        if live is not None:
+            self._record.stream.subscribe({BatchComputed: live.computed})
         settings = PassSettings(
             options.throttle, after_batch, options.stall_timeout_s, on_stuck_thread=self._give_up_waiting, live=live
         )

@@ -12,10 +12,10 @@ import trio
 from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.elements.policies import DeadLetters, ErrorPolicy
 from flowcompute.errors import CheckpointError, RunError
-from flowcompute.runtime.channels import Channel, PassRecord, Pool, RunRecord, Workers, attributed, first_failure
+from flowcompute.observe import StageState
+from flowcompute.runtime.channels import Channel, Pool, RunRecord, Workers, attributed, first_failure
 from flowcompute.runtime.checkpoints import CheckpointCoordinator, Resume, check_alike
-from flowcompute.runtime.events import ComputeRecord, StageRecord, watch
-from flowcompute.runtime.events import State as Doing
+from flowcompute.runtime.events import StageReporter, watch
 from flowcompute.runtime.run.live_trials import LiveTrials
 from flowcompute.runtime.stages import BatchBoundaries, ComputeTask, Output, OverlappedTask, SinkTask, SourceTask
 from flowcompute.schedule import Clock, SinkStage, policies, records_wanted, with_defaults
@@ -93,13 +93,12 @@ class RunningPass:
         self._pools: list[Pool] = []
         self._executor = plan.backend.executor(plan, index, resident)
         steps = [step.name for step in self._pass.steps]
-        self._record = PassRecord(
-            [StageRecord(stage.name) for stage in self._pass.sources],
-            ComputeRecord(steps[0] if len(steps) == 1 else "compute"),
-            [StageRecord(stage.name) for stage in self._pass.sinks],
-            (StageRecord("upload"), StageRecord("download")) if self._executor.in_flight > 1 else None,
+        self._record = record.begin_pass(
+            [stage.name for stage in self._pass.sources],
+            steps[0] if len(steps) == 1 else "compute",
+            [stage.name for stage in self._pass.sinks],
+            self._executor,
         )
-        record.begin_pass(self._record, self._executor)
 
     async def open(self) -> None:
         """Open sources, destinations and the executor, in this order: what fails soonest comes first."""
@@ -162,20 +161,20 @@ class RunningPass:
         """Let all batches through, write what is known only at the end, and look at the sources again."""
         await self._flow()
         compute = self._record.compute
-        compute.enter(Doing.BUSY, "finishing")
+        compute.enter(StageState.BUSY, "finishing")
         with attributed(compute.label):
             values = await self._workers.call(self._executor.finish)
         compute.observe(self._executor)
-        compute.enter(Doing.DONE)
+        compute.enter(StageState.DONE)
         for (sink, writer), record in zip(self._writers[self._first_writer :], self._record.sinks, strict=True):
             if sink.spec.is_stream:
                 continue
-            record.enter(Doing.BUSY, "writing")
+            record.enter(StageState.BUSY, "writing")
             with attributed(sink.name, sink.element.site):
                 array = values[sink.value]
                 await self._workers.call(writer.write, array, 0)
             record.passed(1, array.nbytes, 0)
-            record.enter(Doing.DONE)
+            record.enter(StageState.DONE)
         for source, reader in zip(self._pass.sources, self._readers, strict=True):
             with attributed(source.name, source.element.site):
                 await self._workers.call(reader.check)
@@ -278,7 +277,6 @@ class RunningPass:
             starts=self._starts,
             coordinator=self._coordinator,
             boundaries=boundaries,
-            passed=None if live is None else live.passed,
         )
         return sources, [task for tasks in by_value.values() for task in tasks], compute
 
@@ -294,7 +292,7 @@ class RunningPass:
         each = self._settings.after_batch is not None or self._settings.throttle_s > 0
         return clock.cut_items if clock.cut_items and (each or clock.length is None) else clock.batch_items
 
-    def _channel(self, producer: StageRecord, consumer: StageRecord, joined: int = 1) -> Channel:
+    def _channel(self, producer: StageReporter, consumer: StageReporter, joined: int = 1) -> Channel:
         # One batch of the depth is in the consumer's hands; the others may lie in between.
         channel = Channel(producer, consumer, (self._plan.depth - 1) * joined)
         self._channels.append(channel)

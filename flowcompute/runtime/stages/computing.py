@@ -10,9 +10,9 @@ import trio
 from flowcompute.batch import Batch
 from flowcompute.engine import DRAIN
 from flowcompute.errors import RunError
+from flowcompute.observe import StageState
 from flowcompute.runtime.channels import Channel, CheckpointBarrier, Lease, Parcel, PassRecord, Workers, attributed
 from flowcompute.runtime.checkpoints import CheckpointCoordinator
-from flowcompute.runtime.events import State
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
 from flowcompute.runtime.stages.turn import BatchTurn, Emission, Output
 from flowcompute.runtime.stages.writing import SinkTask
@@ -39,7 +39,6 @@ class ComputeTask:
         starts: by root clock the first record, where not all begin with their streams.
         coordinator: says when a barrier is due, and takes it.
         boundaries: where the batches of each root clock end.
-        passed: told the record at which each batch of a root clock ended, and when it was done.
     """
 
     def __init__(
@@ -56,7 +55,6 @@ class ComputeTask:
         starts: Mapping[int, int] | None = None,
         coordinator: CheckpointCoordinator | None = None,
         boundaries: Mapping[int, BatchBoundaries],
-        passed: Callable[[int, float], object] | None = None,
     ) -> None:
         self._executor = executor
         self._record = record.compute
@@ -69,7 +67,6 @@ class ComputeTask:
         self._starts = {**dict.fromkeys(self._choose, 0), **(starts or {})}
         self._coordinator = coordinator
         self._boundaries = boundaries
-        self._passed = passed
         self._reached = reached_clocks(clocks)
         self._workers = workers
         self._throttle_s = throttle_s
@@ -83,7 +80,7 @@ class ComputeTask:
             channel.abandon()
         for channel in self._channels:
             channel.finish()
-        self._record.enter(State.DONE)
+        self._record.enter(StageState.DONE)
 
     async def _run_batches(self) -> None:
         seq = 0
@@ -111,8 +108,7 @@ class ComputeTask:
     def _done(self, batch: Batch) -> None:
         """A batch of a root clock has been computed."""
         self._boundaries[batch.clock].passed(batch.stop)
-        if self._passed is not None:
-            self._passed(batch.stop, trio.current_time())
+        self._record.computed(batch.stop)
 
     async def _drained(self) -> Emission:
         """Let derived clocks compute with what waits."""
@@ -131,12 +127,12 @@ class ComputeTask:
 
     async def _pause(self) -> None:
         if self._throttle_s:
-            self._record.enter(State.PAUSED)
+            self._record.enter(StageState.PAUSED)
             await trio.sleep(self._throttle_s)
 
     async def _cut(self, coordinator: CheckpointCoordinator) -> None:
         """Send a barrier to the destinations: everything before it counts, and nothing behind it."""
-        self._record.enter(State.BUSY, "copying its state for a checkpoint")
+        self._record.enter(StageState.BUSY, "copying its state for a checkpoint")
         sinks = [sink for output in self._outputs for sink in output.sinks]
         placed = {sink.position: sink for sink in self._placed.values()}
         with attributed(self._record.label):
@@ -188,7 +184,7 @@ class ComputeTask:
         """Compute in a thread; `settled`: and tell destinations of their own memory."""
         try:
             await self._lend(turn)
-            self._record.enter(State.BUSY, "computing", turn.records)
+            self._record.enter(StageState.BUSY, "computing", turn.records)
             await self._workers.call(self._work, turn, settled)
             return turn.collect()
         finally:
@@ -219,7 +215,7 @@ class ComputeTask:
     async def _choose_places(self, clock: Clock, batch: Batch) -> None:
         """Find out how each output gets its memory; once, since a destination's records must come in order."""
         self._choose.discard(clock.id)
-        self._record.enter(State.BUSY, "placing", (batch.start, batch.stop))
+        self._record.enter(StageState.BUSY, "placing", (batch.start, batch.stop))
         sources = [stage.value for stage in clock.sources]
         for output in self._outputs:
             if output.clock is not clock:
@@ -234,7 +230,7 @@ class ComputeTask:
     async def _credit(self, output: Output) -> Lease:
         lease = output.pool.acquire_nowait()
         if lease is None:
-            self._record.enter(State.CREDIT, ", ".join(sink.stage.name for sink in output.sinks))
+            self._record.enter(StageState.CREDIT, ", ".join(sink.stage.name for sink in output.sinks))
             lease = await output.pool.acquire()
         return lease
 

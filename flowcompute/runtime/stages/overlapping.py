@@ -12,8 +12,8 @@ import trio
 
 from flowcompute.batch import Batch
 from flowcompute.engine import DRAIN
+from flowcompute.observe import StageState
 from flowcompute.runtime.channels import Parcel, PassRecord, attributed
-from flowcompute.runtime.events import State
 from flowcompute.runtime.stages.computing import ComputeTask
 from flowcompute.runtime.stages.turn import Emission
 from flowcompute.schedule import Executor
@@ -132,7 +132,7 @@ class OverlappedTask(ComputeTask):
                     seq += 1
                     await self._up.acquire()
                     uploads.start_soon(self._upload, one)
-        self._uploads.enter(State.DONE)
+        self._uploads.enter(StageState.DONE)
 
     async def _begin(self, seq: int, coming: trio.MemorySendChannel[_Coming]) -> _Coming | None:
         """Let the next batch come, joined with those behind it that are there; None after the last."""
@@ -188,13 +188,13 @@ class OverlappedTask(ComputeTask):
 
     async def _arrived(self) -> None:
         """Take all slots, once every batch is with its destinations."""
-        self._uploads.enter(State.OUTPUT, self._downloads.name)
+        self._uploads.enter(StageState.OUTPUT, self._downloads.name)
         for _ in range(self._count):
             await self._slots.acquire()
 
     async def _upload(self, one: _Coming) -> None:
         batch = one.batch
-        self._uploads.enter(State.BUSY, "uploading", (batch.start, batch.stop))
+        self._uploads.enter(StageState.BUSY, "uploading", (batch.start, batch.stop))
         size = await self._move(self._executor.upload, self._executor.uploads_at_once, batch)
         self._uploads.passed(batch.items, size, size)
         one.there.set()
@@ -225,7 +225,7 @@ class OverlappedTask(ComputeTask):
         self, coming: trio.MemoryReceiveChannel[_Coming], computed: trio.MemorySendChannel[_Going]
     ) -> bool:
         """Compute the next batch; False after the last."""
-        self._record.enter(State.INPUT, self._uploads.name)
+        self._record.enter(StageState.INPUT, self._uploads.name)
         try:
             one = await coming.receive()
         except trio.EndOfChannel:
@@ -265,10 +265,10 @@ class OverlappedTask(ComputeTask):
                     downloads.start_soon(self._download, one, one.batch)
 
     async def _download(self, one: _Going, batch: Batch) -> None:
-        self._downloads.enter(State.BUSY, "downloading", (batch.start, batch.stop))
+        self._downloads.enter(StageState.BUSY, "downloading", (batch.start, batch.stop))
         size = await self._move(self._executor.download, self._executor.downloads_at_once, batch)
         self._downloads.passed(batch.items, size, size)
-        self._downloads.enter(State.INPUT, self._record.name)
+        self._downloads.enter(StageState.INPUT, self._record.name)
         one.there.set()
         self._down.release()
 
@@ -284,7 +284,7 @@ class OverlappedTask(ComputeTask):
             one.sent.set()
             if one.batch is not None:
                 self._slots.release()
-        self._downloads.enter(State.DONE)
+        self._downloads.enter(StageState.DONE)
 
 
 def _empty(channel: trio.MemoryReceiveChannel[Any]) -> None:

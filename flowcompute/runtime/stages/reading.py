@@ -11,8 +11,9 @@ import trio
 
 from flowcompute.elements import AsyncReader, Reader
 from flowcompute.errors import SourceError
+from flowcompute.observe import StageState
 from flowcompute.runtime.channels import Channel, Lease, Parcel, Pool, Workers, attributed
-from flowcompute.runtime.events import StageRecord, State
+from flowcompute.runtime.events import StageReporter
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
 from flowcompute.schedule import SourceStage
 
@@ -45,7 +46,7 @@ class SourceTask:
         self,
         stage: SourceStage,
         reader: Reader,
-        record: StageRecord,
+        record: StageReporter,
         channel: Channel,
         pool: Pool,
         *,
@@ -79,7 +80,7 @@ class SourceTask:
         finally:
             self._leave()
         self._channel.finish()
-        self._record.enter(State.DONE)
+        self._record.enter(StageState.DONE)
 
     async def _read_all(self) -> None:
         start, length = self._start, self._stage.spec.length
@@ -136,12 +137,12 @@ class SourceTask:
     async def _credit(self) -> Lease:
         lease = self._pool.acquire_nowait()
         if lease is None:
-            self._record.enter(State.CREDIT, "compute")
+            self._record.enter(StageState.CREDIT, "compute")
             lease = await self._pool.acquire()
         return lease
 
     async def _view(self, start: int, stop: int) -> np.ndarray | None:
-        self._record.enter(State.BUSY, "reading", (start, stop))
+        self._record.enter(StageState.BUSY, "reading", (start, stop))
         with attributed(self._stage.name, self._stage.element.site, (start, stop)):
             if self._immediate:
                 return self._reader.view(stop - start)
@@ -150,9 +151,9 @@ class SourceTask:
     async def _read(self, out: np.ndarray, start: int, stop: int) -> int:
         with attributed(self._stage.name, self._stage.element.site, (start, stop)):
             if isinstance(self._reader, AsyncReader):
-                self._record.enter(State.INPUT, "what it iterates over,", (start, stop))
+                self._record.enter(StageState.INPUT, "what it iterates over,", (start, stop))
                 return await self._reader.read_async(out)
-            self._record.enter(State.BUSY, "reading", (start, stop))
+            self._record.enter(StageState.BUSY, "reading", (start, stop))
             return await self._workers.call(self._reader.read, out)
 
     # -- several reads at a time ----------------------------------------------------------------
@@ -195,7 +196,7 @@ class SourceTask:
     async def _bring(self, one: _Coming, end: int, free: trio.Semaphore) -> None:
         """Read a batch. An error is told when it is its turn, after what was read before it."""
         start, stop = one.parcel.start, one.parcel.stop
-        self._record.enter(State.BUSY, "reading", (start, stop))
+        self._record.enter(StageState.BUSY, "reading", (start, stop))
         try:
             with attributed(self._stage.name, self._stage.element.site, (start, stop)):
                 items = await self._workers.call(self._reader.read_at, start, one.parcel.array)
