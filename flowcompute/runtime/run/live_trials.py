@@ -16,7 +16,7 @@ from flowcompute.elements import Reader
 from flowcompute.observe import BatchComputed
 from flowcompute.runtime.stages import BatchBoundaries
 from flowcompute.schedule.explain import Plan, batch_sizes, complete_strategy, is_read_in_parts
-from flowcompute.strategy import Candidate, Climb, DriftWatch, Search, Space
+from flowcompute.strategy import Candidate, Climb, DriftWatch, PairedTrials, Search, Space
 
 PART_S = 0.05
 """What a part is to take at least: long against the hand-over of a batch."""
@@ -58,6 +58,7 @@ class LiveTrials:
     Attributes:
         searches: one, and one more each time that it was opened again.
         notes: why it was.
+        pairs: the order in which a candidate and what is in use are measured.
     """
 
     def __init__(self, plan: Plan, cost: Cost, seed: int, values: Sequence[int]) -> None:
@@ -67,7 +68,7 @@ class LiveTrials:
         self._kept = complete_strategy(plan)
         self._sizes = {value: batch_sizes(plan, value) for value in values}
         self._space = self._space_of(plan)
-        self._turn = False
+        self.pairs = PairedTrials()
         self._steps: Steps | None = None
         self.searches: list[Search] = []
         self._search()
@@ -117,11 +118,6 @@ class LiveTrials:
     def is_done(self) -> bool:
         """Whether there is nothing left to learn."""
         return self.searches[-1].ask() is None
-
-    def order(self, candidate: Candidate) -> tuple[Candidate, Candidate]:
-        """Who goes first finds other caches: that changes with each pair."""
-        self._turn = not self._turn
-        return (candidate, ()) if self._turn else ((), candidate)
 
     def tell(self, candidate: Candidate, ratio: float, lost_s: float) -> None:
         """A candidate took so many times the seconds of what is in use, and `lost_s` more than these."""
@@ -238,7 +234,7 @@ class _Pass:
     def _pair(self, candidate: Candidate) -> Generator[None, tuple[int, float], None]:
         """A candidate and what is in use, one after the other."""
         measured: dict[Candidate, _Part] = {}
-        for one in self._trials.order(candidate):
+        for one in self._trials.pairs.order(candidate):
             measured[one] = part = yield from self._part(one)
             if part.disturbed:
                 return

@@ -11,18 +11,16 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
-
-import numpy as np
 
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
 from flowcompute.runtime.options import Tune
 from flowcompute.runtime.run import LiveTrials
-from flowcompute.runtime.tuning.kernel_trials import KERNELS_SHARE, KernelTrials, TunedBackend, differing, said
+from flowcompute.runtime.tuning.kernel_trials import KERNELS_SHARE, KernelTrials, TunedBackend
 from flowcompute.runtime.tuning.rehearsal import Rehearsals, why_not_rehearsed
 from flowcompute.runtime.tuning.trial_budget import Budget, Clock
+from flowcompute.runtime.tuning.trial_loop import try_candidates
 from flowcompute.schedule import default_batch_bytes, job_key, keep, make_plan
 from flowcompute.schedule.explain import Plan, batch_sizes, complete_strategy, limits_of, rooflines
 from flowcompute.sources import StoredSource
@@ -31,14 +29,17 @@ from flowcompute.strategy import (
     Climb,
     KernelKnobs,
     Limits,
+    PairedTrials,
     Search,
     Space,
     Stored,
     Strategy,
-    Trial,
     Tuning,
+    count_measured,
+    differing,
     load_limits,
     save_limits,
+    trials_of,
 )
 
 LEAST_TRIALS = 3
@@ -72,7 +73,6 @@ class Tuner:
         self.trials = KernelTrials(plan, self._budget, self._seed, self._default if kept else None)
         self.live = LiveTrials(plan, self._budget, self._seed, self._batches)
         self._notes: list[str] = []
-        self._turn = False
         self._owes = False
         self.plan = replace(plan, backend=TunedBackend(plan.backend, self.trials))
         """The plan to be run: it tries kernels on the way."""
@@ -179,36 +179,29 @@ class Tuner:
         return replace(complete_strategy(self._plan), **knobs)
 
     def _try_run(self, search: Search, rehearsals: Rehearsals, cancelled: Callable[[], bool]) -> None:
-        default = self._with_kernels(self._in_use)
-        while not cancelled() and (candidate := search.ask()) is not None:
-            if not self._budget.is_open() and not self._is_owed(search, new=candidate not in search.ratios):
-                break
-            try:
-                search.tell(candidate, self._budget.measure(partial(self._pair, rehearsals, default, candidate)))
-            except FlowError as error:
-                search.fail(candidate)
-                self._notes.append(f"run {said(candidate)}: {error.message}")
+        in_use = self._with_kernels(self._in_use)
+
+        def seconds(candidate: Candidate) -> float:
+            knobs: dict[str, Any] = dict(candidate)
+            return rehearsals.seconds(replace(in_use, **knobs))
+
+        def may_try(candidate: Candidate) -> bool:
+            owed = self._budget.is_open() or self._is_owed(search, new=candidate not in search.ratios)
+            return owed and not cancelled()
+
+        self._notes += try_candidates("run", search, PairedTrials(), self._budget, seconds, may_try=may_try)[1]
 
     def _is_owed(self, search: Search, *, new: bool) -> bool:
         """Whether the least that was promised is still to be done, beyond the budget."""
         if not self._owes:
             return False
-        measured = self._measured + _measured(search)
+        measured = self._measured + count_measured(search)
         return measured < LEAST_TRIALS if new else self._budget.spent_s < LEAST_S
 
     @property
     def _measured(self) -> int:
         """Candidates that were measured while the job ran."""
-        return sum(map(_measured, (*self.live.searches, *self.trials.searches.values())))
-
-    def _pair(self, rehearsals: Rehearsals, default: Strategy, candidate: Candidate) -> float:
-        knobs: dict[str, Any] = dict(candidate)
-        other = replace(default, **knobs)
-        self._turn = not self._turn
-        pair = (other, default) if self._turn else (default, other)
-        first, second = map(rehearsals.seconds, pair)
-        seconds, default_s = (first, second) if self._turn else (second, first)
-        return max(seconds, 1e-12) / max(default_s, 1e-12)
+        return sum(map(count_measured, (*self.live.searches, *self.trials.searches.values())))
 
     # -- what comes of it ---------------------------------------------------------------------------------
 
@@ -227,7 +220,7 @@ class Tuner:
 
     def _tuning(self, run: Search) -> Tuning:
         live = [("run", search) for search in self.live.searches]
-        tried = [trial for pair in (*live, ("run", run), *self.trials.searches.items()) for trial in _trials(*pair)]
+        tried = [trial for pair in (*live, ("run", run), *self.trials.searches.items()) for trial in trials_of(*pair)]
         gain = max([trial.gain for trial in tried if trial.outcome == "kept"], default=0.0)
         # What is kept of an earlier run still saves what it did.
         gain = 1 - (1 - gain) * (1 - self._plan.tuning.gain)
@@ -248,23 +241,3 @@ class Tuner:
 def _planned(plan: Plan, strategy: Strategy) -> Plan:
     """The same job with other knobs."""
     return make_plan(plan.graph, plan.config, strategy, plan.backend, asked=plan.asked, shaping=plan.shaping)
-
-
-def _measured(search: Search) -> int:
-    return sum(1 for pairs in search.ratios.values() if pairs)
-
-
-def _trials(where: str, search: Search) -> list[Trial]:
-    trials = []
-    for candidate in (one for one in search.ratios if one not in search.same):
-        judged = search.judge(candidate)
-        noise = judged.noise if np.isfinite(judged.noise) else None
-        trial = Trial(where, said(candidate), judged.gain, noise, judged.pairs, "not better")
-        if candidate in search.failed:
-            trial = replace(trial, outcome="failed")
-        elif candidate == search.best:
-            trial = replace(trial, outcome="kept")
-        elif judged.gain > 0:
-            trial = replace(trial, outcome="not confirmed" if judged.pairs < 3 else "within the noise")
-        trials.append(trial)
-    return trials
