@@ -10,7 +10,7 @@ NodeKind = Literal["source", "region", "transfer", "destination"]
 
 
 class BatchMetrics(NamedTuple):
-    """What one stage did for a batch; units as in `NodeMetrics`.
+    """The work of one stage for a batch; units as in `NodeMetrics`.
 
     Attributes:
         items, bytes_in, bytes_out: of the batch.
@@ -39,7 +39,7 @@ class Span(NamedTuple):
 
 
 class Track(NamedTuple):
-    """What a stage or a queue did, one span after the other; the newest, `lost` were let go."""
+    """The newest spans of a stage or a queue, one after the other; `lost` were let go."""
 
     name: str
     spans: tuple[Span, ...]
@@ -48,7 +48,7 @@ class Track(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeMetrics:
-    """What one stage of the plan has done so far.
+    """The work of one stage of the plan so far.
 
     Attributes:
         name: the stage's name in the plan.
@@ -89,7 +89,7 @@ class NodeMetrics:
 
 @dataclass(frozen=True, slots=True)
 class EdgeMetrics:
-    """What lies between two stages now.
+    """The batches and buffers between two stages now.
 
     Attributes:
         source, target: their names; "compute" for the stage that runs the regions of a pass.
@@ -112,7 +112,7 @@ class EdgeMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
         items: records computed, over all passes.
@@ -155,7 +155,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """What the checkpoints of a run have cost so far.
+    """The cost of a run's checkpoints so far.
 
     Attributes:
         count: those that this run has committed.

@@ -124,7 +124,7 @@ class Frozen:
 
     @property
     def state(self) -> str:
-        """How far it is, in words."""
+        """The progress, in words."""
         total = self.progress.total_items
         return "done" if self.done else f"{self.progress.items:,} of {'?' if total is None else f'{total:,}'} items"
 

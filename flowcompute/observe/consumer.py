@@ -13,7 +13,7 @@ from flowcompute.observe.events import Take
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """What can be asked of a run or a flow at any time, from any thread.
+    """The numbers of a run or a flow that can be asked for at any time, from any thread.
 
     Attributes:
         snapshot: gives its numbers.

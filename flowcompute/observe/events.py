@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class StageState(enum.Enum):
-    """What a stage does at a moment."""
+    """The activity of a stage at a moment."""
 
     # Members of an enum hash their names in Python, and seconds are looked up by state twenty times a batch.
     __hash__ = object.__hash__
@@ -74,7 +74,7 @@ class BatchComputed(NamedTuple):
 
 
 class StepsComputed(NamedTuple):
-    """What the steps of a pass have done up to now.
+    """The work of a pass's steps up to now.
 
     Attributes:
         stage: the compute stage of the pass.

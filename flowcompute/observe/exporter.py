@@ -84,7 +84,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing: a client that went away, or was sent away at the end, is no event of the run."""
+        """Do nothing: a client that went away, or was sent away at the end, is no event of the run."""
 
     def hang_up(self) -> None:
         """End what clients are being told."""

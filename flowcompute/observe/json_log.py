@@ -35,7 +35,7 @@ _STAGE = (
 
 
 def plain(now: Snapshot) -> dict[str, Any]:
-    """The numbers as what JSON can say."""
+    """Return the numbers as plain data for JSON."""
     progress = now.progress
     return {
         "seconds": progress.seconds,

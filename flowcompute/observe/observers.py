@@ -22,7 +22,7 @@ Log = str | os.PathLike[str] | TextIO
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """What is to be known of a run.
+    """The places where a run's numbers go.
 
     Attributes:
         metrics: whether histories are kept and launches counted and timed.
@@ -105,7 +105,7 @@ class Observers:
 
     @property
     def port(self) -> int | None:
-        """Where Prometheus is served; None where it is not, and after the end."""
+        """The port where Prometheus is served; None where it is not, and after the end."""
         return next((one.port for one in tuple(self._consumers) if isinstance(one, Exporter)), None)
 
     def close(self) -> None:

@@ -110,7 +110,7 @@ class Trace(Consumer):
 
 
 class _StageSpans:
-    """What one stage did: what it has left, what it is in, and the launches of its pass."""
+    """The spans of one stage: those that have ended, the one that it is in, and the launches of its pass."""
 
     def __init__(self, spans: int) -> None:
         self.launches: Ring[Span] = Ring(spans)

@@ -23,7 +23,7 @@ Room = Callable[[int], np.ndarray | None]
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype, room: Room) -> np.ndarray:
-    """An uninitialised C-contiguous array whose first byte lies on a multiple of `ALIGNMENT`."""
+    """Return an uninitialised C-contiguous array whose first byte lies on a multiple of `ALIGNMENT`."""
     size = math.prod(shape) * dtype.itemsize
     raw = room(size) if size else None
     if raw is None:
@@ -94,7 +94,7 @@ class Lease:
         self._pool = pool
 
     def release(self) -> None:
-        """One holder is done; the last one gives the buffer back."""
+        """Note that one holder is done; the last one gives the buffer back."""
         assert self.holders > 0, "released more often than held"
         self.holders -= 1
         if not self.holders:
@@ -136,7 +136,7 @@ class Pool:
         self._waiting = trio.lowlevel.ParkingLot()
 
     def acquire_nowait(self) -> Lease | None:
-        """A buffer held once, or None when all are lent."""
+        """Return a buffer held once, or None when all are lent."""
         if self._free:
             lease = self._free.pop()
         elif len(self._made) < self.count:
@@ -151,13 +151,13 @@ class Pool:
         return lease
 
     async def acquire(self) -> Lease:
-        """A buffer held once, as soon as one is free."""
+        """Return a buffer held once, as soon as one is free."""
         while (lease := self.acquire_nowait()) is None:
             await self._waiting.park()
         return lease
 
     def give_back(self, lease: Lease) -> None:
-        """Called by the lease when its last holder is done."""
+        """Take a buffer back; called when its last holder is done."""
         self._tracker.lent -= 1
         self._free.append(lease)
         self._waiting.unpark()

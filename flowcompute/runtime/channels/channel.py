@@ -29,7 +29,7 @@ class Parcel:
     lease: Lease | None
 
     def share(self) -> Parcel:
-        """The same parcel for one more edge, which releases it too."""
+        """Return the same parcel for one more edge, which releases it too."""
         if self.lease is not None:
             self.lease.holders += 1
         return self
@@ -69,7 +69,7 @@ class Channel:
             await self._sender.send(parcel)
 
     async def receive(self) -> Parcel | CheckpointBarrier | None:
-        """The next parcel, or None after the last."""
+        """Return the next parcel, or None after the last."""
         try:
             try:
                 return self._receiver.receive_nowait()

@@ -44,7 +44,7 @@ class PassRecord:
 
     @property
     def stages(self) -> list[StageReporter]:
-        """All stages, upstream first."""
+        """The stages, upstream first."""
         uploads, downloads = ([], []) if self.transfers is None else ([self.taker], [self.giver])
         return [*self.sources, *uploads, self.compute, *downloads, *self.sinks]
 

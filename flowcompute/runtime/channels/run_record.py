@@ -127,7 +127,7 @@ class RunRecord:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done otherwise than planned."""
+        """The differences from the plan, in words."""
         return tuple(dict.fromkeys(note for each in tuple(self.passes) for note in each.steps.notes))
 
     @property
@@ -154,7 +154,7 @@ class RunRecord:
 
     @property
     def kept(self) -> Checkpoints:
-        """What its checkpoints have cost."""
+        """The cost of its checkpoints."""
         return self._checkpoints.row(self._now_s)
 
     @property
@@ -163,16 +163,16 @@ class RunRecord:
 
     @property
     def progress(self) -> Progress:
-        """How far it is."""
+        """The progress."""
         dropped = sum(one.count for one in self.skipped().values())
         return Progress(self.items, self.total_items, self.bytes_read, self.job_s, self._ended_s is not None, dropped)
 
     def skipped(self) -> dict[ErrorPolicy, Skipped]:
-        """What each element has dropped that has begun."""
+        """Return what each element has dropped that has begun."""
         return skipped_by_policy(tuple(self.skip_counters))
 
     def metrics(self, aliases: Mapping[str, str]) -> Metrics:
-        """One row for each stage of the plan; a stage that ran in several passes has the sum."""
+        """Return a row for each stage of the plan; a stage that ran in several passes has the sum."""
         rows: dict[str, NodeMetrics] = {}
         for each in tuple(self.passes):
             for row in each.rows():
@@ -191,7 +191,7 @@ class RunRecord:
         return max(loads, key=lambda name: loads[name], default=None)
 
     def snapshot(self, aliases: Mapping[str, str]) -> Snapshot:
-        """All of it."""
+        """Return all of it."""
         return Snapshot(
             self.metrics(aliases),
             self.progress,

@@ -10,7 +10,7 @@ from flowcompute.observe import CheckpointBegun, CheckpointCommitted, Take
 
 
 class CheckpointTotals:
-    """What the checkpoints of a run cost."""
+    """The cost of a run's checkpoints, summed up from its events."""
 
     def __init__(self) -> None:
         # Each number has one thread that writes it: the run's the pauses, a worker the rest.

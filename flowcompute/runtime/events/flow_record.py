@@ -35,7 +35,7 @@ from flowcompute.schedule.explain import Plan
 
 
 class FlowRecord:
-    """What a flow has done since it was opened, summed up from its events.
+    """The numbers of a flow since it was opened, summed up from its events.
 
     Seconds in which nobody sent anything count as those that its feeds were waited for.
 
@@ -96,14 +96,14 @@ class FlowRecord:
             self._executor.log = LaunchLog(self._launched if traced else None)
 
     def begin(self) -> None:
-        """The flow is open: its clock begins."""
+        """Start the clock: the flow is open."""
         self._began_s = time.perf_counter()
         for stage in (*self._totals, self._compute):
             assert isinstance(stage, StageReporter)
             stage.zero_s = self._began_s
 
     def end(self) -> None:
-        """It is closed: the clock stands still."""
+        """Stop the clock: the flow is closed."""
         self._ended_s = self._ended_s or time.perf_counter()
 
     def sent(self, arrays: Mapping[str, np.ndarray], began_s: float, doing: str) -> None:
@@ -142,7 +142,7 @@ class FlowRecord:
 
     @property
     def progress(self) -> Progress:
-        """How much was computed; nobody knows how much is to come."""
+        """The records computed; nobody knows how many are to come."""
         items = sum(self._totals[feed].items for feed in self._feeds.values())
         size_bytes = sum(self._totals[feed].bytes_out for feed in self._feeds.values())
         dropped = sum(one.count for one in skipped_by_policy(self._executor.skip_counters).values())

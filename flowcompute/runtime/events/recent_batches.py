@@ -36,7 +36,7 @@ def batches_of(totals: Sequence[Totals]) -> tuple[BatchMetrics, ...]:
 
 
 class StepsHistory:
-    """What the steps of a pass did lately: totals of all of them after each batch.
+    """The newest totals of the steps of a pass, noted after each batch.
 
     Args:
         seconds: gives the seconds since the start of the run.

@@ -16,7 +16,7 @@ from flowcompute.schedule import LaunchLog
 
 
 class StageTotals:
-    """What one stage has done.
+    """The numbers of one stage, summed up from its events.
 
     A batch is what was counted between two changes of state, with the seconds since the batch
     before it. So the wait for taking over a batch's output is found with the next batch. Only
@@ -92,7 +92,7 @@ def _three(seconds: Mapping[StageState, float]) -> tuple[float, float, float]:
 
 
 class ComputeTotals(StageTotals):
-    """What the compute stage of a pass and its steps have done.
+    """The numbers of the compute stage of a pass, and of its steps.
 
     Args:
         name, seconds: as of `StageTotals`.

@@ -125,7 +125,7 @@ class RunOptions:
 
     @property
     def observe(self) -> Observe:
-        """Where the numbers of the run go."""
+        """The places where the numbers of the run go."""
         return Observe(self.metrics, self.metrics_port, self.trace, self.metrics_log)
 
 

@@ -83,12 +83,12 @@ class Driver:
 
     @property
     def after_stop(self) -> str:
-        """What somebody who stopped the run can do."""
+        """The advice for somebody who stopped the run."""
         kept = "what it did until its last checkpoint is kept; start it again to go on"
         return kept if self._coordinator.keeps else "its results were dropped; start it again"
 
     async def _run_passes(self, body: Mapping[str, Any] | None) -> None:
-        """All passes, or those that are left of a frozen job."""
+        """Run all passes, or those that are left of a frozen job."""
         await self._workers.call(self._open_letters, body)
         first, resume = 0, None
         if body is None and self._coordinator.token is not None:
@@ -101,7 +101,7 @@ class Driver:
             await self._run_pass(index, resume if index == first else None)
 
     def _reopen(self, first: int, body: Mapping[str, Any]) -> None:
-        """The results and whole values of the passes before `first`."""
+        """Open the results and whole values of the passes before `first` again."""
         for each in self._plan.passes[:first]:
             for sink in each.sinks:
                 position = len(self._writers)
@@ -113,7 +113,7 @@ class Driver:
         self._resident.update(self._coordinator.resident(body))
 
     def _recover(self, body: Mapping[str, Any]) -> dict[int, Any]:
-        """The values of a job that is done; gives files their names where nobody lived to do it."""
+        """Return the values of a job that is done; gives files their names where nobody lived to do it."""
         values: dict[int, Any] = {}
         sinks = [sink for each in self._plan.passes for sink in each.sinks]
         for position, sink in enumerate(sinks):

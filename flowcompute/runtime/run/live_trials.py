@@ -41,7 +41,7 @@ class Cost(Protocol):
     """Those that were spent."""
 
     def affords(self, seconds: float) -> bool:
-        """Whether so many more may be spent."""
+        """Check whether so many more may be spent."""
 
 
 class LiveTrials:
@@ -76,13 +76,13 @@ class LiveTrials:
 
     @property
     def best(self) -> Candidate:
-        """What is better than the knobs of the plan for certain."""
+        """The knobs that are better than those of the plan for certain."""
         before, now = complete_strategy(self._plan), replace(self._kept, **self._knobs(self.searches[-1].best))
         named = ((name, getattr(now, name)) for name in self._space)
         return tuple(sorted((name, value) for name, value in named if value != getattr(before, name)))
 
     def begin(self, index: int, boundaries: Sequence[BatchBoundaries], readers: Sequence[Reader]) -> None:
-        """A pass begins.
+        """Begin a pass.
 
         Args:
             index: which of the plan's.
@@ -102,7 +102,7 @@ class LiveTrials:
     # -- for a pass ---------------------------------------------------------------------------------------
 
     def next_candidate(self, part_s: float) -> Candidate | None:
-        """What to measure next, where that may cost what it may; None where nothing is left, or too little time.
+        """Return what to measure next, if the budget affords it; None where nothing is left, or too little time.
 
         Args:
             part_s: what a part takes with what is in use.
@@ -116,32 +116,32 @@ class LiveTrials:
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing left to learn."""
+        """True when nothing is left to learn."""
         return self.searches[-1].ask() is None
 
     def tell(self, candidate: Candidate, ratio: float, lost_s: float) -> None:
-        """A candidate took so many times the seconds of what is in use, and `lost_s` more than these."""
+        """Note that a candidate took `ratio` times the seconds of what is in use, and `lost_s` more than these."""
         self.searches[-1].tell(candidate, ratio)
         self._cost.spent_s += max(lost_s, 0.0)
 
     def open_again(self, drift: float) -> None:
-        """Records take another time than they did: what was learnt may no longer hold."""
+        """Search again: records take another time than they did, and what was learnt may no longer hold."""
         self.notes.append(f"a record took {drift:.2f} times as long as before: searched again while the job ran")
         self._kept = replace(self._kept, **self._knobs(self.searches[-1].best))
         self._search()
 
     def items_of(self, index: int, candidate: Candidate, most: int) -> int:
-        """Records in a batch of a pass."""
+        """Return the records in a batch of a pass."""
         sizes = self._sizes.get(self._knob("batch_bytes", candidate))
         return most if sizes is None else min(most, sizes[index])
 
     def threads_of(self, candidate: Candidate) -> int:
-        """Threads that read a batch together."""
+        """Return the threads that read a batch together."""
         return self._knob("reader_threads", candidate)
 
     @property
     def in_use(self) -> Candidate:
-        """What the job goes on with."""
+        """The knobs that the job goes on with."""
         return self.searches[-1].best
 
     @property
@@ -178,7 +178,7 @@ class LiveTrials:
 
 
 class _Part(NamedTuple):
-    """Some records that were computed with the same knobs.
+    """A run of records that were computed with the same knobs.
 
     Attributes:
         record_s: seconds of one.
@@ -232,7 +232,7 @@ class _Pass:
         self._length = max(PART_BATCHES * self._boundaries.most_items, math.ceil(PART_S / self._record_s))
 
     def _pair(self, candidate: Candidate) -> Generator[None, tuple[int, float], None]:
-        """A candidate and what is in use, one after the other."""
+        """Measure a candidate and what is in use, one after the other."""
         measured: dict[Candidate, _Part] = {}
         for one in self._trials.pairs.order(candidate):
             measured[one] = part = yield from self._part(one)

@@ -136,7 +136,7 @@ class Run(Watched):
 
     @property
     def is_running(self) -> bool:
-        """Whether it is still at work in this process."""
+        """True while it is at work in this process."""
         return self._pid == os.getpid() and self._thread.is_alive()
 
     def join(self, timeout_s: float) -> None:
@@ -283,7 +283,7 @@ class Run(Watched):
     # -- inside -----------------------------------------------------------------------------
 
     def _main(self) -> None:
-        """The run's thread."""
+        """Run in a thread of its own, to the end."""
         try:
             trio.run(self._drive)
         except FlowError as error:

@@ -27,7 +27,7 @@ OpenWriters = list[tuple[SinkStage, Writer]]
 
 @dataclass(frozen=True, slots=True)
 class PassSettings:
-    """How to run, beside what the plan says.
+    """The settings of a pass, beside what the plan says.
 
     Attributes:
         throttle_s: seconds to pause after each batch.
@@ -127,7 +127,7 @@ class RunningPass:
                 self._run_skip_counters.append(skip_counter)
 
     def _start_of(self, value: int) -> int:
-        """The first record to read of a source.
+        """Return the first record to read of a source.
 
         Raises:
             CheckpointError: if this plan cannot go on there.
@@ -199,7 +199,7 @@ class RunningPass:
         return failures
 
     async def _flow(self) -> None:
-        """All stages at once, until the streams end."""
+        """Run all stages at once, until the streams end."""
         sources, sinks, compute = self._join()
         failure: BaseException | None = None
         try:
@@ -288,7 +288,7 @@ class RunningPass:
         return Output(value, clock, pool, tasks)
 
     def _items_cut(self, clock: Clock) -> int:
-        """Records that are read at a time: several batches of a known stream, which nobody has to wait for."""
+        """Return the records that are read at a time: several batches of a stream that nobody has to wait for."""
         each = self._settings.after_batch is not None or self._settings.throttle_s > 0
         return clock.cut_items if clock.cut_items and (each or clock.length is None) else clock.batch_items
 

@@ -106,7 +106,7 @@ class ComputeTask:
             seq += 1
 
     def _done(self, batch: Batch) -> None:
-        """A batch of a root clock has been computed."""
+        """Note that a batch of a root clock has been computed."""
         self._boundaries[batch.clock].passed(batch.stop)
         self._record.computed(batch.stop)
 
@@ -145,7 +145,7 @@ class ComputeTask:
         await coordinator.sent()
 
     async def _receive(self, root: int, seq: int, parcels: list[Parcel]) -> Batch | None:
-        """The next batch of a root clock, None at its end; what it lies in is added to `parcels`."""
+        """Return the next batch of a root clock, None at its end; what it lies in is added to `parcels`."""
         clock, start = self._clocks[root], self._starts[root]
         if not clock.sources:
             stop = min(self._boundaries[root].stop(start), clock.length or 0)
@@ -264,7 +264,7 @@ class ComputeTask:
             )
 
     def _unequal(self, clock: Clock, start: int, ends: list[int]) -> RunError:
-        """The error for sources that do not end together."""
+        """Return the error for sources that do not end together."""
         short, long = ends.index(min(ends)), ends.index(max(ends))
         ended, other = clock.sources[short], clock.sources[long]
         known = other.spec.length
@@ -283,7 +283,7 @@ class ComputeTask:
 
 
 def reached_clocks(clocks: Sequence[Clock]) -> dict[int, set[int]]:
-    """By root clock: the clocks that its batches can make advance, itself included."""
+    """Return by root clock the clocks that its batches can make advance, itself included."""
     reached = {clock.id: {clock.id} for clock in clocks if clock.is_root}
     for found in reached.values():
         for clock in clocks:

@@ -62,7 +62,7 @@ def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray | None:
 
 
 class _Going:
-    """What has been computed on its way to destinations; `there` once it has been downloaded, `sent` once passed on.
+    """A computed batch on its way; `there` once it has been downloaded, `sent` once passed on.
 
     Of an end of a stream there is no batch, but what it has let others compute.
     """
@@ -163,7 +163,7 @@ class OverlappedTask(ComputeTask):
         return one
 
     async def _take_in(self, seq: int) -> _Coming | None:
-        """The next of what the sources give; None after the last."""
+        """Return the next of what the sources give; None after the last."""
         one, self._next = self._next, None
         if one is not None:
             one.batch = replace(one.batch, seq=seq)
@@ -178,7 +178,7 @@ class OverlappedTask(ComputeTask):
         return None if batch is None else _Coming(batch, parcels)
 
     def _may_join(self, batch: Batch) -> bool:
-        """Whether what comes next can be computed with a batch, and need not be waited for."""
+        """Check whether what comes next can be computed with a batch, and need not be waited for."""
         clock, most = self._clocks[self._root], self._boundaries[self._root].most_items
         if self._next is not None or self._after_batch is not None or self._throttle_s:
             return False

@@ -99,7 +99,7 @@ class SourceTask:
                 break
 
     async def _next(self, start: int, stop: int) -> Parcel | None:
-        """Records `start` to at most `stop`, or None when there are no more."""
+        """Return records `start` to at most `stop`, or None when there are no more."""
         if self._gives_views:
             array = await self._view(start, stop)
             if array is not None:
@@ -159,7 +159,7 @@ class SourceTask:
     # -- several reads at a time ----------------------------------------------------------------
 
     async def _read_ahead(self, end: int) -> None:
-        """As `_read_all`, for a stream of known length: a batch is read while the one before it still is."""
+        """Read a stream of known length: a batch is read while the one before it still is."""
         coming: deque[_Coming] = deque()
         begun, to_send = trio.open_memory_channel[_Coming](math.inf)
         try:

@@ -26,7 +26,7 @@ class Output(NamedTuple):
 
 
 class Emission:
-    """What has been computed, until its destinations have it.
+    """A computed batch, until its destinations have it.
 
     Attributes:
         parcels: what is still to be sent, and where to.
@@ -85,11 +85,11 @@ class BatchTurn:
 
     @property
     def records(self) -> tuple[int, int] | None:
-        """Those of the batch."""
+        """The records of the batch."""
         return None if self.batch is None else (self.batch.start, self.batch.stop)
 
     def collect(self) -> Emission:
-        """What is to be sent, with the buffers that it lies in; the others are given back."""
+        """Return what is to be sent, with the buffers that it lies in; the others are given back."""
         while self.leases:
             output, lease = self.leases[0]
             start, stop = self.made.get(output.value, (0, 0))

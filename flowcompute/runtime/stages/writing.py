@@ -68,7 +68,7 @@ class SinkTask:
         self.record.enter(StageState.DONE)
 
     def snapshot(self) -> State:
-        """What has been written."""
+        """Return what has been written."""
         with attributed(self.stage.name, self.stage.element.site):
             return self._writer.snapshot()
 
@@ -83,7 +83,7 @@ class SinkTask:
                 self._tracker.keep(items * self.stage.spec.item_bytes)
 
     def place(self, start: int, stop: int) -> np.ndarray | None:
-        """The destination's own memory for these records, if it has some; may block.
+        """Return the destination's own memory for these records, if it has some; may block.
 
         Raises:
             RunError: if it is not as large as the records.

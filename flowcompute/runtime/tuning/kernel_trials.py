@@ -55,7 +55,7 @@ class KernelTrials:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to be learnt of the kernels that have worked."""
+        """True when nothing is left to be learnt of the kernels that have worked."""
         return all(search.ask() is None for search in self.searches.values())
 
     def launched(self, step: RegionStep, launch: Callable[[Kernel], float]) -> Kernel | None:
@@ -105,7 +105,7 @@ class KernelTrials:
         return self._kernels[key]
 
     def _is_same(self, step: RegionStep, candidate: Candidate) -> bool:
-        """Whether a candidate's kernel is the default one, launched in the same way: as where a tile is never full."""
+        """Check whether a candidate's kernel is the default one, launched alike: as where a tile is never full."""
         kernel, default = self._variant(step, candidate), step.kernel
         assert default is not None
         beside = (getattr(kernel.knobs, name) == getattr(default.knobs, name) for name in KNOBS_BESIDE_BODIES)

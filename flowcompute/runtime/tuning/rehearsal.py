@@ -67,7 +67,7 @@ class Rehearsals:
         return seconds / max(items, 1)
 
     def planned(self, strategy: Strategy) -> Plan:
-        """The plan of the job with this strategy, whose results are dropped."""
+        """Return the plan of the job with this strategy, whose results are dropped."""
         one = self._plan
         config = replace(one.config, resumable=False)
         made = make_plan(one.graph, config, strategy, one.backend, asked=one.asked, shaping=one.shaping)
@@ -100,7 +100,7 @@ class Rehearsals:
 
 
 def _dropping(one: Pass) -> Pass:
-    """A pass whose results are dropped; what later passes read is kept."""
+    """Return a pass whose results are dropped; what later passes read is kept."""
     return replace(one, sinks=tuple(_dropped(sink) for sink in one.sinks))
 
 

@@ -111,7 +111,7 @@ class Tuner:
         return found, self._keep(found, tuning, cancelled)
 
     def _limits(self, cancelled: Callable[[], bool]) -> tuple[Limits | None, ...]:
-        """What each device can do at most; measured where that was never done, and there is time and room for it."""
+        """Return what each device can do at most; it is measured once, where there is time and room for it."""
         for placement in self._plan.backend.placements:
             if load_limits(placement.capabilities.kind) is not None or self._tune is True or cancelled():
                 continue
@@ -140,7 +140,7 @@ class Tuner:
         return tuple(int(bytes_ * factor) for factor in _BATCHES)
 
     def _other_batches(self) -> tuple[int, ...]:
-        """Those of `_batches` that cut the job otherwise than what is in use, and than each other."""
+        """Return those of `_batches` that cut the job otherwise than what is in use, and than each other."""
         in_use = self._in_use.batch_bytes
         assert in_use is not None
         by_cuts = {self._boundaries(bytes_): bytes_ for bytes_ in reversed(self._batches)}
@@ -148,7 +148,7 @@ class Tuner:
         return tuple(reversed(by_cuts.values()))
 
     def _boundaries(self, batch_bytes: int) -> tuple[int, ...]:
-        """Records in a batch of each pass; as many as there are where all of them are in one."""
+        """Return the records in a batch of each pass; as many as there are where all of them are in one."""
         sizes = zip(batch_sizes(self._plan, batch_bytes), self._plan.passes, strict=True)
         return tuple(size if one.length is None else min(size, one.length) for size, one in sizes)
 
@@ -174,7 +174,7 @@ class Tuner:
 
     @property
     def _in_use(self) -> Strategy:
-        """All knobs, as the job has gone on with them."""
+        """The knobs, as the job has gone on with them."""
         knobs: dict[str, Any] = dict(self.live.best)
         return replace(complete_strategy(self._plan), **knobs)
 
@@ -192,7 +192,7 @@ class Tuner:
         self._notes += try_candidates("run", search, PairedTrials(), self._budget, seconds, may_try=may_try)[1]
 
     def _is_owed(self, search: Search, *, new: bool) -> bool:
-        """Whether the least that was promised is still to be done, beyond the budget."""
+        """Check whether the least that was promised is still to be done, beyond the budget."""
         if not self._owes:
             return False
         measured = self._measured + count_measured(search)
@@ -206,7 +206,7 @@ class Tuner:
     # -- what comes of it ---------------------------------------------------------------------------------
 
     def _with_kernels(self, strategy: Strategy) -> Strategy:
-        """The strategy with the best knobs of kernels so far."""
+        """Return the strategy with the best knobs of kernels so far."""
         kernels = strategy.by_kernel()
         for name, search in self.trials.searches.items():
             kernels[name] = KernelKnobs.from_plain(dict(search.best)).over(kernels[name])
@@ -239,5 +239,5 @@ class Tuner:
 
 
 def _planned(plan: Plan, strategy: Strategy) -> Plan:
-    """The same job with other knobs."""
+    """Plan the same job with other knobs."""
     return make_plan(plan.graph, plan.config, strategy, plan.backend, asked=plan.asked, shaping=plan.shaping)
