@@ -13,7 +13,7 @@ from flowcompute.metrics import EdgeMetrics
 from flowcompute.observe import StageState
 from flowcompute.ring import Ring
 from flowcompute.runtime.channels.batch_pool import MemoryTracker, Pool
-from flowcompute.runtime.channels.channel import Channel, Parcel
+from flowcompute.runtime.channels.channel import Channel, Message
 from flowcompute.runtime.channels.pass_record import PassRecord
 from flowcompute.runtime.events.stage_reporter import StageReporter
 
@@ -125,11 +125,11 @@ async def test_rows_and_edges_tell_queues_credits_and_bytes_of_the_moment():
     read, made = Pool(tracker, 2, 10, (3,), np.dtype("f4")), Pool(tracker, 2, 10, (), np.dtype("f4"))
     one.edges += [(into, read), (out, made)]
     first, second, result = read.acquire_nowait(), read.acquire_nowait(), made.acquire_nowait()
-    await into.send(Parcel(0, 10, first.array, first))
+    await into.send(Message(0, 10, first.array, first))
     rows = {row.name: row for row in one.rows()}
     assert (rows["a"].queued, rows["source"].credits, rows["source"].peak_bytes) == (1, 2, 240)
     assert (rows["sink"].queued, rows["a"].credits, rows["a"].peak_bytes) == (0, 1, 40)
-    await out.send(Parcel(0, 10, result.array, result))
+    await out.send(Message(0, 10, result.array, result))
     second.release()
     assert one.edge_rows() == [
         EdgeMetrics("source", "compute", 1, 1, 1, 2, 240),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from flowcompute.errors import RunError
 from flowcompute.observe import EventStream, StageEntered, StageState
 from flowcompute.runtime.channels.batch_pool import ALIGNMENT, MemoryTracker, Pool, aligned_empty
-from flowcompute.runtime.channels.channel import Channel, Parcel
+from flowcompute.runtime.channels.channel import Channel, Message
 from flowcompute.runtime.events.stage_reporter import StageReporter
 from flowcompute.runtime.events.stage_totals import StageTotals
 from flowcompute.spec import SUPPORTED_DTYPES
@@ -53,7 +53,7 @@ async def test_a_pool_lends_no_more_than_it_has_and_the_same_again():
 
 async def test_a_buffer_is_waited_for():
     pool = Pool(MemoryTracker(0), 1, 1, (), np.dtype(np.int8))
-    lease = pool.acquire_nowait()
+    buffer = pool.acquire_nowait()
     got = []
 
     async def borrow():
@@ -63,11 +63,11 @@ async def test_a_buffer_is_waited_for():
         nursery.start_soon(borrow)
         await trio.testing.wait_all_tasks_blocked()
         assert not got
-        lease.release()
-    assert got == [lease]
+        buffer.release()
+    assert got == [buffer]
     with pytest.raises(AssertionError):
         pool.close()
-    lease.release()
+    buffer.release()
     pool.close()
 
 
@@ -90,15 +90,15 @@ async def test_a_channel_keeps_order_and_bound_and_says_who_waits(autojump_clock
 
     async def produce():
         for k in range(6):
-            await channel.send(Parcel(k, k + 1, array, None))
+            await channel.send(Message(k, k + 1, array, None))
         channel.finish()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(produce)
         await trio.sleep(5)
         assert (producer.state, producer.detail) == (StageState.OUTPUT, "b")
-        while (parcel := await channel.receive()) is not None:
-            received.append(parcel.start)
+        while (message := await channel.receive()) is not None:
+            received.append(message.start)
     assert received == list(range(6))
     assert (consumer.state, consumer.detail) == (StageState.INPUT, "a")
     producer.enter(StageState.DONE)
@@ -112,8 +112,8 @@ async def test_a_channel_that_is_closed_releases_what_nobody_took():
     pool = Pool(tracker, 2, 1, (), np.dtype(np.int8))
     channel = Channel(StageReporter("a"), StageReporter("b"), 2)
     for k in range(2):
-        lease = await pool.acquire()
-        await channel.send(Parcel(k, k + 1, lease.array, lease))
+        buffer = await pool.acquire()
+        await channel.send(Message(k, k + 1, buffer.array, buffer))
     assert tracker.lent == 2
     channel.close()
     assert tracker.lent == 0

@@ -50,21 +50,21 @@ class SinkTask:
 
     async def run(self) -> None:
         """Write to the end of the stream."""
-        while (parcel := await self.channel.receive()) is not None:
-            if isinstance(parcel, CheckpointBarrier):
-                parcel.reach(self.position, self.snapshot())
+        while (message := await self.channel.receive()) is not None:
+            if isinstance(message, CheckpointBarrier):
+                message.reach(self.position, self.snapshot())
                 continue
             try:
-                self.record.enter(StageState.BUSY, "writing", (parcel.start, parcel.stop))
-                self.reserve(len(parcel.array))
-                with self._attributed(parcel.start, parcel.stop):
+                self.record.enter(StageState.BUSY, "writing", (message.start, message.stop))
+                self.reserve(len(message.array))
+                with self._attributed(message.start, message.stop):
                     if self._writer.immediate:
-                        self._writer.write(parcel.array, parcel.start)
+                        self._writer.write(message.array, message.start)
                     else:
-                        await self._workers.call(self._writer.write, parcel.array, parcel.start)
-                self._count(parcel.stop - parcel.start, parcel.array.nbytes)
+                        await self._workers.call(self._writer.write, message.array, message.start)
+                self._count(message.stop - message.start, message.array.nbytes)
             finally:
-                parcel.release()
+                message.release()
         self.record.enter(StageState.DONE)
 
     def snapshot(self) -> State:
