@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
-from inspect import signature
-from typing import Any, Literal, get_args
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -18,53 +14,40 @@ from flowcompute.errors import PlanError, SpecError
 from flowcompute.files import FILES
 from flowcompute.gpu.worker import Isolation
 from flowcompute.graph import Graph, build_graph, draw_tree, structural_hash
-from flowcompute.observe import Log, Observe
 from flowcompute.rewrite import fold_selected, move_parts_to_sources, move_views, split_items
 from flowcompute.runtime.checkpoints import (
     CheckpointPolicy,
-    Every,
     Request,
-    checkpoint_path,
     refuse_overwriting,
     refuse_unreadable,
     stored_shaping,
 )
 from flowcompute.runtime.flows import FlowOpener
+from flowcompute.runtime.options import (
+    FlowOptions,
+    PlanOptions,
+    RunOptions,
+    StartOptions,
+    TuneOptions,
+    shows_options,
+)
 from flowcompute.runtime.run import Run
 from flowcompute.runtime.run import start as start_run
-from flowcompute.runtime.tuning import Tune, Tuner, check_tune, why_not_rehearsed
+from flowcompute.runtime.tuning import Tuner, why_not_rehearsed
 from flowcompute.schedule import Shaping, chosen_plan, make_plan
 from flowcompute.schedule.explain import Plan, describe_run
 from flowcompute.schedule.memory import BatchTooLargeError
 from flowcompute.sinks import to_array
 from flowcompute.sources import FeedSource
-from flowcompute.strategy import (
-    Config,
-    Devices,
-    Mode,
-    Precision,
-    Size,
-    Strategy,
-    Tuning,
-    default_memory_bytes,
-    parse_bytes,
-)
+from flowcompute.strategy import Config, Strategy, Tuning
 
 _ITEM_SHARES = (16, 1 << 14)
 """What of the budget an item may have before items are in pieces: for batches of any size, and for whole blocks."""
 
 
-def plan(
-    *elements: Element,
-    memory: Size | None = None,
-    device: Devices | None = "auto",
-    device_memory: Size | None = None,
-    strategy: Strategy | None = None,
-    precision: Precision = "exact",
-    isolate: bool = False,
-    launch_timeout_s: float | None = None,
-) -> Plan:
-    """What would be done to resolve these elements in one reading, and why. Nothing runs.
+@shows_options(PlanOptions)
+def plan(*elements: Element, **options: Unpack[PlanOptions]) -> Plan:
+    """Return what would be done to resolve these elements in one reading, and why. Nothing runs.
 
     Args:
         elements: the roots; one that is no destination is kept in memory.
@@ -88,40 +71,27 @@ def plan(
     Raises:
         PlanError: if the job cannot be run as asked.
         SpecError: if the graph is not sound.
+        TypeError: if there is no such option.
     """
     _check_elements("plan", elements)
-    isolation = Isolation(isolate, launch_timeout_s)
-    return _plan(elements, memory, device, strategy, precision, isolation=isolation, device_memory=device_memory)
+    return _plan(elements, RunOptions.parse("plan", options, PlanOptions))
 
 
 def _plan(
     elements: tuple[Element, ...],
-    memory: Size | None,
-    device: Devices | None,
-    strategy: Strategy | None,
-    precision: Precision,
+    options: RunOptions,
     *,
     by_hand: bool = False,
     resumable: bool = False,
     shaping: Shaping | None = None,
     searching: bool = False,
-    isolation: Isolation | None = None,
-    device_memory: Size | None = None,
 ) -> Plan:
     asked = _graph(elements)
-    if precision not in get_args(Precision):
-        known = ", ".join(map(repr, get_args(Precision)))
-        near = get_close_matches(str(precision), get_args(Precision), 1)
-        hint = f'precision="{near[0]}"' if near else 'leave it out for "exact"'
-        raise PlanError(f"precision= is one of {known}", element="precision", got=repr(precision), hint=hint)
-    if not isinstance(strategy, Strategy | None):
-        raise _no_strategy(strategy)
-    budget = default_memory_bytes() if memory is None else parse_bytes(memory)
-    names = device_names(device)
-    isolate, limit_s = (isolation or Isolation()).checked(names)
+    names = device_names(options.device)
+    isolate, limit_s = Isolation(options.isolate, options.launch_timeout_s).checked(names)
     backend = choose_backend(names, asked, isolate=isolate)
-    on_device = None if device_memory is None else parse_bytes(device_memory, "device_memory")
-    config = Config(budget, names, precision, by_hand, resumable, isolate, limit_s, on_device)
+    budget = options.memory_bytes
+    config = Config(budget, names, options.precision, by_hand, resumable, isolate, limit_s, options.device_memory_bytes)
     first = shaping or Shaping(backend.capabilities.float64, fused=backend.capabilities.code_shape != "numpy")
     graph = fold_selected(move_views(move_parts_to_sources(asked)), float64=first.float64)
     if first.piece_bytes is not None:
@@ -143,37 +113,12 @@ def _plan(
                     refused = error
         raise refused
 
-    return chosen_plan(made, strategy or Strategy(), stored=not by_hand, searching=searching)
+    return chosen_plan(made, options.strategy or Strategy(), stored=not by_hand, searching=searching)
 
 
-def _no_strategy(given: object) -> PlanError:
-    knobs = given.items() if isinstance(given, dict) else ()
-    hint = f"strategy=fc.Strategy({', '.join(f'{knob}={value!r}' for knob, value in knobs) or 'depth=3'})"
-    return PlanError("strategy= is an fc.Strategy", element="strategy", got=type(given).__name__, hint=hint)
-
-
-def start(
-    *elements: Element,
-    progress: bool | None = None,
-    throttle: float = 0.0,
-    on_batch: Callable[[Run], object] | None = None,
-    stall_timeout_s: float | None = 120.0,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: Every = "auto",
-    memory: Size | None = None,
-    device: Devices | None = "auto",
-    device_memory: Size | None = None,
-    strategy: Strategy | None = None,
-    precision: Precision = "exact",
-    isolate: bool = False,
-    launch_timeout_s: float | None = None,
-    tune: Tune = False,
-    metrics: bool = True,
-    metrics_port: int | str | None = None,
-    metrics_log: Log | None = None,
-    trace: str | os.PathLike[str] | None = None,
-) -> Run:
-    """Start resolving these elements in the background; gives the running `Run`.
+@shows_options(StartOptions)
+def start(*elements: Element, **options: Unpack[StartOptions]) -> Run:
+    """Start to resolve these elements in the background, and return the running `Run`.
 
     Args:
         elements: the roots, in one reading.
@@ -206,72 +151,61 @@ def start(
         PlanError, SpecError: as `plan`.
         CheckpointError: if the checkpoint belongs to another job, or its sources have changed.
         RunError: in a trio task.
+        TypeError: if there is no such option.
     """
     _check_elements("start", elements)
-    observe = Observe(metrics, metrics_port, trace, metrics_log)
-    request = Request(policy=CheckpointPolicy.parse(checkpoint_every), site=user_site())
-    shaping = None
-    if checkpoint is not None:
-        request.path = checkpoint_path(checkpoint)
-        shaping = stored_shaping(request.path, FILES)
+    return _start(elements, RunOptions.parse("start", options, StartOptions))
+
+
+def _start(elements: tuple[Element, ...], options: RunOptions) -> Run:
+    path = options.checkpoint_path
+    request = Request(path, policy=CheckpointPolicy.parse(options.checkpoint_every), site=user_site())
     made = _plan(
         elements,
-        memory,
-        device,
-        strategy,
-        precision,
-        resumable=checkpoint is not None,
-        shaping=shaping,
-        searching=tune is not False,
-        isolation=Isolation(isolate, launch_timeout_s),
-        device_memory=device_memory,
+        options,
+        resumable=path is not None,
+        shaping=None if path is None else stored_shaping(path, FILES),
+        searching=options.tune is not False,
     )
     _refuse_feeds(made)
-    if request.path is not None:
+    if path is not None:
         refuse_unreadable(made)
-        refuse_overwriting(made, request.path)
-    tuner = Tuner(made, tune) if check_tune(tune) else None
+        refuse_overwriting(made, path)
     return start_run(
         made,
-        tuner=tuner,
-        progress=progress,
-        throttle=throttle,
-        on_batch=on_batch,
-        stall_timeout_s=stall_timeout_s,
+        options,
+        tuner=None if options.tune is False else Tuner(made, options.tune),
         draw=lambda run: describe_run(run.plan, run.progress, run.metrics, run.checkpoints, run.notes),
         aliases=made.aliases,
         request=request,
-        observe=observe,
     )
 
 
-def run(*elements: Element, **options: Any) -> Run:
-    """Resolve these elements and give the finished `Run`. Options as for `start` and `plan`.
+@shows_options(StartOptions)
+def run(*elements: Element, **options: Unpack[StartOptions]) -> Run:
+    """Resolve these elements, and return the finished `Run`. Options as for `start` and `plan`.
 
     Raises:
         FlowError: whatever went wrong.
+        TypeError: if there is no such option.
     """
     _check_elements("run", elements)
-    _check_options("run", options)
-    return start(*elements, **options).wait()
+    return _start(elements, RunOptions.parse("run", options, StartOptions)).wait()
 
 
-def resolve(*elements: Element, **options: Any) -> Any:
-    """The values of these elements, read in one go: one value, or a tuple for several. Options as for `start`."""
+@shows_options(StartOptions)
+def resolve(*elements: Element, **options: Unpack[StartOptions]) -> Any:
+    """Return the values of these elements, read in one go: one value, or a tuple of several.
+
+    Options and errors as for `run`.
+    """
     _check_elements("resolve", elements)
-    _check_options("resolve", options)
-    values = run(*elements, **options).values
+    values = _start(elements, RunOptions.parse("resolve", options, StartOptions)).wait().values
     return values[0] if len(values) == 1 else values
 
 
-def tune_ahead(
-    *elements: Element,
-    tune: Literal["quick", "full"] = "full",
-    memory: Size | None = None,
-    device: Devices | None = "auto",
-    device_memory: Size | None = None,
-    precision: Precision = "exact",
-) -> tuple[Strategy, Tuning]:
+@shows_options(TuneOptions)
+def tune_ahead(*elements: Element, **options: Unpack[TuneOptions]) -> tuple[Strategy, Tuning]:
     """Find and keep a strategy for a job by rehearsals: its sources are read, its destinations see nothing.
 
     Args:
@@ -284,33 +218,21 @@ def tune_ahead(
 
     Raises:
         PlanError, SpecError: as `plan`; PlanError also for a job that cannot be run twice.
+        TypeError: if there is no such option.
     """
     _check_elements("tune_ahead", elements)
-    made = _plan(elements, memory, device, None, precision, searching=True, device_memory=device_memory)
+    asked = RunOptions.parse("tune_ahead", {"tune": "full", **options}, TuneOptions)
+    made = _plan(elements, asked, searching=True)
     _refuse_feeds(made)
     why_not = why_not_rehearsed(made)
     if why_not is not None:
         raise PlanError(f"the job is not run ahead of time: {why_not}", element="tune", hint="run it with tune=True")
-    return Tuner(made, check_tune(tune)).finish(lambda: False)
+    return Tuner(made, asked.tune).finish(lambda: False)
 
 
-def open_flow(
-    *elements: Element,
-    mode: Mode = "reset",
-    memory: Size | None = None,
-    device: Devices | None = "auto",
-    device_memory: Size | None = None,
-    strategy: Strategy | None = None,
-    precision: Precision = "exact",
-    isolate: bool = False,
-    launch_timeout_s: float | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    metrics: bool = True,
-    metrics_port: int | str | None = None,
-    metrics_log: Log | None = None,
-    trace: str | os.PathLike[str] | None = None,
-) -> FlowOpener:
-    """A persistent flow: planned now, opened once by `with` or `async with`, then fed by hand.
+@shows_options(FlowOptions)
+def open_flow(*elements: Element, **options: Unpack[FlowOptions]) -> FlowOpener:
+    """Plan a persistent flow, which is opened once by `with` or `async with`, then fed by hand.
 
     Args:
         elements: what is to be computed of `fc.feed` sources.
@@ -323,33 +245,22 @@ def open_flow(
 
     Raises:
         PlanError: if a source is no feed, or the job needs several passes.
+        TypeError: if there is no such option.
     """
     _check_elements("open_flow", elements)
-    observe = Observe(metrics, metrics_port, trace, metrics_log)
-    path = None if checkpoint is None else checkpoint_path(checkpoint)
-    shaping = None if path is None else stored_shaping(path, FILES)
-    isolation = Isolation(isolate, launch_timeout_s)
-    made = _plan(
-        elements,
-        memory,
-        device,
-        strategy,
-        precision,
-        by_hand=True,
-        shaping=shaping,
-        isolation=isolation,
-        device_memory=device_memory,
-    )
-    return FlowOpener(made, mode, path, observe)
+    asked = RunOptions.parse("open_flow", options, FlowOptions)
+    path = asked.checkpoint_path
+    made = _plan(elements, asked, by_hand=True, shaping=None if path is None else stored_shaping(path, FILES))
+    return FlowOpener(made, asked.mode, path, asked.observe)
 
 
 def structural_hash_of(*elements: Element) -> str:
-    """The structural hash of the merged graph of these elements."""
+    """Return the structural hash of the merged graph of these elements."""
     return structural_hash(build_graph(elements))
 
 
 def draw(*elements: Element) -> str:
-    """The lazy graph as text."""
+    """Return the lazy graph as text."""
     return draw_tree(build_graph(elements), note="unresolved")
 
 
@@ -370,19 +281,6 @@ def _check_elements(verb: str, elements: tuple[object, ...]) -> None:
         elif isinstance(element, list | tuple) and any(isinstance(one, Element) for one in element):
             hint = f"give them one by one: fc.{verb}(a, b), or of a list fc.{verb}(*elements)"
         raise SpecError("takes elements", element=verb, got=type(element).__name__, hint=hint)
-
-
-def _check_options(verb: str, options: dict[str, Any]) -> None:
-    """Refuse options that `start` does not have, in the name of the verb that was called.
-
-    Raises:
-        TypeError: as Python would, naming the nearest option.
-    """
-    known = [name for name in signature(start).parameters if name != "elements"]
-    for option in (option for option in options if option not in known):
-        near = get_close_matches(option, known, 1)
-        meant = f"; is {near[0]}= meant?" if near else ""
-        raise TypeError(f"{verb}() got an unexpected keyword argument {option!r}{meant}")
 
 
 def _graph(elements: tuple[Element, ...]) -> Graph:

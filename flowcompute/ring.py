@@ -36,7 +36,7 @@ class Ring(Generic[T]):
         return self.count - len(self._items)
 
     def items(self) -> tuple[T, ...]:
-        """Those that are there, oldest first."""
+        """Return those that are there, oldest first."""
         # One copy first, since the writer goes on; it may have overwritten the oldest one meanwhile.
         count, items = self.count, self._items[:]
         first = count % self._room if len(items) == self._room and self._room else 0

@@ -13,11 +13,12 @@ from flowcompute.elements import Element
 from flowcompute.errors import CheckpointError
 from flowcompute.flow import open_flow, start
 from flowcompute.runtime.flows import FlowOpener
+from flowcompute.runtime.options import FlowOptions, StartOptions, check_names
 from flowcompute.runtime.run import Run
 
 
 def thaw(path: str | os.PathLike[str], *, bind: Mapping[str, object] | None = None) -> Frozen:
-    """The job in a checkpoint, to go on with it in any process; the program that made it is not needed.
+    """Return the job in a checkpoint, to go on with it in any process, without the program that made it.
 
     Args:
         path: the checkpoint.
@@ -56,7 +57,7 @@ class Frozen:
         self.done = self.progress.done
 
     def elements(self) -> list[Element]:
-        """The job's roots, made anew from the checkpoint.
+        """Return the job's roots, made anew from the checkpoint.
 
         Raises:
             CheckpointError: if something has to be bound, or a source is not what it was.
@@ -68,29 +69,36 @@ class Frozen:
             return rebuild_job(self._job.graph, folder.get_blob, self._bind, done=done)
 
     def start(self, **options: Any) -> Run:
-        """Go on in the background; gives the running `Run`. A job that is done has its values, whatever is bound.
+        """Go on in the background, and return the running `Run`. A job that is done has its values, whatever is bound.
 
         Args:
             options: as for `fc.start`, but for `checkpoint` and `precision`, which are kept.
 
         Raises:
             CheckpointError: if the job cannot go on.
-            FlowError: as `fc.start`.
+            FlowError, TypeError: as `fc.start`.
         """
+        return self._start("start", options)
+
+    def _start(self, verb: str, options: Mapping[str, Any]) -> Run:
         if self._job.flow is not None:
             raise CheckpointError(
                 "a flow was frozen, which has no data of its own", hint="with frozen.flow() as flow: ..."
             )
         _refuse(options, "checkpoint", "precision")
+        check_names(verb, options, StartOptions)
         return start(*self._rebuilt(done=self.done), checkpoint=self.path, precision=self._job.precision, **options)
 
     def run(self, **options: Any) -> Run:
-        """Go on to the end; gives the finished `Run`."""
-        return self.start(**options).wait()
+        """Go on to the end, and return the finished `Run`. Options and errors as for `start`."""
+        return self._start("run", options).wait()
 
     def resolve(self, **options: Any) -> Any:
-        """Go on to the end; gives the values as `fc.resolve` of the job would have: one value, or a tuple."""
-        values = self.run(**options).values
+        """Go on to the end, and return the values as `fc.resolve` of the job would: one value, or a tuple.
+
+        Options and errors as for `start`.
+        """
+        values = self._start("resolve", options).wait().values
         return values[0] if len(values) == 1 else values
 
     def flow(self, **options: Any) -> FlowOpener:
@@ -105,6 +113,7 @@ class Frozen:
         if self._job.flow is None:
             raise CheckpointError("a run was frozen, not a flow", hint="call .resolve()")
         _refuse(options, "checkpoint", "precision", "mode")
+        check_names("flow", options, FlowOptions)
         return open_flow(
             *self.elements(),
             mode=self._job.flow,
@@ -115,7 +124,7 @@ class Frozen:
 
     @property
     def state(self) -> str:
-        """How far it is, in words."""
+        """The progress, in words."""
         total = self.progress.total_items
         return "done" if self.done else f"{self.progress.items:,} of {'?' if total is None else f'{total:,}'} items"
 

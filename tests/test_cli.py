@@ -363,5 +363,24 @@ def test_run_writes_its_numbers_where_it_is_told(say, folder: Path) -> None:
     assert said.code == 0
     assert '"traceEvents"' in (folder / "t.json").read_text()
     assert '"done": true' in (folder / "m.jsonl").read_text().splitlines()[-1]
-    refused(say("run", "cli_jobs:total", "--metrics-port", "everywhere"), "metrics_port=", "'everywhere'")
+    refused(
+        say("run", "cli_jobs:total", "--metrics-port", "everywhere"),
+        "metrics_port: cannot use this value",
+        "'everywhere'",
+    )
     refused(say("run", "cli_jobs:total", "--no-metrics", "--trace", "t.json"), "trace= needs metrics")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("run", "jobs:one", "--memroy", "1MiB"), "--memory"),
+        (("strategies", "show", "--trails"), "--trials"),
+    ],
+)
+def test_the_nearest_option_is_offered(
+    say, words: tuple[str, ...], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        say(*words)
+    assert f"did you mean {meant}?" in capsys.readouterr().err

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import fields
+from inspect import signature
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
 
 import flowcompute as fc
 from flowcompute.errors import SpecError
+from flowcompute.flow import tune_ahead
+from flowcompute.runtime.options import FlowOptions, PlanOptions, RunOptions, StartOptions
 
 X = fc.source(np.ones((100, 4), np.float32))
 VERBS = {"plan": fc.plan, "start": fc.start, "run": fc.run, "resolve": fc.resolve}
@@ -42,15 +47,54 @@ def test_a_verb_needs_elements(verb: str) -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: fc.run(X * 2, devices="numpy"), r"run\(\) got .* 'devices'; is device= meant\?"),
-        (lambda: (X * 2).resolve(memroy="1MiB"), r"resolve\(\) got .* 'memroy'; is memory= meant\?"),
-        (lambda: (X * 2).run(elements=3), r"run\(\) got an unexpected keyword argument 'elements'"),
-        (
-            lambda: fc.resolve(X * 2, quite_another=1),
-            r"resolve\(\) got an unexpected keyword argument 'quite_another'$",
-        ),
+        (lambda: fc.plan(X * 2, memroy="1MiB"), r'cannot plan: got option "memroy", .*; did you mean "memory"\?$'),
+        (lambda: fc.start(X * 2, strateg=None), r'cannot start: .*; did you mean "strategy"\?$'),
+        (lambda: fc.run(X * 2, devices="numpy"), r'cannot run: .*; did you mean "device"\?$'),
+        (lambda: (X * 2).resolve(memroy="1MiB"), r'cannot resolve: .*; did you mean "memory"\?$'),
+        (lambda: fc.plan(X * 2, throttle=1), r'cannot plan: got option "throttle", expected one of memory, '),
+        (lambda: fc.open_flow(X * 2, mod="reset"), r'cannot open_flow: .*; did you mean "mode"\?$'),
+        (lambda: tune_ahead(X * 2, tun="full"), r'cannot tune_ahead: .*; did you mean "tune"\?$'),
+        (lambda: (X * 2).run(elements=3), 'cannot run: got option "elements", expected one of memory, '),
+        (lambda: fc.resolve(X * 2, quite_another=1), 'cannot resolve: got option "quite_another", .*trace[^;]*$'),
     ],
 )
 def test_an_unknown_option_is_refused_by_the_verb_that_was_called(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(TypeError, match=words):
         call()
+
+
+@pytest.mark.parametrize(("verb", "meant"), [("start", "trace"), ("run", "trace"), ("resolve", "trace")])
+def test_a_frozen_job_refuses_unknown_options(verb: str, meant: str, tmp_path: Path) -> None:
+    with pytest.raises(fc.RunError, match="frozen"):
+        (X * 2).sum().run(device="numpy", progress=False, on_batch=lambda run: run.freeze(tmp_path / "kept"))
+    with pytest.raises(TypeError, match=rf'cannot {verb}: got option "tracce", .*; did you mean "{meant}"\?$'):
+        getattr(fc.thaw(tmp_path / "kept"), verb)(tracce="t.json")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("precision", "exakt", "one of 'exact', 'fast', 'tf32x3'"),
+        ("strategy", {"depth": 2}, "an fc.Strategy"),
+        ("tune", "fully", 'False, True, "quick" or "full"'),
+        ("throttle", -1, "seconds to pause after each batch, 0 or more"),
+        ("metrics", 1, "True or False"),
+    ],
+)
+def test_a_value_that_an_option_cannot_have_is_refused(option: str, value: object, expected: str) -> None:
+    given: dict[str, Any] = {option: value}
+    with pytest.raises(fc.PlanError, match="cannot use this value") as caught:
+        (X * 2).run(**given)
+    assert (caught.value.element, caught.value.expected) == (option, expected)
+
+
+def test_each_option_of_a_verb_has_a_default() -> None:
+    """The record has the options of all verbs, and each verb shows its own to `help`."""
+    verbs = {"plan": PlanOptions, "start": StartOptions, "open_flow": FlowOptions}
+    defaults = {each.name: each.default for each in fields(RunOptions)}
+    assert set().union(*(get_type_hints(known) for known in verbs.values())) == set(defaults)
+    for verb, known in verbs.items():
+        shown = dict(signature(getattr(fc, verb)).parameters)
+        shown.pop("elements")
+        assert {name: each.default for name, each in shown.items()} == {name: defaults[name] for name in shown}
+        assert set(shown) == set(get_type_hints(known))

@@ -21,14 +21,14 @@ from flowcompute.cli.named_job import JOB_HELP, JobName, job_name, load_job
 from flowcompute.cli.output import write_text
 from flowcompute.cli.resume_job import add_resume, left_at
 from flowcompute.cli.running import (
+    CommandParser,
     add_every,
     add_observe,
     add_progress,
     add_run_options,
     measured,
-    observe_options,
+    options_of,
     print_results,
-    run_options,
 )
 from flowcompute.cli.show_checkpoint import add_checkpoint
 from flowcompute.cli.strategies import add_strategies
@@ -37,6 +37,7 @@ from flowcompute.elements import Source
 from flowcompute.errors import CheckpointWarning, FlowError
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import describe_devices, select_device
+from flowcompute.runtime.options import PlanOptions, StartOptions
 
 FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
@@ -91,7 +92,7 @@ def _warn(
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="flowcompute", description="Stream data larger than memory through fused OpenCL kernels."
     )
     parser.add_argument("--version", action="version", version=f"flowcompute {fc.__version__}")
@@ -166,7 +167,7 @@ def _item_shape(text: str) -> tuple[int, ...]:
 def _demo(options: argparse.Namespace) -> None:
     console = Console()
     report = run_demo(
-        **run_options(options),
+        **options_of(options, PlanOptions),
         large=options.large,
         offline=options.offline,
         keep=options.keep,
@@ -217,7 +218,7 @@ def _job_or_none(text: str) -> JobName | None:
 
 
 def _plan(options: argparse.Namespace) -> None:
-    made = fc.plan(*load_job(options.job), **run_options(options))
+    made = fc.plan(*load_job(options.job), **options_of(options, PlanOptions))
     print(made)
     if options.explain:
         print(f"\n{made.explain()}")
@@ -232,15 +233,7 @@ def _plan(options: argparse.Namespace) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     elements = load_job(options.job)
-    run = fc.run(
-        *elements,
-        **run_options(options),
-        progress=options.progress,
-        checkpoint=options.checkpoint,
-        checkpoint_every=options.checkpoint_every,
-        tune=options.tune,
-        **observe_options(options),
-    )
+    run = fc.run(*elements, **options_of(options, StartOptions))
     print_results(run)
     if options.tune:
         print(run.tuning, file=sys.stderr)

@@ -12,11 +12,11 @@ from flowcompute.cli.running import (
     add_observe,
     add_progress,
     add_run_options,
-    observe_options,
+    options_of,
     print_results,
-    run_options,
 )
 from flowcompute.files import shown
+from flowcompute.runtime.options import StartOptions
 from flowcompute.thawing import thaw
 
 
@@ -41,10 +41,6 @@ def left_at(options: argparse.Namespace) -> str:
 
 
 def _resume(options: argparse.Namespace) -> None:
-    run = thaw(options.checkpoint).run(
-        **run_options(options),
-        progress=options.progress,
-        checkpoint_every=options.checkpoint_every,
-        **observe_options(options),
-    )
+    asked = options_of(options, StartOptions)
+    run = thaw(asked.pop("checkpoint")).run(**asked)
     print_results(run)

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import Any, get_type_hints
 
 from flowcompute.runtime.checkpoints import Every
+from flowcompute.runtime.options import nearest
 from flowcompute.runtime.run import Run
 from flowcompute.schedule import Backend
 from flowcompute.strategy import Limits, default_memory_bytes, load_limits, save_limits
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that offers the nearest name for an option that it does not have."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse as the class above, but refuse an unknown option at once: sub-parsers know theirs best."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        for name in (text.partition("=")[0] for text in unknown if text.startswith("-")):
+            near = nearest(name, tuple(self._option_string_actions))
+            meant = f"; did you mean {near}?" if near else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+        return parsed, unknown
 
 
 class _OneOrSeveral(argparse.Action):
@@ -42,9 +56,14 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The budgets and the device, as `fc.run` takes them."""
-    return {"memory": options.memory, "device_memory": options.device_memory, "device": options.device}
+def options_of(command: argparse.Namespace, known: type) -> dict[str, Any]:
+    """Return the options that a command was given and that a verb has.
+
+    Args:
+        command: what was parsed; its options bear the names of those of the verb.
+        known: the `TypedDict` of the options that the verb has.
+    """
+    return {name: value for name, value in vars(command).items() if name in get_type_hints(known)}
 
 
 def add_progress(parser: argparse.ArgumentParser) -> None:
@@ -83,13 +102,8 @@ def add_observe(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def observe_options(options: argparse.Namespace) -> dict[str, Any]:
-    """What `add_observe` was told, as options of a run."""
-    return {name: getattr(options, name) for name in ("metrics", "metrics_port", "metrics_log", "trace")}
-
-
 def measured(backend: Backend, *, again: bool = False) -> Limits | None:
-    """What a device can do at most: as it is kept, or measured (`again`: in any case) and kept."""
+    """Return what a device can do at most: as it is kept, or measured (`again`: in any case) and kept."""
     known = load_limits(backend.capabilities.kind)
     if known is not None and not again:
         return known

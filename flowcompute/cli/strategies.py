@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 from flowcompute.cli.named_job import JOB_HELP, job_name, load_job
 from flowcompute.cli.output import write_text
-from flowcompute.cli.running import add_run_options, run_options
+from flowcompute.cli.running import add_run_options, options_of
 from flowcompute.errors import PlanError
 from flowcompute.files import FILES, explain
 from flowcompute.flow import tune_ahead
+from flowcompute.runtime.options import TuneOptions
 from flowcompute.strategy import Stored, StrategyStore, export_strategies, read_exported
 
 
@@ -52,7 +53,7 @@ def _store() -> StrategyStore:
 def _tune(options: argparse.Namespace) -> None:
     tune: Literal["quick", "full"] = "quick" if options.quick else "full"
     job = load_job(options.job)
-    strategy, tuning = tune_ahead(*job, tune=tune, **run_options(options))
+    strategy, tuning = tune_ahead(*job, tune=tune, **options_of(options, TuneOptions))
     print(f"{tuning}\n{strategy}")
 
 

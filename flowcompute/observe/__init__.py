@@ -1,6 +1,42 @@
 """What a run tells others while it works: Prometheus, JSON lines, a trace. It only reads, and drives nothing."""
 
+from flowcompute.observe.consumer import Consumer, RunView
+from flowcompute.observe.events import (
+    BatchComputed,
+    BatchPassed,
+    CheckpointBegun,
+    CheckpointCommitted,
+    EventStream,
+    LaunchTimed,
+    PassBegun,
+    Stage,
+    StageEntered,
+    StageState,
+    StepsComputed,
+    Take,
+    WorkMarked,
+)
 from flowcompute.observe.observers import Log, Observe, Observers
 from flowcompute.observe.report_page import write_report
 
-__all__ = ["Log", "Observe", "Observers", "write_report"]
+__all__ = [
+    "BatchComputed",
+    "BatchPassed",
+    "CheckpointBegun",
+    "CheckpointCommitted",
+    "Consumer",
+    "EventStream",
+    "LaunchTimed",
+    "Log",
+    "Observe",
+    "Observers",
+    "PassBegun",
+    "RunView",
+    "Stage",
+    "StageEntered",
+    "StageState",
+    "StepsComputed",
+    "Take",
+    "WorkMarked",
+    "write_report",
+]

@@ -43,11 +43,11 @@ class RunCollector(Collector):
         self._snapshot = snapshot
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: the names are ours alone in the registry, and need no trial run to be known."""
+        """Return nothing: the names are ours alone in the registry, and need no trial run to be known."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """All families."""
+        """Return all families."""
         now = self._snapshot()
         rows = list(now.metrics.values())[:MOST_ELEMENTS]
         for name, text, number in _COUNTERS:

@@ -16,6 +16,7 @@ from prometheus_client.exposition import MetricsHandler
 from flowcompute.errors import PlanError, RunError
 from flowcompute.metrics import Snapshot
 from flowcompute.observe.collector import RunCollector
+from flowcompute.observe.consumer import Consumer
 
 LOOPBACK = "127.0.0.1"
 
@@ -39,7 +40,7 @@ def parse_port(port: object) -> tuple[str, int]:
         host, number = host.strip("[]"), int(text) if text.isascii() and text.isdecimal() else None
     if not host or not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _LAST_PORT:
         raise PlanError(
-            "metrics_port= is not what it should be",
+            "cannot use this value",
             element="metrics_port",
             expected='a port, 0 for any free one, or "0.0.0.0:9464" to be seen from other machines',
             got=repr(port),
@@ -83,7 +84,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing: a client that went away, or was sent away at the end, is no event of the run."""
+        """Do nothing: a client that went away, or was sent away at the end, is no event of the run."""
 
     def hang_up(self) -> None:
         """End what clients are being told."""
@@ -93,7 +94,7 @@ class _Server(ThreadingHTTPServer):
                     client.shutdown(socket.SHUT_RDWR)
 
 
-class Exporter:
+class Exporter(Consumer):
     """Serves from its making until `close`.
 
     Args:
@@ -124,9 +125,10 @@ class Exporter:
         self._thread = threading.Thread(target=serve, args=(_POLL_S,), name="flowcompute-metrics", daemon=True)
         self._thread.start()
 
-    def close(self) -> None:
+    def close(self) -> str | None:
         """Stop serving; leaves no thread and no socket."""
         self._server.shutdown()
         self._server.hang_up()
         self._server.server_close()
         self._thread.join()
+        return None

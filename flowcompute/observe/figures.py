@@ -65,7 +65,7 @@ def _kind(track: str, name: str) -> str:
 
 
 def pieces(events: Sequence[Mapping[str, Any]]) -> Iterator[Piece]:
-    """The bars of the timeline, track by track.
+    """Return the bars of the timeline, track by track.
 
     Args:
         events: of a trace.
@@ -89,7 +89,7 @@ def pieces(events: Sequence[Mapping[str, Any]]) -> Iterator[Piece]:
 
 
 def timeline(events: Sequence[Mapping[str, Any]]) -> Figure:
-    """What each stage did when."""
+    """Draw what each stage did when."""
     bars: dict[str, list[Piece]] = {}
     tracks: dict[str, None] = {}
     end_s = 0.0
@@ -130,7 +130,7 @@ def _told(piece: Piece) -> str:
 
 
 def stages(rows: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """How each stage spent its time."""
+    """Draw how each stage spent its time."""
     parts = (("busy", "busy_s"), ("waiting for input", "wait_in_s"), ("waiting for output", "wait_out_s"))
     data = [
         {
@@ -226,7 +226,7 @@ def roofline(done: Sequence[Mapping[str, Any]], limits: Mapping[str, Any] | None
 
 
 def trials(tried: Sequence[Mapping[str, Any]]) -> Figure | None:
-    """What each candidate of the tuner gained or lost; None where nothing was tried."""
+    """Draw what each candidate of the tuner gained or lost; None where nothing was tried."""
     if not tried:
         return None
     # What was tried while the job ran, and again after its end, has a bar for each.

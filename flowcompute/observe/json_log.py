@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from flowcompute.errors import DestinationError
 from flowcompute.files import explain
 from flowcompute.metrics import NodeMetrics, Snapshot
+from flowcompute.observe.consumer import Consumer
 
 EVERY_S = 1.0
 
@@ -34,7 +35,7 @@ _STAGE = (
 
 
 def plain(now: Snapshot) -> dict[str, Any]:
-    """The numbers as what JSON can say."""
+    """Return the numbers as plain data for JSON."""
     progress = now.progress
     return {
         "seconds": progress.seconds,
@@ -59,7 +60,7 @@ def _row(row: NodeMetrics) -> dict[str, Any]:
     return {name: getattr(row, name) for name in _STAGE}
 
 
-class MetricsLog:
+class MetricsLog(Consumer):
     """Writes from its making until `close`.
 
     Args:
@@ -85,7 +86,7 @@ class MetricsLog:
         self._thread.start()
 
     def close(self) -> str | None:
-        """Write the last line and let the file go; says what went wrong, if anything did."""
+        """Write the last line and let the file go."""
         self._over.set()
         self._thread.join()
         return self._problem

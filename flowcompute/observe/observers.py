@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 from flowcompute.errors import MetricsWarning, PlanError
 from flowcompute.files import path_text
-from flowcompute.metrics import Snapshot, Track
+from flowcompute.observe.consumer import Consumer, RunView
+from flowcompute.observe.events import EventStream
 from flowcompute.observe.exporter import Exporter, parse_port
 from flowcompute.observe.json_log import MetricsLog
-from flowcompute.observe.trace_file import SPANS, Trace
+from flowcompute.observe.trace_file import Trace
 
 Log = str | os.PathLike[str] | TextIO
 
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """What is to be known of a run.
+    """The places where a run's numbers go.
 
     Attributes:
         metrics: whether histories are kept and launches counted and timed.
@@ -37,7 +38,9 @@ class Observe:
 
     def __post_init__(self) -> None:
         if not isinstance(self.metrics, bool):
-            raise PlanError("metrics= is True or False", element="metrics", got=repr(self.metrics))
+            raise PlanError(
+                "cannot use this value", element="metrics", expected="True or False", got=repr(self.metrics)
+            )
         wanted = {"metrics_port": self.port, "trace": self.trace, "metrics_log": self.log}
         asked = [name for name, value in wanted.items() if value is not None]
         if asked and not self.metrics:
@@ -53,39 +56,32 @@ class Observe:
             try:
                 _ = path is None or path_text(path)
             except ValueError as error:
-                raise PlanError(f"{name}= is not what it should be", element=name, got=str(error)) from error
+                raise PlanError("cannot use this value", element=name, expected="a path", got=str(error)) from error
 
-    @property
-    def spans(self) -> int:
-        """Spans to be kept altogether."""
-        return 0 if self.trace is None else SPANS
+
+_CONSUMERS: tuple[Callable[[Observe, RunView], Consumer | None], ...] = (
+    lambda asked, view: None if asked.trace is None else Trace(asked.trace, view),
+    lambda asked, view: None if asked.port is None else Exporter(asked.port, view.snapshot),
+    lambda asked, view: None if asked.log is None else MetricsLog(asked.log, view.snapshot),
+)
+"""Makes each consumer that is asked for. A new one has a file of its own, and its line here."""
 
 
 class Observers:
-    """Those who write a run's numbers elsewhere, from `open` to `close`.
+    """The consumers of a run or a flow, from `open` to `close`.
 
     Args:
         observe: what is asked for.
-        snapshot: gives the numbers.
-        tracks: gives what the stages did.
-        about: gives what else a report needs, as plain data.
+        view: of the run.
+        stream: the events of the run.
     """
 
-    def __init__(
-        self,
-        observe: Observe,
-        snapshot: Callable[[], Snapshot],
-        tracks: Callable[[], Sequence[Track]],
-        about: Callable[[], Mapping[str, Any]],
-    ) -> None:
-        self._about = about
+    def __init__(self, observe: Observe, view: RunView, stream: EventStream) -> None:
         self._observe = observe
-        self._snapshot = snapshot
-        self._tracks = tracks
+        self._view = view
+        self._stream = stream
         self._lock = threading.Lock()
-        self._trace: Trace | None = None
-        self._log: MetricsLog | None = None
-        self._exporter: Exporter | None = None
+        self._consumers: list[Consumer] = []
 
     def open(self) -> None:
         """Begin; whoever fails leaves nothing of the others.
@@ -93,24 +89,24 @@ class Observers:
         Raises:
             DestinationError, RunError: if a file cannot be written, or a port not be had.
         """
-        asked = self._observe
+        opened: list[Consumer] = []
         try:
-            self._trace = None if asked.trace is None else Trace(asked.trace)
-            self._exporter = None if asked.port is None else Exporter(asked.port, self._snapshot)
-            self._log = None if asked.log is None else MetricsLog(asked.log, self._snapshot)
+            for make in _CONSUMERS:
+                consumer = make(self._observe, self._view)
+                if consumer is not None:
+                    opened.append(consumer)
         except BaseException:
-            if self._trace is not None:
-                self._trace.discard()
-            if self._exporter is not None:
-                self._exporter.close()
-            self._trace, self._exporter = None, None
+            for consumer in opened:
+                consumer.discard()
             raise
+        for consumer in opened:
+            self._stream.subscribe(consumer.takes())
+        self._consumers = opened
 
     @property
     def port(self) -> int | None:
-        """Where Prometheus is served; None where it is not, and after the end."""
-        exporter = self._exporter
-        return None if exporter is None else exporter.port
+        """The port where Prometheus is served; None where it is not, and after the end."""
+        return next((one.port for one in tuple(self._consumers) if isinstance(one, Exporter)), None)
 
     def close(self) -> None:
         """End: the last line, the trace, no thread and no socket. Harmless when called again.
@@ -118,14 +114,7 @@ class Observers:
         The results of the run are safe, so that what cannot be written is told as a warning.
         """
         with self._lock:
-            trace, log, exporter = self._trace, self._log, self._exporter
-            self._trace, self._log, self._exporter = None, None, None
-        problems: list[str | None] = []
-        if exporter is not None:
-            exporter.close()
-        if log is not None:
-            problems.append(log.close())
-        if trace is not None:
-            problems.append(trace.close(self._tracks(), self._snapshot(), self._about()))
+            consumers, self._consumers = self._consumers, []
+        problems = [consumer.close() for consumer in reversed(consumers)]
         for problem in filter(None, problems):
             warnings.warn(problem, MetricsWarning, stacklevel=2)

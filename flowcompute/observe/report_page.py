@@ -97,7 +97,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def page_of(trace: Mapping[str, Any], name: str, script: str) -> str:
-    """The page.
+    """Return the page.
 
     Args:
         trace: its content.

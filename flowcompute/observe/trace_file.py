@@ -14,7 +14,19 @@ from typing import Any
 from flowcompute.errors import DestinationError
 from flowcompute.files import FILES, Draft, explain
 from flowcompute.metrics import Snapshot, Span, Track
+from flowcompute.observe.consumer import Consumer, RunView
+from flowcompute.observe.events import (
+    AT_REST,
+    LaunchTimed,
+    PassBegun,
+    Stage,
+    StageEntered,
+    StageState,
+    Take,
+    WorkMarked,
+)
 from flowcompute.observe.json_log import plain
+from flowcompute.ring import Ring
 from flowcompute.version import __version__ as version
 
 SPANS = 80_000
@@ -25,34 +37,62 @@ _PIECE_BYTES = 1 << 16
 _PROCESS = 1
 
 
-class Trace:
+class Trace(Consumer):
     """A trace file, begun at once so that a wrong path is told early, and written at the end.
 
     Args:
         path: of the file.
+        view: of the run.
 
     Raises:
         DestinationError: if it cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], view: RunView) -> None:
+        self._view = view
+        self._spans = SPANS // view.tracks
+        self._passes: list[tuple[Stage, ...]] = []
+        self._stages: dict[Stage, _StageSpans] = {}
         try:
             self._draft = Draft(FILES, os.path.abspath(path), durable=False)
         except OSError as error:
             said, hint = explain(error)
             raise DestinationError(f"cannot be written: {said}", element="trace", hint=hint) from error
 
-    def close(self, tracks: Sequence[Track], end: Snapshot, about: Mapping[str, Any]) -> str | None:
-        """Write all and give the file its name; says what went wrong, if anything did.
+    def takes(self) -> Mapping[type, Take]:
+        """See `Consumer.takes`."""
+        return {
+            PassBegun: self._begun,
+            StageEntered: self._entered,
+            WorkMarked: lambda event: self._stages[event.stage].marked(event),
+            LaunchTimed: lambda event: self._stages[event.stage].launched(event),
+        }
 
-        Args:
-            tracks: what the stages did.
-            end: the numbers at the end.
-            about: what else a report needs, as plain data.
-        """
+    def _entered(self, event: StageEntered) -> None:
+        # Feeds and results of a flow are no stages of its pass, and have no track.
+        if (spans := self._stages.get(event.stage)) is not None:
+            spans.entered(event)
+
+    def _begun(self, event: PassBegun) -> None:
+        self._stages.update((stage, _StageSpans(self._spans)) for stage in event.stages)
+        self._passes.append(event.stages)
+
+    def tracks(self) -> Iterator[Track]:
+        """Return a track for each stage of each pass, and one for the device's queue in it."""
+        now_s = self._view.seconds()
+        for number, stages in enumerate(self._passes, 1):
+            where = f" (pass {number})" if len(self._passes) > 1 else ""
+            for stage in stages:
+                yield self._stages[stage].track(stage.name + where, now_s)
+            for launches in (self._stages[stage].launches for stage in stages):
+                if launches.count:
+                    yield Track(f"device queue{where}", launches.items(), launches.lost)
+
+    def close(self) -> str | None:
+        """Write all and give the file its name."""
         try:
             offset, piece = 0, bytearray()
-            for text in _text(tracks, end, about):
+            for text in _text(tuple(self.tracks()), self._view.snapshot(), self._view.about()):
                 piece += text.encode()
                 if len(piece) > _PIECE_BYTES:
                     self._draft.write(bytes(piece), offset)
@@ -65,8 +105,40 @@ class Trace:
         return None
 
     def discard(self) -> None:
-        """Leave no file."""
+        """See `Consumer.discard`: leave no file."""
         self._draft.discard()
+
+
+class _StageSpans:
+    """The spans of one stage: those that have ended, the one that it is in, and the launches of its pass."""
+
+    def __init__(self, spans: int) -> None:
+        self.launches: Ring[Span] = Ring(spans)
+        self._spans: Ring[Span] = Ring(spans)
+        self._in: StageEntered | None = None
+
+    def entered(self, event: StageEntered) -> None:
+        if self._in is not None:
+            self._spans.add(_span(self._in, event.at_s))
+        self._in = None if event.state in AT_REST else event
+
+    def marked(self, event: WorkMarked) -> None:
+        self._spans.add(Span(event.name, event.began_s, max(event.ended_s, event.began_s)))
+
+    def launched(self, event: LaunchTimed) -> None:
+        # The clocks of devices are their own affair: a launch that was waited for ended just before that.
+        self.launches.add(Span(event.step, event.ended_s - event.device_s, event.ended_s))
+
+    def track(self, name: str, now_s: float) -> Track:
+        """Return its spans, with the one that a failed run ended in."""
+        open_end = () if self._in is None else (_span(self._in, now_s),)
+        return Track(name, (*self._spans.items(), *open_end), self._spans.lost)
+
+
+def _span(event: StageEntered, ended_s: float) -> Span:
+    """Return the state that a stage was in."""
+    name = event.detail if event.state is StageState.BUSY else f"{event.state.value} {event.detail}".rstrip()
+    return Span(name, event.at_s, max(ended_s, event.at_s), event.records)
 
 
 def _text(tracks: Sequence[Track], end: Snapshot, about: Mapping[str, Any]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from flowcompute.schedule.backend import Backend, Executor, KernelTuner, close_all
 from flowcompute.schedule.demand import records_wanted
 from flowcompute.schedule.error_policies import files_of, find_dead_letters, letter_paths, policies
-from flowcompute.schedule.launch_log import LaunchLog
+from flowcompute.schedule.launch_log import Launch, LaunchLog
 from flowcompute.schedule.plan import Clock, ExecutionPlan, Pass, SinkStage, SourceStage
 from flowcompute.schedule.planner import make_plan
 from flowcompute.schedule.run_knobs import COPYING_THREADS, default_batch_bytes, with_defaults
@@ -19,6 +19,7 @@ __all__ = [
     "ExecutionPlan",
     "Executor",
     "KernelTuner",
+    "Launch",
     "LaunchLog",
     "NodeStep",
     "Pass",

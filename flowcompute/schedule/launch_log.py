@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import NamedTuple
-
-from flowcompute.ring import Ring
 
 FIRST = 3
 """Launches of a kernel that are all timed on the device. Of later launches only a sample is timed."""
@@ -55,15 +54,14 @@ class LaunchLog:
     """Log that counts launches by step and decides which are timed on the device.
 
     Args:
-        keep: how many of the newest timed launches are stored individually. If positive, every launch is timed.
+        tell: told of each timed launch, one at a time; where it is given, all are timed.
     """
 
-    def __init__(self, keep: int = 0) -> None:
+    def __init__(self, tell: Callable[[Launch], object] | None = None) -> None:
         self.steps: dict[str, StepLaunches] = {}
         # Several devices may launch at a time.
         self._lock = threading.Lock()
-        self.kept: Ring[Launch] = Ring(keep)
-        self._times_all = keep > 0
+        self._tell = tell
 
     def compiled(self, step: str, seconds: float) -> None:
         """Record that a step's program has been built."""
@@ -73,7 +71,7 @@ class LaunchLog:
     def is_timed(self, step: str) -> bool:
         """Check whether the next launch of a step is to be timed on the device."""
         launches = self._of(step).launches
-        return self._times_all or launches < FIRST or launches % EVERY == 0
+        return self._tell is not None or launches < FIRST or launches % EVERY == 0
 
     def launched(self, step: str, ended_s: float, device_s: float | None) -> None:
         """Record that a kernel has been launched and has ended.
@@ -92,7 +90,8 @@ class LaunchLog:
                 numbers.first_s = device_s
             numbers.timed += 1
             numbers.device_s += device_s
-            self.kept.add(Launch(step, ended_s, device_s))
+            if self._tell is not None:
+                self._tell(Launch(step, ended_s, device_s))
 
     def _of(self, step: str) -> StepLaunches:
         if step not in self.steps:

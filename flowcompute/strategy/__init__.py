@@ -3,6 +3,13 @@
 from flowcompute.strategy.config import Config, Devices, Mode, Precision, Size, default_memory_bytes, parse_bytes
 from flowcompute.strategy.knobs import KERNEL_KNOBS, KernelKnobs
 from flowcompute.strategy.pace import DriftWatch, Pace
+from flowcompute.strategy.paired_trials import (
+    PairedTrials,
+    count_measured,
+    describe_candidate,
+    differing,
+    trials_of,
+)
 from flowcompute.strategy.roofline import Limits, Roofline, Unit, load_limits, save_limits, scaled
 from flowcompute.strategy.search import Candidate, Climb, Search, Space
 from flowcompute.strategy.strategy import Strategy
@@ -21,6 +28,7 @@ __all__ = [
     "Limits",
     "Mode",
     "Pace",
+    "PairedTrials",
     "Precision",
     "Roofline",
     "Search",
@@ -32,11 +40,15 @@ __all__ = [
     "Trial",
     "Tuning",
     "Unit",
+    "count_measured",
     "default_memory_bytes",
+    "describe_candidate",
+    "differing",
     "export_strategies",
     "load_limits",
     "parse_bytes",
     "read_exported",
     "save_limits",
     "scaled",
+    "trials_of",
 ]

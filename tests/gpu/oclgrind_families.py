@@ -42,9 +42,9 @@ from flowcompute.gpu.memory import device_buffers as buffers
 from flowcompute.gpu.render.renderer import render
 from flowcompute.gpu.run import gpu_executor as executor
 from flowcompute.ir.nodes import Kernel
-from flowcompute.runtime.run.starting import start
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.strategy.strategy import Strategy
+from tests.support.starting import start
 
 SHAPES = ("cpu", "gpu")
 LIMIT_S = 120

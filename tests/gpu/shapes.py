@@ -16,9 +16,9 @@ from flowcompute.engine.split_executor import SplitBackend
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.discovery import select_device
-from flowcompute.runtime.run.starting import start
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.strategy.strategy import Strategy
+from tests.support.starting import start
 
 
 @cache

@@ -23,14 +23,13 @@ from flowcompute.gpu.memory.batch_slots import Slots
 from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
 from flowcompute.reference.backend import NumpyBackend
-from flowcompute.runtime.run.starting import start
-from flowcompute.schedule.placement.pipeline_stages import early_inputs
 from flowcompute.schedule.placement.shared_passes import alignment
 from flowcompute.schedule.steps import RegionStep
 from tests.gpu.faulty_driver import LOST, driver_error
 from tests.gpu.shapes import two_gpus
 from tests.gpu.test_reuse import SMALL, Watched, programs
 from tests.properties.cases import cases
+from tests.support.starting import start
 
 DATA = np.random.default_rng(6).standard_normal((9_000, 5), dtype=np.float32)
 LONG_S = 20

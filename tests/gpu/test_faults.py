@@ -18,9 +18,9 @@ from flowcompute.elements.element import Element
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
-from flowcompute.runtime.run.starting import start
 from tests.gpu.faulty_driver import FULL, LOST, REFUSED, RESOURCES, FaultyDriver, FlakyDriver, driver_error
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
+from tests.support.starting import start
 
 DATA = np.random.default_rng(7).standard_normal((3000, 8), dtype=np.float32)
 MEMORY = 1 << 20

@@ -11,10 +11,10 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.ir.nodes import Kernel
-from flowcompute.runtime.run.starting import start
 from flowcompute.runtime.tuning.kernel_trials import TunedBackend
 from flowcompute.schedule.steps import RegionStep
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+from tests.support.starting import start
 
 DATA = np.random.default_rng(3).standard_normal(1035).astype(np.float32)
 

@@ -27,9 +27,9 @@ from flowcompute.gpu.worker.isolated_launcher import IsolatedMemory
 from flowcompute.gpu.worker.messages import receive, send
 from flowcompute.gpu.worker.worker_process import Worker
 from flowcompute.reference.backend import NumpyBackend
-from flowcompute.runtime.run.starting import start
 from tests.gpu.shapes import plan_for_gpu, twin
 from tests.gpu.test_faults import DATA, MEMORY, same, some_of_everything
+from tests.support.starting import start
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs memory without a name")
 

@@ -21,10 +21,10 @@ from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.memory.device_buffers import size_class
 from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
-from flowcompute.runtime.run.starting import start
 from tests.gpu.faulty_driver import REFUSED, driver_error
 from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
 from tests.runtime.changing import Changing
+from tests.support.starting import start
 
 DATA = np.random.default_rng(5).standard_normal((3_000, 3), dtype=np.float32)
 

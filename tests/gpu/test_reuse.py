@@ -19,11 +19,11 @@ from flowcompute.gpu.memory import device_buffers as buffers
 from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
 from flowcompute.gpu.worker.launcher import LocalLauncher
-from flowcompute.runtime.run.starting import start
 from flowcompute.schedule.memory import buffer_assignment as reuse
 from flowcompute.schedule.memory.buffer_assignment import HostIntermediates
 from tests.gpu.shapes import plan_for_gpu, run_on_gpu
 from tests.properties.cases import cases
+from tests.support.starting import start
 
 RECORDS = 400
 DRAW = np.random.default_rng(11)

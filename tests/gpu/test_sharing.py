@@ -22,11 +22,11 @@ from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
 from flowcompute.gpu.run.shared_executor import _Share
 from flowcompute.gpu.worker.launcher import LocalLauncher
-from flowcompute.runtime.run.starting import start
 from flowcompute.schedule.memory.buffer_assignment import HostIntermediates
 from flowcompute.schedule.placement.shared_passes import alignment
 from tests.gpu.faulty_driver import LOST, REFUSED, driver_error
 from tests.gpu.shapes import gpu_shaped, twin
+from tests.support.starting import start
 
 DATA = np.random.default_rng(6).standard_normal((9_000, 5), dtype=np.float32)
 

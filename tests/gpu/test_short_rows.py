@@ -19,12 +19,12 @@ from flowcompute.elements.element import Element
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.graph.graph import build_graph
-from flowcompute.runtime.run.starting import start
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.schedule.planner import make_plan
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.strategy.config import Config
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu
+from tests.support.starting import start
 
 pytestmark = pytest.mark.compiles
 

@@ -11,12 +11,17 @@ import pytest
 import flowcompute as fc
 from flowcompute.errors import DestinationError, MetricsWarning, PlanError, RunError
 from flowcompute.files.file_layer import FILES
-from flowcompute.metrics import Span, Track
-from flowcompute.observe import observers
+from flowcompute.observe import EventStream, PassBegun, RunView, StageEntered, StageState, trace_file
 from flowcompute.observe.trace_file import Trace
 from tests.observe.test_exporter import ours, small
 
 DATA = np.arange(4_000, dtype=np.float32).reshape(-1, 4)
+
+
+class Named:
+    name = "a"
+
+
 SMALL = fc.Strategy(batch_bytes=2_000)
 
 
@@ -66,7 +71,7 @@ def test_a_failed_run_has_its_trace_too_with_what_it_died_of(tmp_path):
 
 
 def test_a_trace_is_bounded_and_says_what_it_lost(tmp_path, monkeypatch):
-    monkeypatch.setattr(observers, "SPANS", 40)
+    monkeypatch.setattr(trace_file, "SPANS", 40)
     path = tmp_path / "t.json"
     fc.run(fc.source(DATA, name="x") + 1, device="numpy", strategy=fc.Strategy(batch_bytes=64), progress=False,
            trace=path)  # fmt: skip
@@ -85,7 +90,7 @@ def test_wrong_paths_are_told_before_anything_begins(tmp_path):
         fc.run(job, progress=False, metrics_port=0, trace=tmp_path / "t.json", metrics_log=tmp_path)
     assert not list(tmp_path.iterdir())
     assert ours() == before
-    with pytest.raises(PlanError, match="trace= is not what it should be"):
+    with pytest.raises(PlanError, match="trace: cannot use this value"):
         fc.run(job, progress=False, trace=7)
 
 
@@ -130,6 +135,13 @@ def test_what_cannot_be_written_at_the_end_is_a_warning_and_the_results_are_ther
 
 def test_a_trace_of_many_events_is_written_in_pieces(tmp_path):
     path = tmp_path / "t.json"
-    spans = tuple(Span("x" * 50, i * 1e-3, i * 1e-3 + 5e-4, (i, i + 1)) for i in range(3_000))
-    assert Trace(path).close([Track("a", spans, 0)], small(["a"]), {}) is None
+    stage = Named()
+    view = RunView(snapshot=lambda: small(["a"]), seconds=lambda: 9.0, about=dict, tracks=2)
+    trace, stream = Trace(path, view), EventStream()
+    stream.subscribe(trace.takes())
+    stream.emit(PassBegun((stage,)))
+    for i in range(3_000):
+        stream.emit(StageEntered(stage, StageState.BUSY, "x" * 50, (i, i + 1), i * 1e-3))
+    assert trace.close() is None
     assert [e["args"]["first_record"] for e in tracks(path)["a"]] == list(range(3_000))
+    assert tracks(path)["a"][-1]["dur"] == pytest.approx((9.0 - 2.999) * 1e6)

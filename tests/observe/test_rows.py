@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.errors import PlanError
 from flowcompute.metrics import EdgeMetrics
+from flowcompute.observe import StageState
 from flowcompute.ring import Ring
 from flowcompute.runtime.channels.batch_pool import MemoryTracker, Pool
-from flowcompute.runtime.channels.channel import Channel, Parcel
+from flowcompute.runtime.channels.channel import Channel, Message
 from flowcompute.runtime.channels.pass_record import PassRecord
-from flowcompute.runtime.events.stage_record import ComputeRecord, StageRecord, State
+from flowcompute.runtime.events.stage_reporter import StageReporter
 
 DATA = np.random.default_rng(6).standard_normal((5_000, 8), dtype=np.float32)
 
@@ -98,35 +99,37 @@ def test_without_metrics_there_is_nothing_to_write(option, tmp_path, monkeypatch
 
 
 async def test_the_bottleneck_is_who_is_waited_for_not_who_is_longest_in_one_step():
-    source, sink, compute = StageRecord("source"), StageRecord("sink"), ComputeRecord("compute")
+    source, sink, compute = StageReporter("source"), StageReporter("sink"), StageReporter("compute")
     one = PassRecord([source], compute, [sink])
-    source.seconds[State.BUSY] = 3.0
-    sink.seconds[State.BUSY], sink.seconds[State.INPUT] = 1.0, 9.0
-    compute.steps = {"a": (1, 2.0), "b": (1, 2.5)}
+    one.totals[source].seconds[StageState.BUSY] = 3.0
+    one.totals[sink].seconds.update({StageState.BUSY: 1.0, StageState.INPUT: 9.0})
+    one.steps.steps = {"a": (1, 2.0), "b": (1, 2.5)}
     assert max(one.loads, key=lambda name: one.loads[name]) == "b"
     assert one.loads["b"] == 4.5
     # What is computed ahead is computed by whoever uploads it, and is no upload.
-    upload, download = StageRecord("upload"), StageRecord("download")
-    upload.seconds[State.BUSY], compute.seconds[State.BUSY] = 5.0, 1.0
-    assert PassRecord([source], compute, [sink], (upload, download)).loads["upload"] == 5.0 - (4.5 - 1.0)
+    upload, download = StageReporter("upload"), StageReporter("download")
+    two = PassRecord([source], compute, [sink], (upload, download))
+    two.steps.steps = one.steps.steps
+    two.totals[upload].seconds[StageState.BUSY], two.steps.seconds[StageState.BUSY] = 5.0, 1.0
+    assert two.loads["upload"] == 5.0 - (4.5 - 1.0)
     # A source that waits for what it iterates over is waited for itself.
-    source.seconds[State.INPUT] = 2.0
+    one.totals[source].seconds[StageState.INPUT] = 2.0
     assert max(one.loads, key=lambda name: one.loads[name]) == "source"
 
 
 async def test_rows_and_edges_tell_queues_credits_and_bytes_of_the_moment():
-    source, sink, compute = StageRecord("source"), StageRecord("sink"), ComputeRecord("compute")
-    compute.steps = {"a": (1, 2.0)}
+    source, sink, compute = StageReporter("source"), StageReporter("sink"), StageReporter("compute")
     one, tracker = PassRecord([source], compute, [sink]), MemoryTracker(0)
+    one.steps.steps = {"a": (1, 2.0)}
     into, out = Channel(source, compute, 1), Channel(compute, sink, 1)
     read, made = Pool(tracker, 2, 10, (3,), np.dtype("f4")), Pool(tracker, 2, 10, (), np.dtype("f4"))
     one.edges += [(into, read), (out, made)]
     first, second, result = read.acquire_nowait(), read.acquire_nowait(), made.acquire_nowait()
-    await into.send(Parcel(0, 10, first.array, first))
+    await into.send(Message(0, 10, first.array, first))
     rows = {row.name: row for row in one.rows()}
     assert (rows["a"].queued, rows["source"].credits, rows["source"].peak_bytes) == (1, 2, 240)
     assert (rows["sink"].queued, rows["a"].credits, rows["a"].peak_bytes) == (0, 1, 40)
-    await out.send(Parcel(0, 10, result.array, result))
+    await out.send(Message(0, 10, result.array, result))
     second.release()
     assert one.edge_rows() == [
         EdgeMetrics("source", "compute", 1, 1, 1, 2, 240),

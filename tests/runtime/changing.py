@@ -10,10 +10,11 @@ import numpy as np
 
 import flowcompute as fc
 from flowcompute.elements.source import Reader
+from flowcompute.observe import BatchComputed
 from flowcompute.runtime.run.run import Run
-from flowcompute.runtime.run.starting import start
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
 from flowcompute.schedule.explain.plan_view import Plan
+from tests.support.starting import start
 
 
 class Changing:
@@ -31,7 +32,7 @@ class Changing:
         self._boundaries = [(one, clock.granule) for one, clock in zip(boundaries, roots, strict=True)]
         self._change()
 
-    def passed(self, stop: int, now_s: float) -> None:
+    def computed(self, event: BatchComputed) -> None:
         self._change()
 
     def _change(self) -> None:

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flowcompute.errors import RunError
+from flowcompute.observe import EventStream, StageEntered, StageState
 from flowcompute.runtime.channels.batch_pool import ALIGNMENT, MemoryTracker, Pool, aligned_empty
-from flowcompute.runtime.channels.channel import Channel, Parcel
-from flowcompute.runtime.events.stage_record import StageRecord, State
+from flowcompute.runtime.channels.channel import Channel, Message
+from flowcompute.runtime.events.stage_reporter import StageReporter
+from flowcompute.runtime.events.stage_totals import StageTotals
 from flowcompute.spec import SUPPORTED_DTYPES
 
 
@@ -51,7 +53,7 @@ async def test_a_pool_lends_no_more_than_it_has_and_the_same_again():
 
 async def test_a_buffer_is_waited_for():
     pool = Pool(MemoryTracker(0), 1, 1, (), np.dtype(np.int8))
-    lease = pool.acquire_nowait()
+    buffer = pool.acquire_nowait()
     got = []
 
     async def borrow():
@@ -61,11 +63,11 @@ async def test_a_buffer_is_waited_for():
         nursery.start_soon(borrow)
         await trio.testing.wait_all_tasks_blocked()
         assert not got
-        lease.release()
-    assert got == [lease]
+        buffer.release()
+    assert got == [buffer]
     with pytest.raises(AssertionError):
         pool.close()
-    lease.release()
+    buffer.release()
     pool.close()
 
 
@@ -79,26 +81,28 @@ def test_results_that_grow_stay_within_their_room():
 
 
 async def test_a_channel_keeps_order_and_bound_and_says_who_waits(autojump_clock):
-    producer, consumer = StageRecord("a"), StageRecord("b")
+    stream, totals = EventStream(), StageTotals("a")
+    stream.subscribe({StageEntered: totals.entered})
+    producer, consumer = StageReporter("a", stream=stream), StageReporter("b")
     channel = Channel(producer, consumer, 2)
     array = np.zeros(1)
     received = []
 
     async def produce():
         for k in range(6):
-            await channel.send(Parcel(k, k + 1, array, None))
+            await channel.send(Message(k, k + 1, array, None))
         channel.finish()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(produce)
         await trio.sleep(5)
-        assert (producer.state, producer.detail) == (State.OUTPUT, "b")
-        while (parcel := await channel.receive()) is not None:
-            received.append(parcel.start)
+        assert (producer.state, producer.detail) == (StageState.OUTPUT, "b")
+        while (message := await channel.receive()) is not None:
+            received.append(message.start)
     assert received == list(range(6))
-    assert (consumer.state, consumer.detail) == (State.INPUT, "a")
-    producer.enter(State.DONE)
-    assert producer.row("source").wait_out_s == pytest.approx(5)
+    assert (consumer.state, consumer.detail) == (StageState.INPUT, "a")
+    producer.enter(StageState.DONE)
+    assert totals.row("source").wait_out_s == pytest.approx(5)
     assert await channel.receive() is None
     channel.close()
 
@@ -106,10 +110,10 @@ async def test_a_channel_keeps_order_and_bound_and_says_who_waits(autojump_clock
 async def test_a_channel_that_is_closed_releases_what_nobody_took():
     tracker = MemoryTracker(0)
     pool = Pool(tracker, 2, 1, (), np.dtype(np.int8))
-    channel = Channel(StageRecord("a"), StageRecord("b"), 2)
+    channel = Channel(StageReporter("a"), StageReporter("b"), 2)
     for k in range(2):
-        lease = await pool.acquire()
-        await channel.send(Parcel(k, k + 1, lease.array, lease))
+        buffer = await pool.acquire()
+        await channel.send(Message(k, k + 1, buffer.array, buffer))
     assert tracker.lent == 2
     channel.close()
     assert tracker.lent == 0

@@ -13,7 +13,7 @@ import flowcompute as fc
 from flowcompute.errors import DestinationError, PlanError, RunError
 from flowcompute.runtime.channels.run_record import RunRecord
 from flowcompute.runtime.run.driver import Driver
-from flowcompute.runtime.run.running_pass import Conduct
+from flowcompute.runtime.run.running_pass import PassSettings
 from tests.runtime.dropping import Function, batches, dead, dead_letters, fails_at, kept, rows, run, with_files, written
 from tests.runtime.test_failure import CancelAt
 from tests.support.faulty_files import FaultyFiles
@@ -124,7 +124,7 @@ def test_cancelled_at_every_await_it_is_whole_or_not_there(tmp_path):
 
         async def main(scope=instrument.scope):
             with scope:
-                await Driver(job, RunRecord(None, 1 << 20), Conduct()).run()
+                await Driver(job, RunRecord(None, 1 << 20), PassSettings()).run()
                 return True
             return False
 

@@ -9,9 +9,9 @@ from flowcompute.errors import DestinationError, FlowError, RunError, Site
 from flowcompute.runtime.channels.failure import attributed, first_failure
 from flowcompute.runtime.channels.run_record import RunRecord
 from flowcompute.runtime.run.driver import Driver
-from flowcompute.runtime.run.running_pass import Conduct
-from flowcompute.runtime.run.starting import start
+from flowcompute.runtime.run.running_pass import PassSettings
 from tests.runtime.fakes import Boom, Scene, full_job
+from tests.support.starting import start
 
 # How often each thing is done in a job of ten records in batches of four.
 DONE = {
@@ -207,7 +207,7 @@ def test_cancelled_at_every_await_nothing_is_left(depth, overlapped, fault):
 
         async def main(scene=scene, record=record, scope=instrument.scope):
             with scope:
-                await Driver(full_job(scene, depth=depth, overlapped=overlapped).plan(), record, Conduct()).run()
+                await Driver(full_job(scene, depth=depth, overlapped=overlapped).plan(), record, PassSettings()).run()
                 return "complete"
             return "stopped"
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from flowcompute.errors import RunError, SourceError
 from flowcompute.runtime.channels.run_record import RunRecord
-from flowcompute.runtime.events.stage_record import WAITING
+from flowcompute.runtime.events.stage_reporter import WAITING
 from flowcompute.runtime.run.driver import Driver
-from flowcompute.runtime.run.running_pass import Conduct
-from flowcompute.runtime.run.starting import start
+from flowcompute.runtime.run.running_pass import PassSettings
 from tests.runtime.fakes import FakeAsyncSource, Job, Scene, full_job, full_values, records
+from tests.support.starting import start
 
 
 def run(job: Job):
@@ -127,7 +127,7 @@ async def test_a_stopped_sink_stops_the_source(depth, views, mock_clock):
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch)
         with pytest.raises(RunError, match="slow: the run stalled") as caught:
-            await Driver(job.plan(), record, Conduct(stall_timeout_s=5, on_stuck_thread=on_stuck_thread)).run()
+            await Driver(job.plan(), record, PassSettings(stall_timeout_s=5, on_stuck_thread=on_stuck_thread)).run()
     assert told == [caught.value]
     assert "a: waiting for" in caught.value.got
     assert "compute: waiting for a free buffer towards slow for 5 s" in caught.value.got

@@ -12,7 +12,6 @@ import pytest
 import flowcompute as fc
 from flowcompute.errors import KernelError
 from flowcompute.gpu.device.discovery import select_device
-from flowcompute.runtime.run.starting import start
 from flowcompute.runtime.tuning import kernel_trials as room
 from flowcompute.runtime.tuning.kernel_trials import KernelTrials
 from flowcompute.runtime.tuning.trial_budget import SHARE, Budget
@@ -20,6 +19,7 @@ from flowcompute.runtime.tuning.tuner import Tuner
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.strategy.search import RandomSearch
 from tests.gpu.shapes import plan_for_gpu
+from tests.support.starting import start
 
 DATA = np.random.default_rng(1).standard_normal((3000, 40), dtype=np.float32)
 

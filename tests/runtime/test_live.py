@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.errors import RunError
+from flowcompute.observe import BatchComputed
 from flowcompute.runtime.run import live_trials as room
 from flowcompute.runtime.run.live_trials import LiveTrials
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
@@ -148,7 +149,7 @@ class World:
             self.now += (stop - start) * self.seconds(stop - start, start)
             self.position = stop
             self.boundaries.passed(stop)
-            self.trials.passed(stop, self.now)
+            self.trials.computed(BatchComputed(stop, self.now))
         return self
 
 
@@ -206,11 +207,11 @@ def test_records_that_begin_to_take_longer_open_the_search_again():
 def test_a_plan_that_has_no_smaller_batches_and_a_pass_of_several_paces_try_nothing():
     world = World(lambda *_: 1e-3)
     world.trials.begin(0, [BatchBoundaries(64), BatchBoundaries(64)], [])
-    world.trials.passed(10, 1.0)
+    world.trials.computed(BatchComputed(10, 1.0))
     pinned = fc.plan(fc.source(DATA), device="numpy", strategy=fc.Strategy(batch_bytes=4096))
     trials = LiveTrials(pinned, world.budget, 1, [1024])
     trials.begin(0, [BatchBoundaries(64)], [])
-    trials.passed(10, 1.0)
+    trials.computed(BatchComputed(10, 1.0))
     assert trials.best == ()
     assert trials.searches[0].ask() is None
 

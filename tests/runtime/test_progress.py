@@ -10,8 +10,8 @@ from rich.console import Console
 from flowcompute.metrics import Checkpoints, Progress
 from flowcompute.runtime.channels.progress_line import Display, describe
 from flowcompute.runtime.channels.run_record import RunRecord
-from flowcompute.runtime.run.starting import start
 from tests.runtime.fakes import Scene, full_job
+from tests.support.starting import start
 
 
 def test_one_line_says_it_all():

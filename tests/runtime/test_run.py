@@ -17,8 +17,8 @@ import trio
 from flowcompute.errors import PlanError, RunError
 from flowcompute.metrics import Metrics, NodeMetrics
 from flowcompute.runtime.run.interrupt import Interrupts
-from flowcompute.runtime.run.starting import start
 from tests.runtime.fakes import Boom, FakeAsyncSource, Job, Scene, full_job, full_values
+from tests.support.starting import start
 
 ROOT = pathlib.Path(__file__).absolute().parents[2]
 
@@ -349,7 +349,7 @@ def test_after_a_fork_the_run_is_refused_in_the_child():
 def test_a_process_that_exits_puts_its_run_away():
     program = """
 import threading
-from flowcompute.runtime.run.starting import start
+from tests.support.starting import start
 from tests.runtime.fakes import Scene
 from tests.runtime.test_run import endless_job
 

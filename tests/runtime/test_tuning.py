@@ -13,12 +13,12 @@ from flowcompute.errors import PlanError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.runtime.channels.run_pace import pace_of
-from flowcompute.runtime.tuning.kernel_trials import KernelTrials
 from flowcompute.runtime.tuning.rehearsal import Rehearsals
 from flowcompute.runtime.tuning.tuner import Tuner
 from flowcompute.schedule.stored_strategies import job_key
 from flowcompute.strategy.knobs import KernelKnobs
 from flowcompute.strategy.pace import Pace
+from flowcompute.strategy.paired_trials import PairedTrials
 from flowcompute.strategy.roofline import Limits, load_limits
 from flowcompute.strategy.search import RandomSearch
 from flowcompute.strategy.strategy_store import Stored, StrategyStore
@@ -42,22 +42,28 @@ def store(*roots, **knobs):
     assert StrategyStore().save(Stored(key, "by hand", fc.Strategy(**knobs)))
 
 
-def ratios(better):
-    """Every candidate takes as long as the default, but those that `better` names take half of it."""
+def rated(**better):
+    """Every candidate takes as long as the default, but those that are better take half of it.
 
-    def ratio(_self, *given):
-        (candidate,) = (one for one in given if isinstance(one, tuple))
-        return 0.5 if better(dict(candidate)) else 1.0
+    Args:
+        better: says so of the knobs of the "run" or of "kernels"; what is not named is measured.
+    """
+    measure = PairedTrials.ratio
 
-    return ratio
+    def ratio(self, candidate, seconds):
+        knobs = dict(candidate)
+        is_better = better.get(
+            "run" if knobs.keys() <= {"batch_bytes", "depth", "input", "reader_threads"} else "kernels"
+        )
+        return measure(self, candidate, seconds) if is_better is None else 0.5 if is_better(knobs) else 1.0
+
+    return mock.patch.object(PairedTrials, "ratio", ratio)
 
 
 @pytest.mark.parametrize("device", ["cpu", "numpy"])
 def test_what_is_found_is_kept_and_used_without_trials(device):
     first = fc.run(*job(), device=device, progress=False)
-    better = mock.patch.object(Tuner, "_pair", ratios(lambda knobs: len(knobs) == 1))
-    faster = mock.patch.object(KernelTrials, "_ratio", ratios(lambda knobs: knobs.get("unroll") == 2))
-    with better, faster:
+    with rated(run=lambda knobs: len(knobs) == 1, kernels=lambda knobs: knobs.get("unroll") == 2):
         run = fc.run(*job(), device=device, tune="quick", progress=False)
     again = fc.run(*job(), device=device, progress=False)
     for values in (run.values, again.values):
@@ -92,7 +98,7 @@ def test_the_command_tunes_ahead_and_writes_nothing(tmp_path, monkeypatch, capsy
         "saved = x * 2 >> fc.save('y.npy')\n"
         "once = fc.host(lambda batch: batch, x)\n"
     )
-    with mock.patch.object(Tuner, "_pair", ratios(lambda knobs: len(knobs) == 1)):
+    with rated(run=lambda knobs: len(knobs) == 1):
         assert main(["tune", "tuned_jobs:saved", "--quick", "--device", "numpy"]) == 0
     assert "kept: run " in capsys.readouterr().out
     assert not (tmp_path / "y.npy").exists()
@@ -106,7 +112,7 @@ def test_the_command_tunes_ahead_and_writes_nothing(tmp_path, monkeypatch, capsy
 
 
 def test_equal_kernels_of_other_jobs_share_what_was_found():
-    with mock.patch.object(KernelTrials, "_ratio", ratios(lambda knobs: knobs.get("unroll") == 8)):
+    with rated(kernels=lambda knobs: knobs.get("unroll") == 8):
         fc.run(*job(), device="cpu", tune="quick", progress=False)
     x = fc.source(DATA[:2000], name="other")
     plan = fc.plan((x * 3.5 + 1).sum(axis=0), device="cpu")
@@ -136,7 +142,7 @@ def test_what_was_measured_while_the_job_ran_is_not_owed_after_it(before):
     for unroll in (2, 4, 8)[:before]:
         search.tell((("unroll", unroll),), 1.0)
     search.fail((("unroll", 16),))
-    with mock.patch.object(Tuner, "_pair", ratios(lambda _: False)), mock.patch.object(Tuner, "_limits"):
+    with rated(run=lambda _: False), mock.patch.object(Tuner, "_limits"):
         _, tuning = tuner.finish(lambda: False)
     assert len([trial for trial in tuning.tried if trial.where == "run"]) == 3 - before
 
@@ -160,7 +166,7 @@ def test_a_pin_goes_before_what_is_stored():
 @pytest.mark.parametrize(("better", "tune"), [(False, "quick"), (True, "quick"), (False, True)])
 def test_a_tuned_run_begins_with_what_is_kept_and_holds_the_default_against_it(better, tune):
     store(*job(), depth=3)
-    with mock.patch.object(Tuner, "_pair", ratios(lambda knobs: better and knobs == {"depth": 2})):
+    with rated(run=lambda knobs: better and knobs == {"depth": 2}):
         run = fc.run(*job(), device="numpy", tune=tune, progress=False)
     assert run.plan.depth == 3
     first = next(trial for trial in run.tuning.tried if trial.where == "run")
@@ -193,7 +199,7 @@ def test_what_is_kept_and_drifts_is_told_and_searched_for_again():
     assert slow.plan.depth == 3
     (kept,) = StrategyStore().every()
     assert kept.drift == pytest.approx(3)
-    with mock.patch.object(Tuner, "_pair", ratios(lambda _: False)):
+    with rated(run=lambda _: False):
         again = fc.run(*job(), device="numpy", tune=True, progress=False)
     assert again.plan.depth == 2
     assert "searched for again" in again.tuning.notes[0]
@@ -293,7 +299,7 @@ def test_what_goes_wrong_in_tuning_takes_no_result_away():
 
 @pytest.mark.parametrize("tune", [1, "slow", None, 0.5])
 def test_other_values_of_tune_are_refused(tune):
-    with pytest.raises(PlanError, match="tune= is not what it should be"):
+    with pytest.raises(PlanError, match="tune: cannot use this value"):
         fc.run(*job(), device="numpy", tune=tune, progress=False)
 
 

@@ -9,13 +9,14 @@ import trio
 import trio.testing
 
 from flowcompute.errors import RunError
+from flowcompute.observe import StageState
 from flowcompute.runtime.channels.run_record import RunRecord
-from flowcompute.runtime.events.stage_record import StageRecord, State
+from flowcompute.runtime.events.stage_reporter import StageReporter
 from flowcompute.runtime.events.watchdog import watch
 from flowcompute.runtime.run.driver import Driver
-from flowcompute.runtime.run.running_pass import Conduct
-from flowcompute.runtime.run.starting import start
+from flowcompute.runtime.run.running_pass import PassSettings
 from tests.runtime.fakes import FakeAsyncSource, Job, Scene, full_job
+from tests.support.starting import start
 
 
 def silent_job(scene: Scene) -> Job:
@@ -40,7 +41,7 @@ async def test_a_silent_source_is_named(autojump_clock):
     scene = Scene()
     autojump_clock.autojump_threshold = 0.01
     with pytest.raises(RunError, match="the run stalled: nothing has moved for 120 s") as caught:
-        await Driver(silent_job(scene).plan(), RunRecord(None, 0), Conduct()).run()
+        await Driver(silent_job(scene).plan(), RunRecord(None, 0), PassSettings()).run()
     error = caught.value
     assert error.element == "a"
     assert error.records == (4, 8)
@@ -54,7 +55,7 @@ async def test_a_silent_source_is_named(autojump_clock):
 async def test_without_a_timeout_nobody_watches(autojump_clock):
     scene = Scene()
     with trio.move_on_after(1e6) as scope:
-        await Driver(silent_job(scene).plan(), RunRecord(None, 0), Conduct(stall_timeout_s=None)).run()
+        await Driver(silent_job(scene).plan(), RunRecord(None, 0), PassSettings(stall_timeout_s=None)).run()
     assert scope.cancelled_caught
     scene.assert_put_away(committed=False)
 
@@ -62,7 +63,7 @@ async def test_without_a_timeout_nobody_watches(autojump_clock):
 async def test_a_long_pause_is_no_stall(autojump_clock):
     scene = Scene()
     autojump_clock.autojump_threshold = 0.01
-    await Driver(full_job(scene).plan(), RunRecord(10, 0), Conduct(throttle_s=1000)).run()
+    await Driver(full_job(scene).plan(), RunRecord(10, 0), PassSettings(throttle_s=1000)).run()
     assert trio.current_time() >= 3000
     scene.assert_put_away(committed=True)
 
@@ -98,14 +99,14 @@ async def test_a_busy_stage_is_named_before_its_thread_returns(operation, elemen
         busy = []
         while busy != [element]:
             await trio.testing.wait_all_tasks_blocked()
-            busy = [stage.label for stage in record.passes[0].stages if stage.state is State.BUSY]
+            busy = [stage.label for stage in record.passes[0].stages if stage.state is StageState.BUSY]
         mock_clock.jump(500)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(time_passes)
-        conduct = Conduct(stall_timeout_s=60, on_stuck_thread=on_stuck_thread)
+        settings = PassSettings(stall_timeout_s=60, on_stuck_thread=on_stuck_thread)
         with pytest.raises(RunError, match="stalled") as caught:
-            await Driver(full_job(scene).plan(), record, conduct).run()
+            await Driver(full_job(scene).plan(), record, settings).run()
     assert told == [caught.value]
     scene.assert_put_away(committed=False)
 
@@ -128,15 +129,15 @@ def test_whoever_waits_is_told_although_the_thread_is_stuck():
 
 
 async def test_time_counts_only_while_somebody_waits(autojump_clock):
-    stages = [StageRecord("a"), StageRecord("compute", "add")]
+    stages = [StageReporter("a"), StageReporter("compute", "add")]
     for stage in stages:
-        stage.enter(State.BUSY, "working")
+        stage.enter(StageState.BUSY, "working")
     told = []
     with trio.move_on_after(1000) as scope:
         await watch(stages, 10, told.append)
     assert scope.cancelled_caught
     # What waits from now on waits from now on, however long the others have been at work.
-    stages[0].enter(State.CREDIT, "compute")
+    stages[0].enter(StageState.CREDIT, "compute")
     began = trio.current_time()
     with pytest.raises(RunError, match="add: the run stalled") as caught:
         await watch(stages, 10, told.append)
@@ -145,12 +146,12 @@ async def test_time_counts_only_while_somebody_waits(autojump_clock):
 
 
 async def test_every_movement_begins_a_new_wait(autojump_clock):
-    stages = [StageRecord("a"), StageRecord("compute")]
+    stages = [StageReporter("a"), StageReporter("compute")]
 
     async def move():
         for _ in range(100):
-            stages[0].enter(State.BUSY, "reading")
-            stages[1].enter(State.INPUT, "a")
+            stages[0].enter(StageState.BUSY, "reading")
+            stages[1].enter(StageState.INPUT, "a")
             await trio.sleep(9)
         nursery.cancel_scope.cancel()
 

@@ -1,8 +1,8 @@
 """What lies between stages: buffers, channels, barriers, and their records."""
 
 from flowcompute.runtime.channels.barrier import CheckpointBarrier
-from flowcompute.runtime.channels.batch_pool import Lease, MemoryTracker, Pool
-from flowcompute.runtime.channels.channel import Channel, Parcel
+from flowcompute.runtime.channels.batch_pool import MemoryTracker, Pool, SharedBuffer
+from flowcompute.runtime.channels.channel import Channel, Message
 from flowcompute.runtime.channels.failure import attributed, first_failure
 from flowcompute.runtime.channels.pass_record import PassRecord
 from flowcompute.runtime.channels.progress_line import Display
@@ -14,12 +14,12 @@ __all__ = [
     "Channel",
     "CheckpointBarrier",
     "Display",
-    "Lease",
     "MemoryTracker",
-    "Parcel",
+    "Message",
     "PassRecord",
     "Pool",
     "RunRecord",
+    "SharedBuffer",
     "Workers",
     "attributed",
     "first_failure",

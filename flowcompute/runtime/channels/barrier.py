@@ -31,7 +31,7 @@ class CheckpointBarrier:
             self._passed.set()
 
     def reach(self, sink: int, state: State) -> None:
-        """A destination has written all that counts, and nothing else."""
+        """Note that a destination has written all that counts, and nothing else."""
         self.sinks[sink] = state
         self._missing.remove(sink)
         if not self._missing:
@@ -42,4 +42,4 @@ class CheckpointBarrier:
         await self._passed.wait()
 
     def release(self) -> None:
-        """It holds no buffer."""
+        """Do nothing, since it holds no buffer."""

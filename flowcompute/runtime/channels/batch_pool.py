@@ -1,7 +1,7 @@
 """Host buffers of a pass: aligned, allocated once, lent and given back.
 
-A buffer's *lease* is the credit of its bytes: a stage takes it before it makes its output, it
-travels with the batch, and it returns when the last consumer is done.
+A buffer is also the credit of its bytes. A stage takes it before it makes its output, it travels
+with the batch, and it returns when the last consumer is done.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Room = Callable[[int], np.ndarray | None]
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype, room: Room) -> np.ndarray:
-    """An uninitialised C-contiguous array whose first byte lies on a multiple of `ALIGNMENT`."""
+    """Return an uninitialised C-contiguous array whose first byte lies on a multiple of `ALIGNMENT`."""
     size = math.prod(shape) * dtype.itemsize
     raw = room(size) if size else None
     if raw is None:
@@ -78,8 +78,8 @@ class MemoryTracker:
         self.take(size_bytes)
 
 
-class Lease:
-    """A lent buffer: `array` is whole, the borrower cuts it to the records of the batch.
+class SharedBuffer:
+    """A lent buffer, which counts its holders. `array` is whole; the borrower cuts it to the records of the batch.
 
     Attributes:
         array: the buffer.
@@ -94,7 +94,7 @@ class Lease:
         self._pool = pool
 
     def release(self) -> None:
-        """One holder is done; the last one gives the buffer back."""
+        """Note that one holder is done; the last one gives the buffer back."""
         assert self.holders > 0, "released more often than held"
         self.holders -= 1
         if not self.holders:
@@ -131,35 +131,35 @@ class Pool:
         self._room = room
         self.count = count
         self.peak_bytes = 0
-        self._made: list[Lease] = []
-        self._free: list[Lease] = []
+        self._made: list[SharedBuffer] = []
+        self._free: list[SharedBuffer] = []
         self._waiting = trio.lowlevel.ParkingLot()
 
-    def acquire_nowait(self) -> Lease | None:
-        """A buffer held once, or None when all are lent."""
+    def acquire_nowait(self) -> SharedBuffer | None:
+        """Return a buffer held once, or None when all are lent."""
         if self._free:
-            lease = self._free.pop()
+            buffer = self._free.pop()
         elif len(self._made) < self.count:
-            lease = Lease(self, aligned_empty(self._shape, self._dtype, self._room))
-            self._made.append(lease)
-            self._tracker.take(lease.array.nbytes)
-            self.peak_bytes += lease.array.nbytes
+            buffer = SharedBuffer(self, aligned_empty(self._shape, self._dtype, self._room))
+            self._made.append(buffer)
+            self._tracker.take(buffer.array.nbytes)
+            self.peak_bytes += buffer.array.nbytes
         else:
             return None
-        lease.holders = 1
+        buffer.holders = 1
         self._tracker.lent += 1
-        return lease
+        return buffer
 
-    async def acquire(self) -> Lease:
-        """A buffer held once, as soon as one is free."""
-        while (lease := self.acquire_nowait()) is None:
+    async def acquire(self) -> SharedBuffer:
+        """Return a buffer held once, as soon as one is free."""
+        while (buffer := self.acquire_nowait()) is None:
             await self._waiting.park()
-        return lease
+        return buffer
 
-    def give_back(self, lease: Lease) -> None:
-        """Called by the lease when its last holder is done."""
+    def give_back(self, buffer: SharedBuffer) -> None:
+        """Take a buffer back; called when its last holder is done."""
         self._tracker.lent -= 1
-        self._free.append(lease)
+        self._free.append(buffer)
         self._waiting.unpark()
 
     @property
@@ -170,7 +170,7 @@ class Pool:
     def close(self) -> None:
         """Let go of all buffers; none may be lent any more."""
         assert len(self._free) == len(self._made), "a buffer is still lent"
-        for lease in self._made:
-            self._tracker.give(lease.array.nbytes)
+        for buffer in self._made:
+            self._tracker.give(buffer.array.nbytes)
         self._made.clear()
         self._free.clear()

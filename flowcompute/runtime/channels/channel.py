@@ -7,73 +7,74 @@ from dataclasses import dataclass
 import numpy as np
 import trio
 
+from flowcompute.observe import StageState
 from flowcompute.runtime.channels.barrier import CheckpointBarrier
-from flowcompute.runtime.channels.batch_pool import Lease
-from flowcompute.runtime.events import StageRecord, State
+from flowcompute.runtime.channels.batch_pool import SharedBuffer
+from flowcompute.runtime.events import StageReporter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parcel:
-    """One value of one batch on its way along one edge.
+class Message:
+    """A value of one batch, on its way along one edge.
 
     Attributes:
         start, stop: record indices.
         array: the records, `(stop - start, *item)`.
-        lease: the buffer they lie in; None where the memory is not ours to count.
+        buffer: the buffer they lie in; None where the memory is not ours to count.
     """
 
     start: int
     stop: int
     array: np.ndarray
-    lease: Lease | None
+    buffer: SharedBuffer | None
 
-    def share(self) -> Parcel:
-        """The same parcel for one more edge, which releases it too."""
-        if self.lease is not None:
-            self.lease.holders += 1
+    def share(self) -> Message:
+        """Return the same message for one more edge, which releases it too."""
+        if self.buffer is not None:
+            self.buffer.holders += 1
         return self
 
     def release(self) -> None:
         """Say that this edge is done with it."""
-        if self.lease is not None:
-            self.lease.release()
+        if self.buffer is not None:
+            self.buffer.release()
 
 
 class Channel:
-    """Carries parcels from one stage to another, in order, and the barriers between them.
+    """Carries messages from one stage to another, in order, and the barriers between them.
 
     A send or receive that need not wait costs no checkpoint: stages meet one in every batch
     anyway, when they hand work to a thread.
 
     Args:
         producer, consumer: the records of the two stages.
-        capacity: parcels that may lie between them.
+        capacity: messages that may lie between them.
 
     Attributes:
         producer, consumer, capacity: as given.
     """
 
-    def __init__(self, producer: StageRecord, consumer: StageRecord, capacity: int) -> None:
+    def __init__(self, producer: StageReporter, consumer: StageReporter, capacity: int) -> None:
         self.capacity = capacity
         self.producer = producer
         self.consumer = consumer
-        self._sender, self._receiver = trio.open_memory_channel[Parcel | CheckpointBarrier](capacity)
+        self._sender, self._receiver = trio.open_memory_channel[Message | CheckpointBarrier](capacity)
 
-    async def send(self, parcel: Parcel | CheckpointBarrier) -> None:
-        """Pass a parcel on. Once this returns it is the receiver's; if it is cancelled it is still the sender's."""
+    async def send(self, message: Message | CheckpointBarrier) -> None:
+        """Pass a message on. Once this returns it is the receiver's; if it is cancelled it is still the sender's."""
         try:
-            self._sender.send_nowait(parcel)
+            self._sender.send_nowait(message)
         except trio.WouldBlock:
-            self.producer.enter(State.OUTPUT, self.consumer.name)
-            await self._sender.send(parcel)
+            self.producer.enter(StageState.OUTPUT, self.consumer.name)
+            await self._sender.send(message)
 
-    async def receive(self) -> Parcel | CheckpointBarrier | None:
-        """The next parcel, or None after the last."""
+    async def receive(self) -> Message | CheckpointBarrier | None:
+        """Return the next message, or None after the last."""
         try:
             try:
                 return self._receiver.receive_nowait()
             except trio.WouldBlock:
-                self.consumer.enter(State.INPUT, self.producer.name)
+                self.consumer.enter(StageState.INPUT, self.producer.name)
                 return await self._receiver.receive()
         except trio.EndOfChannel:
             return None

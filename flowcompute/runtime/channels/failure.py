@@ -54,7 +54,7 @@ class attributed(AbstractContextManager[None]):  # noqa: N801 - used as a functi
 
 
 def first_failure(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one error to raise for a group: an interrupt if there is one, else the first; the others are notes.
+    """Return the one error to raise for a group: an interrupt if there is one, else the first; others are notes.
 
     A group of nothing but trio's cancellations is returned as it is.
     """

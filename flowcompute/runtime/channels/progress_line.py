@@ -107,7 +107,7 @@ def _now(record: RunRecord) -> str:
 def describe(
     progress: Progress, bottleneck: str | None, kept: Checkpoints | None = None, notes: Sequence[str] = ()
 ) -> str:
-    """One line: items, share, pace, time left, bottleneck, age of the newest checkpoint, what was not planned."""
+    """Return one line: items, share, pace, time left, bottleneck, age of the checkpoint, what was not planned."""
     parts = [f"{progress.items:,} of {'?' if progress.total_items is None else f'{progress.total_items:,}'} items"]
     if progress.fraction is not None:
         parts[0] += f" ({progress.fraction:.0%})"

@@ -10,12 +10,11 @@ from flowcompute.strategy import Pace
 
 
 def pace_of(record: RunRecord) -> Pace | None:
-    """How long a record took lately, in the pass with most batches; None where that is not known."""
+    """Return how long a record took lately, in the pass with most batches; None where that is not known."""
     return Pace.of(max(map(_seconds, tuple(record.passes)), key=len, default=[]))
 
 
 def _seconds(one: PassRecord) -> list[float]:
-    """Seconds of a record in the last batches, without the first one: there kernels are made and caches filled."""
-    history = one.compute.history
-    recent = () if history is None else history.recent
+    """Return the seconds of a record in the last batches but the first: there kernels are made and caches filled."""
+    recent = one.steps.row("region").recent
     return [(new.ended_s - old.ended_s) / new.items for old, new in pairwise(recent) if new.items]

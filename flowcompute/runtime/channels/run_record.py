@@ -1,9 +1,10 @@
-"""The live record of a run: written by its stages, read by metrics, progress and watchdog."""
+"""The numbers of a run, summed up from its events; read by metrics, progress and checkpoints."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import trio
 
@@ -15,12 +16,20 @@ from flowcompute.metrics import (
     Progress,
     Skipped,
     Snapshot,
-    Track,
+)
+from flowcompute.observe import (
+    BatchPassed,
+    EventStream,
+    LaunchTimed,
+    PassBegun,
+    Stage,
+    StageEntered,
+    StepsComputed,
 )
 from flowcompute.runtime.channels.batch_pool import MemoryTracker
 from flowcompute.runtime.channels.pass_record import PassRecord
-from flowcompute.runtime.events import BATCHES, CheckpointRecord, Keep, StageHistory, StepsHistory, launch_track
-from flowcompute.schedule import Executor, LaunchLog
+from flowcompute.runtime.events import BATCHES, CheckpointTotals, ComputeTotals, StageReporter, StageTotals
+from flowcompute.schedule import Executor, Launch, LaunchLog
 
 
 class RunRecord:
@@ -29,32 +38,72 @@ class RunRecord:
     Args:
         total_items: records of all passes, None while unknown.
         room_bytes: what results of unknown length may take.
-        keep: how much history is kept of each stage; None for none, and launches are not counted.
+        metrics: whether the last batches of each stage are kept, and launches counted.
+
+    Attributes:
+        stream: the events of the run.
     """
 
-    def __init__(self, total_items: int | None, room_bytes: int, keep: Keep | None = None) -> None:
-        self._keep = keep
+    def __init__(self, total_items: int | None, room_bytes: int, *, metrics: bool = False) -> None:
+        self._metrics = metrics
+        self.stream = EventStream()
         self.tracker = MemoryTracker(room_bytes)
         self.passes: list[PassRecord] = []
         self.skip_counters: list[SkipCounter] = []
-        self.checkpoints = CheckpointRecord()
+        self._checkpoints = CheckpointTotals()
+        self._totals: dict[Stage, StageTotals] = {}
+        self._steps: dict[Stage, ComputeTotals] = {}
         self._earlier_items = 0
         self._earlier_bytes = 0
         self._earlier_s = 0.0
         self.total_items = total_items
         self._began_s = time.perf_counter()
         self._ended_s: float | None = None
+        self.stream.subscribe(
+            {
+                StageEntered: lambda event: self._totals[event.stage].entered(event),
+                BatchPassed: lambda event: self._totals[event.stage].passed(event),
+                StepsComputed: lambda event: self._steps[event.stage].computed(event),
+                **self._checkpoints.takes(),
+            }
+        )
 
-    def begin_pass(self, one: PassRecord, executor: Executor) -> None:
-        """A pass begins; called in the trio thread."""
+    def begin_pass(
+        self,
+        sources: Sequence[str],
+        label: str,
+        sinks: Sequence[str],
+        executor: Executor,
+    ) -> PassRecord:
+        """Begin a pass, and return its stages; called in the trio thread.
+
+        Args:
+            sources, sinks: names of stages.
+            label: what errors call the compute stage.
+            executor: what computes.
+        """
+        zero_s = trio.current_time() - self.seconds
+
+        def stage(name: str, label: str | None = None) -> StageReporter:
+            return StageReporter(name, label, self.stream, zero_s=zero_s)
+
+        transfers = (stage("upload"), stage("download")) if executor.in_flight > 1 else None
+        seconds = self._seconds if self._metrics else None
+        one = PassRecord([*map(stage, sources)], stage("compute", label), [*map(stage, sinks)], transfers, seconds)
+        self._totals.update(one.totals.items())
+        self._steps[one.compute] = one.steps
         self.passes.append(one)
-        if self._keep is None:
-            return
-        keep, zero_s = self._keep, trio.current_time() - self.seconds
-        for stage in one.stages:
-            stage.history = StageHistory(keep, zero_s, lambda: self.seconds)
-        executor.log = LaunchLog(keep.spans)
-        one.compute.keep(StepsHistory(keep, lambda: self.seconds), executor.log)
+        self.stream.emit(PassBegun(tuple(one.stages)))
+        if self._metrics:
+            traced = self.stream.takers(LaunchTimed)
+            executor.log = one.steps.log = LaunchLog(partial(self._launched, one.compute) if traced else None)
+        return one
+
+    def _launched(self, stage: StageReporter, launch: Launch) -> None:
+        self.stream.emit(LaunchTimed(stage, launch.step, launch.ended_s - self._began_s, launch.device_s))
+
+    def _seconds(self) -> float:
+        return self.seconds
 
     def resume(self, before: Progress) -> None:
         """Count on from what earlier runs of the job have done, so that pace and time left are those of the job."""
@@ -69,27 +118,29 @@ class RunRecord:
     @property
     def items(self) -> int:
         """Records computed."""
-        return self._earlier_items + sum(each.compute.items for each in tuple(self.passes))
+        return self._earlier_items + sum(each.steps.items for each in tuple(self.passes))
 
     @property
     def launches(self) -> int:
         """Kernels launched."""
-        return sum(each.compute.launches for each in tuple(self.passes))
+        return sum(each.steps.launches for each in tuple(self.passes))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done otherwise than planned."""
-        return tuple(dict.fromkeys(note for each in tuple(self.passes) for note in each.compute.notes))
+        """The differences from the plan, in words."""
+        return tuple(dict.fromkeys(note for each in tuple(self.passes) for note in each.steps.notes))
 
     @property
     def bytes_read(self) -> int:
         """Bytes that sources gave."""
-        return self._earlier_bytes + sum(record.bytes_out for each in tuple(self.passes) for record in each.sources)
+        return self._earlier_bytes + sum(
+            each.totals[one].bytes_out for each in tuple(self.passes) for one in each.sources
+        )
 
     @property
     def bytes_written(self) -> int:
         """Bytes that destinations took."""
-        return sum(record.bytes_in for each in tuple(self.passes) for record in each.sinks)
+        return sum(each.totals[one].bytes_in for each in tuple(self.passes) for one in each.sinks)
 
     @property
     def seconds(self) -> float:
@@ -103,8 +154,8 @@ class RunRecord:
 
     @property
     def kept(self) -> Checkpoints:
-        """What its checkpoints have cost."""
-        return self.checkpoints.row(self._now_s)
+        """The cost of its checkpoints."""
+        return self._checkpoints.row(self._now_s)
 
     @property
     def _now_s(self) -> float:
@@ -112,16 +163,16 @@ class RunRecord:
 
     @property
     def progress(self) -> Progress:
-        """How far it is."""
+        """The progress."""
         dropped = sum(one.count for one in self.skipped().values())
         return Progress(self.items, self.total_items, self.bytes_read, self.job_s, self._ended_s is not None, dropped)
 
     def skipped(self) -> dict[ErrorPolicy, Skipped]:
-        """What each element has dropped that has begun."""
+        """Return what each element has dropped that has begun."""
         return skipped_by_policy(tuple(self.skip_counters))
 
     def metrics(self, aliases: Mapping[str, str]) -> Metrics:
-        """One row for each stage of the plan; a stage that ran in several passes has the sum."""
+        """Return a row for each stage of the plan; a stage that ran in several passes has the sum."""
         rows: dict[str, NodeMetrics] = {}
         for each in tuple(self.passes):
             for row in each.rows():
@@ -140,7 +191,7 @@ class RunRecord:
         return max(loads, key=lambda name: loads[name], default=None)
 
     def snapshot(self, aliases: Mapping[str, str]) -> Snapshot:
-        """All of it."""
+        """Return all of it."""
         return Snapshot(
             self.metrics(aliases),
             self.progress,
@@ -150,17 +201,6 @@ class RunRecord:
             self.bytes_written,
             self.tracker.peak_bytes,
         )
-
-    def tracks(self) -> list[Track]:
-        """For a trace: a track for each stage of each pass and for the device's queue, as far as spans are kept."""
-        tracks = []
-        passes = tuple(self.passes)
-        for number, each in enumerate(passes, 1):
-            where = f" (pass {number})" if len(passes) > 1 else ""
-            tracks += [track for stage in each.stages if (track := stage.track(where)) is not None]
-            if each.compute.log is not None and each.compute.log.kept.count:
-                tracks.append(launch_track(f"device queue{where}", each.compute.log, self._began_s))
-        return tracks
 
 
 def _sum(a: NodeMetrics, b: NodeMetrics) -> NodeMetrics:

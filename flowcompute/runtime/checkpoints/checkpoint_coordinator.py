@@ -20,6 +20,7 @@ from flowcompute.elements import Constant, GrowingFile, StagingArea, State, Writ
 from flowcompute.elements.policies import DeadLetters
 from flowcompute.errors import Site
 from flowcompute.files import FILES
+from flowcompute.observe import CheckpointBegun, CheckpointCommitted
 from flowcompute.runtime.channels import CheckpointBarrier, RunRecord, Workers, attributed
 from flowcompute.runtime.checkpoints.checkpoint_policy import CheckpointPolicy
 from flowcompute.runtime.checkpoints.stored_job import (
@@ -40,7 +41,7 @@ class FrozenError(Exception):
 
 @dataclass
 class Request:
-    """What was asked of a run's keeper, from any thread.
+    """The checkpoint that was asked of a run, from any thread.
 
     Attributes:
         path: of the checkpoint, absolute; None for none so far.
@@ -54,7 +55,7 @@ class Request:
     site: Site | None = None
 
     def aim(self, path: str | os.PathLike[str] | None, plan: Plan) -> str:
-        """Where a run that is to be frozen now puts its checkpoint.
+        """Return where a run that is to be frozen now puts its checkpoint.
 
         Raises:
             CheckpointError: if there is no such place, or the job cannot be frozen.
@@ -70,7 +71,7 @@ class Request:
 
 
 class Resume(NamedTuple):
-    """Where a pass goes on.
+    """The place where a pass goes on.
 
     Attributes:
         starts: by root clock the first record.
@@ -134,7 +135,7 @@ class CheckpointCoordinator:
 
     @property
     def keeps(self) -> bool:
-        """Whether there is a checkpoint, so that what was written must not be dropped."""
+        """True where there is a checkpoint, so that what was written must not be dropped."""
         return self._published
 
     def open(self) -> dict[str, Any] | None:
@@ -163,11 +164,11 @@ class CheckpointCoordinator:
         self._folder.site = self._request.site
 
     def sound_state(self) -> AbstractContextManager[None]:
-        """Within it a state that this job cannot have is an error of the checkpoint."""
+        """Make a state that this job cannot have an error of the checkpoint, within a block."""
         return sound_state(self._request.path)
 
     def resume(self, body: Mapping[str, Any]) -> tuple[int, Resume]:
-        """The pass that a frozen job was in, and where it goes on.
+        """Return the pass that a frozen job was in, and where it goes on.
 
         Raises:
             CheckpointError: if this job has no such place.
@@ -194,7 +195,7 @@ class CheckpointCoordinator:
             folder.close()
 
     def place(self, position: int) -> StagingArea:
-        """Where a destination keeps what it writes."""
+        """Return where a destination keeps what it writes."""
         return StagingArea(f"{self._token}-{position}", partial(self._side, position), lambda: self.epoch)
 
     @property
@@ -212,7 +213,7 @@ class CheckpointCoordinator:
     # -- while the run goes on ----------------------------------------------------------------
 
     def enter_pass(self, index: int, resident: Mapping[int, np.ndarray], *, resumed: bool) -> None:
-        """A pass begins, with whole values of earlier ones."""
+        """Begin a pass, with whole values of earlier ones."""
         self._pass = index
         nodes = self._plan.graph.nodes
         self._resident = {i: array for i, array in resident.items() if not isinstance(nodes[i].element, Constant)}
@@ -222,7 +223,7 @@ class CheckpointCoordinator:
         self._request.policy.begin(self._record.bytes_read)
 
     def is_due(self) -> bool:
-        """Whether a barrier is to be sent now; called between two batches."""
+        """Check whether a barrier is to be sent now; called between two batches."""
         if self._request.freeze:
             return True
         if self._folder is None or self._in_flight is not None:
@@ -232,7 +233,7 @@ class CheckpointCoordinator:
     async def begin(
         self, starts: Mapping[int, int], executor: State, flowing: Collection[int], known: Mapping[int, State]
     ) -> CheckpointBarrier:
-        """A barrier with the state of the compute stage.
+        """Make a barrier with the state of the compute stage.
 
         Args:
             starts: by root clock the first record that does not count.
@@ -254,7 +255,7 @@ class CheckpointCoordinator:
         return self._in_flight
 
     async def sent(self) -> None:
-        """The barrier is on its way; waits for its commit where nothing may go on before.
+        """Note that the barrier is on its way, and wait for its commit where nothing may go on before.
 
         Raises:
             FrozenError: if the run is to end here.
@@ -262,7 +263,7 @@ class CheckpointCoordinator:
         pause_s = time.monotonic() - self._began_s
         if self._request.freeze or not self._published:
             await self._idle.wait()
-        self._record.checkpoints.paused(pause_s)
+        self._record.stream.emit(CheckpointBegun(pause_s))
         self._at_once = False
         if self._request.freeze:
             raise FrozenError
@@ -302,7 +303,7 @@ class CheckpointCoordinator:
             }
         )
         write_s = time.monotonic() - began_s
-        self._record.checkpoints.written(self.epoch, write_s)
+        self._record.stream.emit(CheckpointCommitted(self.epoch, write_s))
         self._request.policy.begin(self._record.bytes_read, write_s)
 
     def finish(self) -> None:
@@ -321,7 +322,7 @@ class CheckpointCoordinator:
         # The job is over: what its passes handed on is not needed any more.
         self._resident_blobs = {}
         self._commit({"done": True, "sinks": states, "letters": [one.seal() for one in self._dead_letters]})
-        self._record.checkpoints.written(self.epoch, time.monotonic() - began_s)
+        self._record.stream.emit(CheckpointCommitted(self.epoch, time.monotonic() - began_s))
 
     def _commit(self, body: dict[str, Any]) -> None:
         folder = self._folder

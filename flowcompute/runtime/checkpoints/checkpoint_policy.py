@@ -22,7 +22,7 @@ Every = Literal["auto"] | float | str
 
 @dataclass
 class CheckpointPolicy:
-    """How far checkpoints are apart: in seconds, in bytes read, or as far as keeps them below 1 % of the run.
+    """The distance of checkpoints: in seconds, in bytes read, or as far as keeps them below 1 % of the run.
 
     Attributes:
         every_s: seconds; None where they do not count.
@@ -37,7 +37,7 @@ class CheckpointPolicy:
 
     @classmethod
     def parse(cls, every: Every) -> CheckpointPolicy:
-        """From `checkpoint_every=`.
+        """Parse `checkpoint_every=`.
 
         Raises:
             PlanError: if it is neither "auto" nor seconds nor a size.
@@ -50,19 +50,19 @@ class CheckpointPolicy:
             with contextlib.suppress(PlanError):
                 return cls(every_bytes=parse_bytes(every, "checkpoint_every"))
         raise PlanError(
-            "checkpoint_every= is not what it should be",
+            "cannot use this value",
             element="checkpoint_every",
             expected='"auto", seconds, or a size like "64MiB"',
             got=repr(every),
         )
 
     def begin(self, bytes_read: int, cost_s: float = 0.0) -> None:
-        """A checkpoint was taken now, which took so many seconds of pause and of writing."""
+        """Note that a checkpoint was taken now, with so many seconds of pause and of writing."""
         self._last_s, self._last_bytes = time.monotonic(), bytes_read
         self._cost_s = cost_s
 
     def is_over(self, bytes_read: int) -> bool:
-        """Whether it is time for the next one."""
+        """Check whether it is time for the next one."""
         if self.every_bytes is not None:
             return bytes_read - self._last_bytes >= self.every_bytes
         every_s = self.every_s

@@ -136,7 +136,7 @@ def checkpoint_path(path: object) -> str:
 
 
 def freezing_path(own: str | None, path: str | os.PathLike[str] | None, what: str) -> str:
-    """Where a run or a flow that is to be frozen now puts its checkpoint.
+    """Return where a run or a flow that is to be frozen now puts its checkpoint.
 
     Args:
         own: where it keeps one already; None for nowhere.
@@ -162,7 +162,7 @@ def freezing_path(own: str | None, path: str | os.PathLike[str] | None, what: st
 
 
 def stored_shaping(path: str, files: Files) -> Shaping | None:
-    """The decisions that the state in a checkpoint depends on; None where there is no checkpoint.
+    """Return the decisions that the state in a checkpoint depends on; None where there is no checkpoint.
 
     Raises:
         CheckpointError: if it cannot be used.
@@ -174,7 +174,7 @@ def stored_shaping(path: str, files: Files) -> Shaping | None:
 
 
 def create_folder(path: str, files: Files, plan: Plan, flow: Mode | None = None) -> tuple[CheckpointFolder, str]:
-    """A new checkpoint for a plan, and the token that names its drafts.
+    """Create a checkpoint for a plan; return it, and the token that names its drafts.
 
     Args:
         path: of the checkpoint.

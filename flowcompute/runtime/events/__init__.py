@@ -1,23 +1,20 @@
-"""Live records of what stages do."""
+"""What stages tell, and what is made of it: rows of metrics, the watchdog, the numbers of flows."""
 
-from flowcompute.runtime.events.checkpoint_record import CheckpointRecord
+from flowcompute.runtime.events.checkpoint_totals import CheckpointTotals
 from flowcompute.runtime.events.flow_record import FlowRecord
-from flowcompute.runtime.events.history import BATCHES, Keep, StageHistory, StepsHistory, launch_track
+from flowcompute.runtime.events.recent_batches import BATCHES
 from flowcompute.runtime.events.report_facts import about
-from flowcompute.runtime.events.stage_record import ComputeRecord, StageRecord, State
+from flowcompute.runtime.events.stage_reporter import StageReporter
+from flowcompute.runtime.events.stage_totals import ComputeTotals, StageTotals
 from flowcompute.runtime.events.watchdog import watch
 
 __all__ = [
     "BATCHES",
-    "CheckpointRecord",
-    "ComputeRecord",
+    "CheckpointTotals",
+    "ComputeTotals",
     "FlowRecord",
-    "Keep",
-    "StageHistory",
-    "StageRecord",
-    "State",
-    "StepsHistory",
+    "StageReporter",
+    "StageTotals",
     "about",
-    "launch_track",
     "watch",
 ]

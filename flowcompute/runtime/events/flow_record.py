@@ -1,44 +1,41 @@
-"""The live numbers of a flow: written by whoever computes, read by metrics.
+"""The numbers of a flow: told by whoever computes, read by metrics.
 
-One thread at a time writes; others read numbers that are each one assignment, so nobody waits.
+One thread at a time tells; others read numbers that are each one assignment, so nobody waits.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from flowcompute.elements.policies import skipped_by_policy
-from flowcompute.metrics import BatchMetrics, Checkpoints, Metrics, NodeMetrics, Progress, Snapshot, Span, Track
-from flowcompute.observe import Observe, Observers
-from flowcompute.ring import Ring
-from flowcompute.runtime.events.history import BATCHES, Totals, batches_of, launch_track
+from flowcompute.metrics import Checkpoints, Metrics, NodeMetrics, Progress, Snapshot
+from flowcompute.observe import (
+    BatchPassed,
+    EventStream,
+    LaunchTimed,
+    Observe,
+    Observers,
+    PassBegun,
+    RunView,
+    Stage,
+    StageEntered,
+    StageState,
+    WorkMarked,
+)
 from flowcompute.runtime.events.report_facts import about
-from flowcompute.schedule import Executor, LaunchLog
+from flowcompute.runtime.events.stage_reporter import StageReporter
+from flowcompute.runtime.events.stage_totals import StageTotals
+from flowcompute.schedule import Executor, Launch, LaunchLog
 from flowcompute.schedule.explain import Plan
 
 
-class _Row:
-    """Records that a feed was sent, or that were received of a result, with the newest batches."""
-
-    def __init__(self) -> None:
-        self.items = 0
-        self.batches = 0
-        self.bytes = 0
-        self.totals: Ring[tuple[int, int, int, float]] = Ring(BATCHES + 1)
-        self.totals.add((0, 0, 0, 0.0))
-
-    def count(self, items: int, size_bytes: int, now_s: float) -> None:
-        self.items, self.batches, self.bytes = self.items + items, self.batches + 1, self.bytes + size_bytes
-        self.totals.add((self.items, self.batches, self.bytes, now_s))
-
-
 class FlowRecord:
-    """What a flow has done since it was opened.
+    """The numbers of a flow since it was opened, summed up from its events.
 
     Seconds in which nobody sent anything count as those that its feeds were waited for.
 
@@ -55,46 +52,83 @@ class FlowRecord:
         self._plan = plan
         self._executor = executor
         (one,) = plan.passes
-        self._feeds = {stage.name: _Row() for stage in one.sources}
-        self._results = {sink.name: _Row() for sink in one.sinks}
-        self._aliases = plan.aliases
-        self._busy_s = 0.0
+        self._stream = EventStream()
         self._began_s = time.perf_counter()
         self._ended_s: float | None = None
-        self._keeps = observe.metrics
-        self._spans: Ring[Span] = Ring(observe.spans // 2)
+        self._feeds = {stage.name: self._stage(stage.name) for stage in one.sources}
+        self._results = {sink.name: self._stage(sink.name) for sink in one.sinks}
+        self._compute = self._stage("compute")
+        self._metrics = observe.metrics
+        seconds = self._seconds if observe.metrics else None
+        stages = (*self._feeds.values(), *self._results.values())
+        self._totals: dict[Stage, StageTotals] = {stage: StageTotals(stage.name, seconds) for stage in stages}
+        self._busy_s = 0.0
         self._waiting = 0
         self._peak_bytes = 0
-        if observe.metrics:
-            executor.log = LaunchLog(observe.spans // 2)
-        self.observers = Observers(observe, self.snapshot, self.tracks, self._about)
+        self._stream.subscribe(
+            {
+                StageEntered: lambda event: self._totals[event.stage].entered(event),
+                BatchPassed: lambda event: self._totals[event.stage].passed(event),
+                WorkMarked: self._worked,
+            }
+        )
+        view = RunView(snapshot=self.snapshot, seconds=self._seconds, about=self._about, tracks=2)
+        self.observers = Observers(observe, view, self._stream)
 
-    # -- written ------------------------------------------------------------------------------------------
+    def _stage(self, name: str) -> StageReporter:
+        return StageReporter(name, stream=self._stream, clock=time.perf_counter, zero_s=self._began_s)
+
+    def _worked(self, event: WorkMarked) -> None:
+        self._busy_s += event.ended_s - event.began_s
+
+    # -- told ---------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Begin to tell those who write it elsewhere; called before the executor is opened.
+
+        Raises:
+            DestinationError, RunError: if a file cannot be written, or a port not be had.
+        """
+        self.observers.open()
+        self._stream.emit(PassBegun((self._compute,)))
+        if self._metrics:
+            traced = self._stream.takers(LaunchTimed)
+            self._executor.log = LaunchLog(self._launched if traced else None)
 
     def begin(self) -> None:
-        """The flow is open."""
+        """Start the clock: the flow is open."""
         self._began_s = time.perf_counter()
+        for stage in (*self._totals, self._compute):
+            assert isinstance(stage, StageReporter)
+            stage.zero_s = self._began_s
 
     def end(self) -> None:
-        """It is closed: the clock stands still."""
+        """Stop the clock: the flow is closed."""
         self._ended_s = self._ended_s or time.perf_counter()
 
     def sent(self, arrays: Mapping[str, np.ndarray], began_s: float, doing: str) -> None:
-        """Records were computed with since `began_s`, on the clock of `time.perf_counter`."""
-        now_s = time.perf_counter()
-        self._busy_s += now_s - began_s
+        """Tell of records that were computed with since `began_s`, on the clock of `time.perf_counter`."""
+        self._compute.mark(doing, began_s)
         for name, array in arrays.items():
-            self._feeds[name].count(len(array), array.nbytes, now_s - self._began_s)
-        if self._keeps:
-            self._spans.add(Span(doing, began_s - self._began_s, now_s - self._began_s))
+            self._count(self._feeds[name], len(array), 0, array.nbytes)
 
     def wait(self, results: int, size_bytes: int) -> None:
-        """So many results wait to be received, of so many bytes."""
+        """Note that so many results wait to be received, of so many bytes."""
         self._waiting, self._peak_bytes = results, max(self._peak_bytes, size_bytes)
 
     def gave(self, name: str, items: int, size_bytes: int) -> None:
-        """A result was given away."""
-        self._results[name].count(items, size_bytes, self.seconds)
+        """Tell of a result that was given away."""
+        self._count(self._results[name], items, size_bytes, 0)
+
+    @staticmethod
+    def _count(stage: StageReporter, items: int, bytes_in: int, bytes_out: int) -> None:
+        stage.passed(items, bytes_in, bytes_out)
+        # It neither waits nor works: who sends and who receives does.
+        stage.enter(StageState.IDLE)
+
+    def _launched(self, launch: Launch) -> None:
+        ended_s = launch.ended_s - self._began_s
+        self._stream.emit(LaunchTimed(self._compute, launch.step, ended_s, launch.device_s))
 
     # -- read ---------------------------------------------------------------------------------------------
 
@@ -103,11 +137,14 @@ class FlowRecord:
         """Seconds since it was opened, or from then to its end."""
         return (time.perf_counter() if self._ended_s is None else self._ended_s) - self._began_s
 
+    def _seconds(self) -> float:
+        return self.seconds
+
     @property
     def progress(self) -> Progress:
-        """How much was computed; nobody knows how much is to come."""
-        items = sum(row.items for row in self._feeds.values())
-        size_bytes = sum(row.bytes for row in self._feeds.values())
+        """The records computed; nobody knows how many are to come."""
+        items = sum(self._totals[feed].items for feed in self._feeds.values())
+        size_bytes = sum(self._totals[feed].bytes_out for feed in self._feeds.values())
         dropped = sum(one.count for one in skipped_by_policy(self._executor.skip_counters).values())
         return Progress(items, None, size_bytes, self.seconds, self._ended_s is not None, dropped)
 
@@ -116,11 +153,8 @@ class FlowRecord:
         """A row for each feed, region and result."""
         wait_s = max(self.seconds - self._busy_s, 0.0)
         rows: dict[str, NodeMetrics] = {}
-        for name, row in self._feeds.items():
-            recent = self._recent(row, gives=True)
-            rows[name] = NodeMetrics(
-                name, "source", row.items, row.batches, 0, row.bytes, wait_s, 0.0, 0.0, recent=recent
-            )
+        for name, feed in self._feeds.items():
+            rows[name] = replace(self._totals[feed].row("source"), wait_in_s=wait_s)
         log, traffic = self._executor.log, self._executor.step_traffic()
         for name, (batches, busy_s) in self._executor.step_seconds().items():
             items, bytes_in, bytes_out = traffic.get(name, (0, 0, 0))
@@ -129,20 +163,10 @@ class FlowRecord:
             if own is not None:
                 made = replace(made, launches=own.launches, device_s=own.estimate_s, compile_s=own.compile_s)
             rows[name] = made
-        for name, row in self._results.items():
-            recent = self._recent(row, gives=False)
-            made = NodeMetrics(name, "destination", row.items, row.batches, row.bytes, 0, 0.0, 0.0, 0.0, recent=recent)
+        for name, result in self._results.items():
+            made = self._totals[result].row("destination")
             rows[name] = replace(made, queued=self._waiting, peak_bytes=self._peak_bytes)
-        return Metrics(rows, self._aliases)
-
-    def _recent(self, row: _Row, *, gives: bool) -> tuple[BatchMetrics, ...]:
-        if not self._keeps:
-            return ()
-        noted: list[Totals] = [
-            (items, batches, 0 if gives else size, size if gives else 0, 0.0, 0.0, 0.0, now_s)
-            for items, batches, size, now_s in row.totals.items()
-        ]
-        return batches_of(noted)
+        return Metrics(rows, self._plan.aliases)
 
     @property
     def bottleneck(self) -> str | None:
@@ -154,8 +178,8 @@ class FlowRecord:
         return next(iter(self._feeds)) if busiest is None or self.seconds > 2 * self._busy_s else busiest
 
     def snapshot(self) -> Snapshot:
-        """All of it."""
-        given = sum(row.bytes for row in self._results.values())
+        """Return all of it."""
+        given = sum(self._totals[result].bytes_in for result in self._results.values())
         return Snapshot(
             self.metrics,
             self.progress,
@@ -165,14 +189,6 @@ class FlowRecord:
             given,
             self._peak_bytes,
         )
-
-    def tracks(self) -> Sequence[Track]:
-        """For a trace: what was computed when, and the device's queue."""
-        tracks = [Track("compute", self._spans.items(), self._spans.lost)]
-        log = self._executor.log
-        if log is not None and log.kept.count:
-            tracks.append(launch_track("device queue", log, self._began_s))
-        return tracks
 
     def _about(self) -> Mapping[str, Any]:
         return about(self._plan, self.metrics, self._plan.strategy, self._plan.tuning)

@@ -12,7 +12,7 @@ from flowcompute.strategy import Strategy, Tuning
 
 
 def about(plan: Plan, rows: Mapping[str, NodeMetrics], strategy: Strategy, tuning: Tuning) -> dict[str, Any]:
-    """The graph coloured by work, the device, and how the strategy was found, as plain data.
+    """Return the graph coloured by work, the device, and how the strategy was found, as plain data.
 
     Args:
         plan: what ran.

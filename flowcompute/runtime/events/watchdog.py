@@ -8,11 +8,12 @@ from typing import NoReturn
 import trio
 
 from flowcompute.errors import RunError
-from flowcompute.runtime.events.stage_record import WAITING, StageRecord, State
+from flowcompute.observe import StageState
+from flowcompute.runtime.events.stage_reporter import WAITING, StageReporter
 
 
 async def watch(
-    stages: Sequence[StageRecord], timeout_s: float, on_stuck_thread: Callable[[RunError], None]
+    stages: Sequence[StageReporter], timeout_s: float, on_stuck_thread: Callable[[RunError], None]
 ) -> NoReturn:
     """Sleep until no stage has changed what it does for `timeout_s` while one of them waits.
 
@@ -31,18 +32,18 @@ async def watch(
         now = trio.current_time()
         states = {stage.state for stage in stages}
         quiet_s = now - max(stage.since for stage in stages)
-        if not states & WAITING or State.PAUSED in states:
+        if not states & WAITING or StageState.PAUSED in states:
             quiet_s = 0.0
         if quiet_s >= timeout_s:
             error = _stalled(stages, now, quiet_s)
-            if State.BUSY in states:
+            if StageState.BUSY in states:
                 on_stuck_thread(error)
             raise error
         await trio.sleep(timeout_s - quiet_s)
 
 
-def _stalled(stages: Sequence[StageRecord], now: float, quiet_s: float) -> RunError:
-    busy = [stage for stage in stages if stage.state is State.BUSY]
+def _stalled(stages: Sequence[StageReporter], now: float, quiet_s: float) -> RunError:
+    busy = [stage for stage in stages if stage.state is StageState.BUSY]
     culprit = min(busy, key=lambda stage: stage.since) if busy else _upmost_waiting(stages)
     hint = "set stall_timeout_s higher, or to None, if this is only slow"
     if busy:
@@ -57,7 +58,7 @@ def _stalled(stages: Sequence[StageRecord], now: float, quiet_s: float) -> RunEr
     )
 
 
-def _upmost_waiting(stages: Sequence[StageRecord]) -> StageRecord:
+def _upmost_waiting(stages: Sequence[StageReporter]) -> StageReporter:
     """With nobody at work, a stage at the head of the chain of those that wait: an asynchronous source."""
     waiting = [stage for stage in stages if stage.state in WAITING]
-    return next((stage for stage in waiting if stage.state is State.INPUT), waiting[-1])
+    return next((stage for stage in waiting if stage.state is StageState.INPUT), waiting[-1])

@@ -67,7 +67,7 @@ class FlowCore:
     def open(self) -> None:
         """Compile and allocate everything, begin dead-letter files, and tell those who observe it."""
         try:
-            self.record.observers.open()
+            self.record.open()
             self._executor.open()
             for dead_letters in self._dead_letters.values():
                 dead_letters.open()
@@ -88,19 +88,19 @@ class FlowCore:
 
     @property
     def skipped(self) -> dict[str, Skipped]:
-        """What each element has dropped since the flow was opened."""
+        """The records that each element has dropped since the flow was opened."""
         dropped = skipped_by_policy(self._executor.skip_counters)
         return {name: dropped[policy] for policy, name in policies(self.plan.graph).items()}
 
     def begin(self) -> None:
-        """Nothing has been sent."""
+        """Begin anew: nothing has been sent."""
         self._ended = False
         self._failure = None
         self._starts = {clock.id: 0 for clock in self._pass.clocks if clock.is_root}
 
     @property
     def ended(self) -> bool:
-        """Whether the streams have ended."""
+        """True when the streams have ended."""
         return self._ended
 
     def check(self) -> None:
@@ -119,7 +119,7 @@ class FlowCore:
 
     @contextlib.contextmanager
     def _computing(self, arrays: Mapping[str, np.ndarray] | None = None) -> Iterator[None]:
-        """What fails here fails the flow; what it takes is noted, with what was sent."""
+        """Compute within: what fails fails the flow; what it takes is told, with what was sent."""
         self.check()
         began_s = time.perf_counter()
         try:
@@ -144,7 +144,7 @@ class FlowCore:
         }
 
     def snapshot(self) -> State:
-        """All that the flow holds, results that wait included, as plain data and arrays.
+        """Return all that the flow holds, results that wait included, as plain data and arrays.
 
         Raises:
             RunError: if it has failed.
@@ -176,7 +176,7 @@ class FlowCore:
     # -- in ---------------------------------------------------------------------------------
 
     def records(self, array: npt.ArrayLike | None, named: Mapping[str, npt.ArrayLike]) -> dict[str, np.ndarray]:
-        """What was sent, by feed, checked.
+        """Return what was sent, by feed, checked.
 
         Raises:
             RunError: if feeds are missing, unknown or of unequal length, or records do not fit.
@@ -287,7 +287,7 @@ class FlowCore:
 
     @property
     def gives_streams(self) -> bool:
-        """Whether there is a result for each send."""
+        """True where there is a result for each send."""
         return bool(self._streams)
 
     @property
@@ -296,7 +296,7 @@ class FlowCore:
         return len(self._results)
 
     def receive(self) -> Result:
-        """The result of the earliest send that has not been received.
+        """Return the result of the earliest send that has not been received.
 
         Raises:
             RunError: if there is none.
@@ -335,7 +335,7 @@ class FlowCore:
         return False
 
     def resolve(self) -> Result:
-        """The values of the roots; see `Flow.resolve`. In "reset" mode all begins anew, also where this fails."""
+        """Return the values of the roots; see `Flow.resolve`. In "reset" mode all begins anew, even on failure."""
         self.check()
         try:
             if self.mode == "reset":

@@ -30,8 +30,6 @@ class FlowOpener:
     """Opens a flow: `with` gives a `Flow` for plain code, `async with` an `AsyncFlow` for trio. Made by `open_flow`."""
 
     def __init__(self, plan: Plan, mode: Mode, checkpoint: str | None = None, observe: Observe | None = None) -> None:
-        if mode not in ("reset", "cumulative"):
-            raise PlanError("mode= is 'reset' or 'cumulative'", element="flow", got=repr(mode))
         if len(plan.passes) != 1:
             raise PlanError(
                 "a flow sees each record once, and this needs several passes",
@@ -159,7 +157,7 @@ class Flow(WatchedFlow):
             core.send(core.records(array, named))
 
     def receive(self) -> Result:
-        """The result for the earliest `send` not yet received: an array, perhaps without records; a tuple for several.
+        """Return the result for the earliest `send` not yet received: an array, perhaps empty; a tuple for several.
 
         Raises:
             RunError: if every send was received already.
@@ -168,7 +166,7 @@ class Flow(WatchedFlow):
             return core.receive()
 
     def resolve(self) -> Result:
-        """The values for all that came: since the last `resolve` ("reset"), or ever ("cumulative").
+        """Return the values for all that came: since the last `resolve` ("reset"), or ever ("cumulative").
 
         Folds give their value; streams give what was not received. In "reset" mode the streams
         end and begin anew.
@@ -236,7 +234,7 @@ class AsyncFlow(WatchedFlow):
         self._closed = False
 
     async def send(self, array: npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> None:
-        """As `Flow.send`, waiting for room."""
+        """Send as `Flow.send`, waiting for room."""
         arrays = self._core.records(array, named)
         while True:
             while self._core.waiting >= _WAITING and not self._closed and not self._input_closed:
@@ -252,7 +250,7 @@ class AsyncFlow(WatchedFlow):
                 return
 
     async def receive(self) -> Result:
-        """As `Flow.receive`, waiting until somebody has sent.
+        """Receive as `Flow.receive`, waiting until somebody has sent.
 
         Raises:
             RunError: if the input is closed and everything was received.
@@ -278,7 +276,7 @@ class AsyncFlow(WatchedFlow):
                     self._changed.unpark_all()
 
     async def resolve(self) -> Result:
-        """As `Flow.resolve`."""
+        """Resolve as `Flow.resolve`."""
         async with self._turn:
             if self._closed:
                 raise RunError("the flow is closed", element="flow")
@@ -288,7 +286,7 @@ class AsyncFlow(WatchedFlow):
                 self._changed.unpark_all()
 
     async def freeze(self, path: str | os.PathLike[str] | None = None) -> str:
-        """As `Flow.freeze`."""
+        """Freeze as `Flow.freeze`."""
         async with self._turn:
             if self._closed:
                 raise RunError("the flow is closed", element="flow")

@@ -32,7 +32,7 @@ class WatchedFlow:
 
     @property
     def metrics(self) -> Metrics:
-        """What each feed, region and result has done since the flow was opened; also by the names of elements.
+        """The work of each feed, region and result since the flow was opened; also by the names of elements.
 
         Seconds in which nobody sent anything are those that the feeds were waited for. Results that
         nobody has received are `queued`.
@@ -41,7 +41,7 @@ class WatchedFlow:
 
     @property
     def progress(self) -> Progress:
-        """How much was computed, in how long."""
+        """The records computed, and the seconds."""
         return self._core.record.progress
 
     @property
@@ -51,5 +51,5 @@ class WatchedFlow:
 
     @property
     def metrics_port(self) -> int | None:
-        """Where `metrics_port=` serves Prometheus; None where nothing does, and when the flow is closed."""
+        """The port where Prometheus is served; None where none is, and when the flow is closed."""
         return self._core.record.observers.port

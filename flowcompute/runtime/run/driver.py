@@ -12,7 +12,7 @@ import trio
 from flowcompute.elements import Writer
 from flowcompute.runtime.channels import RunRecord, Workers, attributed
 from flowcompute.runtime.checkpoints import CheckpointCoordinator, Request, Resume
-from flowcompute.runtime.run.running_pass import Conduct, OpenWriters, RunningPass
+from flowcompute.runtime.run.running_pass import OpenWriters, PassSettings, RunningPass
 from flowcompute.schedule import SinkStage, find_dead_letters
 from flowcompute.schedule.explain import Plan
 from flowcompute.schedule.memory import uploads_at_a_time
@@ -24,18 +24,18 @@ class Driver:
     Args:
         plan: what to run.
         record: where to say how far it is.
-        conduct: how to run it.
+        settings: how to run it.
         request: the checkpoint that is asked for.
 
     Attributes:
         notes: what else went wrong while a failed run was put away, for the error that is raised.
     """
 
-    def __init__(self, plan: Plan, record: RunRecord, conduct: Conduct, request: Request | None = None) -> None:
+    def __init__(self, plan: Plan, record: RunRecord, settings: PassSettings, request: Request | None = None) -> None:
         self.notes: list[str] = []
         self._plan = plan
         self._record = record
-        self._conduct = conduct
+        self._settings = settings
         # A source may have two reads under way.
         ends = max(2 * len(each.sources) + len(each.sinks) for each in plan.passes)
         alone = plan.backend.capabilities.devices == 1 and not any(each.ahead for each in plan.passes)
@@ -83,12 +83,12 @@ class Driver:
 
     @property
     def after_stop(self) -> str:
-        """What somebody who stopped the run can do."""
+        """The advice for somebody who stopped the run."""
         kept = "what it did until its last checkpoint is kept; start it again to go on"
         return kept if self._coordinator.keeps else "its results were dropped; start it again"
 
     async def _run_passes(self, body: Mapping[str, Any] | None) -> None:
-        """All passes, or those that are left of a frozen job."""
+        """Run all passes, or those that are left of a frozen job."""
         await self._workers.call(self._open_letters, body)
         first, resume = 0, None
         if body is None and self._coordinator.token is not None:
@@ -101,7 +101,7 @@ class Driver:
             await self._run_pass(index, resume if index == first else None)
 
     def _reopen(self, first: int, body: Mapping[str, Any]) -> None:
-        """The results and whole values of the passes before `first`."""
+        """Open the results and whole values of the passes before `first` again."""
         for each in self._plan.passes[:first]:
             for sink in each.sinks:
                 position = len(self._writers)
@@ -113,7 +113,7 @@ class Driver:
         self._resident.update(self._coordinator.resident(body))
 
     def _recover(self, body: Mapping[str, Any]) -> dict[int, Any]:
-        """The values of a job that is done; gives files their names where nobody lived to do it."""
+        """Return the values of a job that is done; gives files their names where nobody lived to do it."""
         values: dict[int, Any] = {}
         sinks = [sink for each in self._plan.passes for sink in each.sinks]
         for position, sink in enumerate(sinks):
@@ -129,7 +129,7 @@ class Driver:
         running = RunningPass(
             self._plan,
             index,
-            conduct=self._conduct,
+            settings=self._settings,
             record=self._record,
             workers=self._workers,
             writers=self._writers,

@@ -14,12 +14,12 @@ _FATAL = 128
 
 
 def farewell(signum: int) -> BaseException:
-    """What ends a program that got this signal: KeyboardInterrupt, or the exit code that a shell would show."""
+    """Return what ends a program that got this signal: KeyboardInterrupt, or the exit code that shells show."""
     return KeyboardInterrupt() if signum == signal.SIGINT else SystemExit(_FATAL + signum)
 
 
 class Interrupts:
-    """Within `with`, the first Ctrl-C or SIGTERM asks for a clean end, and the second does not wait for it.
+    """Handlers within `with`: the first Ctrl-C or SIGTERM asks for a clean end, the second does not wait for it.
 
     Signals are taken over only in the main thread. SIGINT is taken over from a handler written in
     Python only, and SIGTERM unless it is ignored: a process that ignores a signal goes on ignoring

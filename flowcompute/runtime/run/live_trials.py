@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from flowcompute.elements import Reader
+from flowcompute.observe import BatchComputed
 from flowcompute.runtime.stages import BatchBoundaries
 from flowcompute.schedule.explain import Plan, batch_sizes, complete_strategy, is_read_in_parts
-from flowcompute.strategy import Candidate, Climb, DriftWatch, Search, Space
+from flowcompute.strategy import Candidate, Climb, DriftWatch, PairedTrials, Search, Space
 
 PART_S = 0.05
 """What a part is to take at least: long against the hand-over of a batch."""
@@ -40,7 +41,7 @@ class Cost(Protocol):
     """Those that were spent."""
 
     def affords(self, seconds: float) -> bool:
-        """Whether so many more may be spent."""
+        """Check whether so many more may be spent."""
 
 
 class LiveTrials:
@@ -57,6 +58,7 @@ class LiveTrials:
     Attributes:
         searches: one, and one more each time that it was opened again.
         notes: why it was.
+        pairs: the order in which a candidate and what is in use are measured.
     """
 
     def __init__(self, plan: Plan, cost: Cost, seed: int, values: Sequence[int]) -> None:
@@ -66,7 +68,7 @@ class LiveTrials:
         self._kept = complete_strategy(plan)
         self._sizes = {value: batch_sizes(plan, value) for value in values}
         self._space = self._space_of(plan)
-        self._turn = False
+        self.pairs = PairedTrials()
         self._steps: Steps | None = None
         self.searches: list[Search] = []
         self._search()
@@ -74,13 +76,13 @@ class LiveTrials:
 
     @property
     def best(self) -> Candidate:
-        """What is better than the knobs of the plan for certain."""
+        """The knobs that are better than those of the plan for certain."""
         before, now = complete_strategy(self._plan), replace(self._kept, **self._knobs(self.searches[-1].best))
         named = ((name, getattr(now, name)) for name in self._space)
         return tuple(sorted((name, value) for name, value in named if value != getattr(before, name)))
 
     def begin(self, index: int, boundaries: Sequence[BatchBoundaries], readers: Sequence[Reader]) -> None:
-        """A pass begins.
+        """Begin a pass.
 
         Args:
             index: which of the plan's.
@@ -92,15 +94,15 @@ class LiveTrials:
             self._steps = _Pass(self, index, boundaries[0], readers).steps()
             next(self._steps)
 
-    def passed(self, stop: int, now_s: float) -> None:
-        """A batch that ends at record `stop` has been computed; called in the trio thread."""
+    def computed(self, event: BatchComputed) -> None:
+        """Take note of a batch that has been computed; called in the trio thread."""
         if self._steps is not None:
-            self._steps.send((stop, now_s))
+            self._steps.send((event.stop, event.at_s))
 
     # -- for a pass ---------------------------------------------------------------------------------------
 
     def next_candidate(self, part_s: float) -> Candidate | None:
-        """What to measure next, where that may cost what it may; None where nothing is left, or too little time.
+        """Return what to measure next, if the budget affords it; None where nothing is left, or too little time.
 
         Args:
             part_s: what a part takes with what is in use.
@@ -114,37 +116,32 @@ class LiveTrials:
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing left to learn."""
+        """True when nothing is left to learn."""
         return self.searches[-1].ask() is None
 
-    def order(self, candidate: Candidate) -> tuple[Candidate, Candidate]:
-        """Who goes first finds other caches: that changes with each pair."""
-        self._turn = not self._turn
-        return (candidate, ()) if self._turn else ((), candidate)
-
     def tell(self, candidate: Candidate, ratio: float, lost_s: float) -> None:
-        """A candidate took so many times the seconds of what is in use, and `lost_s` more than these."""
+        """Note that a candidate took `ratio` times the seconds of what is in use, and `lost_s` more than these."""
         self.searches[-1].tell(candidate, ratio)
         self._cost.spent_s += max(lost_s, 0.0)
 
     def open_again(self, drift: float) -> None:
-        """Records take another time than they did: what was learnt may no longer hold."""
+        """Search again: records take another time than they did, and what was learnt may no longer hold."""
         self.notes.append(f"a record took {drift:.2f} times as long as before: searched again while the job ran")
         self._kept = replace(self._kept, **self._knobs(self.searches[-1].best))
         self._search()
 
     def items_of(self, index: int, candidate: Candidate, most: int) -> int:
-        """Records in a batch of a pass."""
+        """Return the records in a batch of a pass."""
         sizes = self._sizes.get(self._knob("batch_bytes", candidate))
         return most if sizes is None else min(most, sizes[index])
 
     def threads_of(self, candidate: Candidate) -> int:
-        """Threads that read a batch together."""
+        """Return the threads that read a batch together."""
         return self._knob("reader_threads", candidate)
 
     @property
     def in_use(self) -> Candidate:
-        """What the job goes on with."""
+        """The knobs that the job goes on with."""
         return self.searches[-1].best
 
     @property
@@ -181,7 +178,7 @@ class LiveTrials:
 
 
 class _Part(NamedTuple):
-    """Some records that were computed with the same knobs.
+    """A run of records that were computed with the same knobs.
 
     Attributes:
         record_s: seconds of one.
@@ -235,9 +232,9 @@ class _Pass:
         self._length = max(PART_BATCHES * self._boundaries.most_items, math.ceil(PART_S / self._record_s))
 
     def _pair(self, candidate: Candidate) -> Generator[None, tuple[int, float], None]:
-        """A candidate and what is in use, one after the other."""
+        """Measure a candidate and what is in use, one after the other."""
         measured: dict[Candidate, _Part] = {}
-        for one in self._trials.order(candidate):
+        for one in self._trials.pairs.order(candidate):
             measured[one] = part = yield from self._part(one)
             if part.disturbed:
                 return

@@ -11,7 +11,6 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -19,14 +18,15 @@ from typing import Any, Self
 import trio
 
 from flowcompute.errors import FlowError, RunError
-from flowcompute.observe import Observe, Observers
+from flowcompute.observe import BatchComputed, Observers, RunView
 from flowcompute.runtime.channels import Display, RunRecord
 from flowcompute.runtime.checkpoints import FrozenError, Request
-from flowcompute.runtime.events import Keep, about
+from flowcompute.runtime.events import about
+from flowcompute.runtime.options import RunOptions
 from flowcompute.runtime.run.driver import Driver
 from flowcompute.runtime.run.interrupt import Interrupts, farewell
 from flowcompute.runtime.run.run_strategy import Chosen, RunTuner
-from flowcompute.runtime.run.running_pass import Conduct
+from flowcompute.runtime.run.running_pass import PassSettings
 from flowcompute.runtime.run.watched import Watched
 from flowcompute.schedule.explain import Plan
 
@@ -81,30 +81,27 @@ class Run(Watched):
     def __init__(
         self,
         plan: Plan,
+        options: RunOptions,
         *,
-        throttle_s: float,
-        on_batch: Callable[[Run], object] | None,
-        stall_timeout_s: float | None,
         draw: Callable[[Run], str] | None,
         aliases: Mapping[str, str],
         request: Request,
         tuner: RunTuner | None = None,
-        observe: Observe | None = None,
     ) -> None:
         self.plan = plan
+        self._options = options
         self._chosen = Chosen(plan, tuner)
         lengths = [each.length for each in plan.passes]
         total = None if None in lengths else sum(length for length in lengths if length is not None)
-        observe = observe or Observe()
-        tracks = sum(len(each.sources) + len(each.sinks) + 4 for each in plan.passes)
-        keep = Keep(spans=observe.spans // tracks) if observe.metrics else None
-        self._record = RunRecord(total, max(plan.memory.budget_bytes - plan.memory.host_bytes, 0), keep)
-        snapshot = partial(self._record.snapshot, aliases)
-        self._observers = Observers(
-            observe, snapshot, self._record.tracks, partial(_about, plan, self._chosen, self._record)
+        room_bytes = max(plan.memory.budget_bytes - plan.memory.host_bytes, 0)
+        self._record = record = RunRecord(total, room_bytes, metrics=options.metrics)
+        view = RunView(
+            snapshot=partial(record.snapshot, aliases),
+            seconds=lambda: record.seconds,
+            about=partial(_about, plan, self._chosen, record),
+            tracks=sum(len(each.sources) + len(each.sinks) + 4 for each in plan.passes),
         )
-        self._conduct = Conduct(throttle_s, stall_timeout_s=stall_timeout_s)
-        self._on_batch = on_batch
+        self._observers = Observers(options.observe, view, record.stream)
         self._draw = draw
         self._aliases = aliases
         self._pid = os.getpid()
@@ -126,7 +123,7 @@ class Run(Watched):
 
     # -- control ----------------------------------------------------------------------------
 
-    def begin(self, progress: bool | None) -> None:
+    def begin(self) -> None:
         """Start the threads; called once, by `start`."""
         self._observers.open()
         _begun.add(self)
@@ -134,12 +131,12 @@ class Run(Watched):
             # Before anything of the checkpoint can be seen: who sees it may send the signal.
             self._interrupts = Interrupts(self._ask_freeze, self._finish_frozen, self._settled.is_set)
             self._interrupts.__enter__()
-        self._display = Display.start(self._record, progress)
+        self._display = Display.start(self._record, self._options.progress)
         self._thread.start()
 
     @property
     def is_running(self) -> bool:
-        """Whether it is still at work in this process."""
+        """True while it is at work in this process."""
         return self._pid == os.getpid() and self._thread.is_alive()
 
     def join(self, timeout_s: float) -> None:
@@ -286,7 +283,7 @@ class Run(Watched):
     # -- inside -----------------------------------------------------------------------------
 
     def _main(self) -> None:
-        """The run's thread."""
+        """Run in a thread of its own, to the end."""
         try:
             trio.run(self._drive)
         except FlowError as error:
@@ -301,7 +298,7 @@ class Run(Watched):
         if self._display is not None:
             self._display.stop()
         if self._error is None:
-            throttled = self._conduct.throttle_s > 0
+            throttled = self._options.throttle > 0
             self._chosen.finish(lambda: self._stop_asked, self._record, throttled=throttled)
         try:
             self._observers.close()
@@ -311,12 +308,17 @@ class Run(Watched):
         self._settled.set()
 
     async def _drive(self) -> None:
-        after_batch = None if self._on_batch is None else partial(self._on_batch, self)
+        options = self._options
+        after_batch = None if options.on_batch is None else partial(options.on_batch, self)
         # Made here, as it refers to the run: what the run refers to must not, or results outlive their last user.
         # Pauses would be taken for what a batch costs.
-        live = None if self._conduct.throttle_s else self._chosen.live
-        conduct = replace(self._conduct, after_batch=after_batch, on_stuck_thread=self._give_up_waiting, live=live)
-        driver = Driver(self._chosen.plan, self._record, conduct, self._request)
+        live = None if options.throttle else self._chosen.live
+        if live is not None:
+            self._record.stream.subscribe({BatchComputed: live.computed})
+        settings = PassSettings(
+            options.throttle, after_batch, options.stall_timeout_s, on_stuck_thread=self._give_up_waiting, live=live
+        )
+        driver = Driver(self._chosen.plan, self._record, settings, self._request)
         _working_for.set(weakref.ref(self))
         self._token = trio.lowlevel.current_trio_token()
         values: tuple[Any, ...] | None = None

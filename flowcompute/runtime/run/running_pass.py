@@ -12,10 +12,10 @@ import trio
 from flowcompute.elements import AsyncReader, Reader, State, Writer
 from flowcompute.elements.policies import DeadLetters, ErrorPolicy
 from flowcompute.errors import CheckpointError, RunError
-from flowcompute.runtime.channels import Channel, PassRecord, Pool, RunRecord, Workers, attributed, first_failure
+from flowcompute.observe import StageState
+from flowcompute.runtime.channels import Channel, Pool, RunRecord, Workers, attributed, first_failure
 from flowcompute.runtime.checkpoints import CheckpointCoordinator, Resume, check_alike
-from flowcompute.runtime.events import ComputeRecord, StageRecord, watch
-from flowcompute.runtime.events import State as Doing
+from flowcompute.runtime.events import StageReporter, watch
 from flowcompute.runtime.run.live_trials import LiveTrials
 from flowcompute.runtime.stages import BatchBoundaries, ComputeTask, Output, OverlappedTask, SinkTask, SourceTask
 from flowcompute.schedule import Clock, SinkStage, policies, records_wanted, with_defaults
@@ -26,8 +26,8 @@ OpenWriters = list[tuple[SinkStage, Writer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Conduct:
-    """How to run, beside what the plan says.
+class PassSettings:
+    """The settings of a pass, beside what the plan says.
 
     Attributes:
         throttle_s: seconds to pause after each batch.
@@ -50,7 +50,7 @@ class RunningPass:
     Args:
         plan: the plan.
         index: which of its passes.
-        conduct: how to run it.
+        settings: how to run it.
         record: the run's live record.
         workers: threads.
         writers: destinations are added here as they are opened; they are the caller's to
@@ -66,7 +66,7 @@ class RunningPass:
         plan: Plan,
         index: int,
         *,
-        conduct: Conduct,
+        settings: PassSettings,
         record: RunRecord,
         workers: Workers,
         writers: OpenWriters,
@@ -81,7 +81,7 @@ class RunningPass:
         self._plan = plan
         self._index = index
         self._pass = plan.passes[index]
-        self._conduct = conduct
+        self._settings = settings
         self._tracker = record.tracker
         self._run_skip_counters = record.skip_counters
         self._dead_letters = dead_letters
@@ -93,13 +93,12 @@ class RunningPass:
         self._pools: list[Pool] = []
         self._executor = plan.backend.executor(plan, index, resident)
         steps = [step.name for step in self._pass.steps]
-        self._record = PassRecord(
-            [StageRecord(stage.name) for stage in self._pass.sources],
-            ComputeRecord(steps[0] if len(steps) == 1 else "compute"),
-            [StageRecord(stage.name) for stage in self._pass.sinks],
-            (StageRecord("upload"), StageRecord("download")) if self._executor.in_flight > 1 else None,
+        self._record = record.begin_pass(
+            [stage.name for stage in self._pass.sources],
+            steps[0] if len(steps) == 1 else "compute",
+            [stage.name for stage in self._pass.sinks],
+            self._executor,
         )
-        record.begin_pass(self._record, self._executor)
 
     async def open(self) -> None:
         """Open sources, destinations and the executor, in this order: what fails soonest comes first."""
@@ -128,7 +127,7 @@ class RunningPass:
                 self._run_skip_counters.append(skip_counter)
 
     def _start_of(self, value: int) -> int:
-        """The first record to read of a source.
+        """Return the first record to read of a source.
 
         Raises:
             CheckpointError: if this plan cannot go on there.
@@ -162,20 +161,20 @@ class RunningPass:
         """Let all batches through, write what is known only at the end, and look at the sources again."""
         await self._flow()
         compute = self._record.compute
-        compute.enter(Doing.BUSY, "finishing")
+        compute.enter(StageState.BUSY, "finishing")
         with attributed(compute.label):
             values = await self._workers.call(self._executor.finish)
         compute.observe(self._executor)
-        compute.enter(Doing.DONE)
+        compute.enter(StageState.DONE)
         for (sink, writer), record in zip(self._writers[self._first_writer :], self._record.sinks, strict=True):
             if sink.spec.is_stream:
                 continue
-            record.enter(Doing.BUSY, "writing")
+            record.enter(StageState.BUSY, "writing")
             with attributed(sink.name, sink.element.site):
                 array = values[sink.value]
                 await self._workers.call(writer.write, array, 0)
             record.passed(1, array.nbytes, 0)
-            record.enter(Doing.DONE)
+            record.enter(StageState.DONE)
         for source, reader in zip(self._pass.sources, self._readers, strict=True):
             with attributed(source.name, source.element.site):
                 await self._workers.call(reader.check)
@@ -200,15 +199,15 @@ class RunningPass:
         return failures
 
     async def _flow(self) -> None:
-        """All stages at once, until the streams end."""
+        """Run all stages at once, until the streams end."""
         sources, sinks, compute = self._join()
         failure: BaseException | None = None
         try:
             async with trio.open_nursery() as watched:
                 watched.start_soon(self._coordinator.serve)
-                if self._conduct.stall_timeout_s is not None:
+                if self._settings.stall_timeout_s is not None:
                     watched.start_soon(
-                        watch, self._record.stages, self._conduct.stall_timeout_s, self._conduct.on_stuck_thread
+                        watch, self._record.stages, self._settings.stall_timeout_s, self._settings.on_stuck_thread
                     )
                 async with trio.open_nursery() as stages:
                     for run in (*(task.run for task in sources), compute.run, *(task.run for task in sinks)):
@@ -227,7 +226,7 @@ class RunningPass:
 
     def _join(self) -> tuple[list[SourceTask], list[SinkTask], ComputeTask]:
         """Make the stages with the channels and buffers between them."""
-        record, live = self._record, self._conduct.live
+        record, live = self._record, self._settings.live
         boundaries = {
             clock.id: BatchBoundaries(self._items_cut(clock), self._starts.get(clock.id, 0))
             for clock in self._pass.clocks
@@ -273,12 +272,11 @@ class RunningPass:
             channels,
             [self._output(value, tasks) for value, tasks in by_value.items()],
             self._workers,
-            throttle_s=self._conduct.throttle_s,
-            after_batch=self._conduct.after_batch,
+            throttle_s=self._settings.throttle_s,
+            after_batch=self._settings.after_batch,
             starts=self._starts,
             coordinator=self._coordinator,
             boundaries=boundaries,
-            passed=None if live is None else live.passed,
         )
         return sources, [task for tasks in by_value.values() for task in tasks], compute
 
@@ -290,11 +288,11 @@ class RunningPass:
         return Output(value, clock, pool, tasks)
 
     def _items_cut(self, clock: Clock) -> int:
-        """Records that are read at a time: several batches of a known stream, which nobody has to wait for."""
-        each = self._conduct.after_batch is not None or self._conduct.throttle_s > 0
+        """Return the records that are read at a time: several batches of a stream that nobody has to wait for."""
+        each = self._settings.after_batch is not None or self._settings.throttle_s > 0
         return clock.cut_items if clock.cut_items and (each or clock.length is None) else clock.batch_items
 
-    def _channel(self, producer: StageRecord, consumer: StageRecord, joined: int = 1) -> Channel:
+    def _channel(self, producer: StageReporter, consumer: StageReporter, joined: int = 1) -> Channel:
         # One batch of the depth is in the consumer's hands; the others may lie in between.
         channel = Channel(producer, consumer, (self._plan.depth - 1) * joined)
         self._channels.append(channel)

@@ -26,12 +26,12 @@ class Watched(ABC):
 
     @property
     def progress(self) -> Progress:
-        """How far it is."""
+        """The progress."""
         return self._watched().progress
 
     @property
     def metrics(self) -> Metrics:
-        """What each stage has done so far; also answers by the names of elements inside a stage."""
+        """The work of each stage so far; also answers by the names of elements inside a stage."""
         return self._watched().metrics(self._aliases)
 
     @property
@@ -52,19 +52,19 @@ class Watched(ABC):
 
     @property
     def tuning(self) -> Tuning:
-        """What was tried to find the strategy, what came of it, and how near regions came to what the device can do."""
+        """The trials for the strategy, what came of them, and how near regions came to what the device can do."""
         self._check_usable("ask a run for its trials")
         done = rooflines(self.plan, self._record.metrics({}), limits_of(self.plan))
         return replace(self._chosen.tuning, rooflines=done)
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """How many checkpoints it has taken, and what they have cost."""
+        """The number of its checkpoints, and their cost."""
         return self._watched().kept
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What it does otherwise than planned, in words: smaller batches where its device has no room for them."""
+        """The differences from the plan, in words: smaller batches where its device has no room for them."""
         return self._watched().notes
 
     @property
@@ -74,7 +74,7 @@ class Watched(ABC):
 
     @property
     def metrics_port(self) -> int | None:
-        """Where `metrics_port=` serves Prometheus; None where nothing does, and after the end of the run."""
+        """The port where Prometheus is served; None where none is, and after the end of the run."""
         self._check_usable("watch a run")
         return self._observers.port
 

@@ -26,7 +26,7 @@ class BatchBoundaries:
         self._told = start
 
     def stop(self, start: int) -> int:
-        """The record at which the batch ends that begins at `start`; streams may end before that."""
+        """Return the record at which the batch ends that begins at `start`; streams may end before that."""
         position = len(self._parts) - 1
         while self._parts[position][0] > start:
             position -= 1

@@ -10,11 +10,19 @@ import trio
 from flowcompute.batch import Batch
 from flowcompute.engine import DRAIN
 from flowcompute.errors import RunError
-from flowcompute.runtime.channels import Channel, CheckpointBarrier, Lease, Parcel, PassRecord, Workers, attributed
+from flowcompute.observe import StageState
+from flowcompute.runtime.channels import (
+    Channel,
+    CheckpointBarrier,
+    Message,
+    PassRecord,
+    SharedBuffer,
+    Workers,
+    attributed,
+)
 from flowcompute.runtime.checkpoints import CheckpointCoordinator
-from flowcompute.runtime.events import State
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
-from flowcompute.runtime.stages.turn import BatchTurn, Emission, Output
+from flowcompute.runtime.stages.turn import BatchTurn, ComputedBatch, Output
 from flowcompute.runtime.stages.writing import SinkTask
 from flowcompute.schedule import Clock, Executor
 
@@ -39,7 +47,6 @@ class ComputeTask:
         starts: by root clock the first record, where not all begin with their streams.
         coordinator: says when a barrier is due, and takes it.
         boundaries: where the batches of each root clock end.
-        passed: told the record at which each batch of a root clock ended, and when it was done.
     """
 
     def __init__(
@@ -56,7 +63,6 @@ class ComputeTask:
         starts: Mapping[int, int] | None = None,
         coordinator: CheckpointCoordinator | None = None,
         boundaries: Mapping[int, BatchBoundaries],
-        passed: Callable[[int, float], object] | None = None,
     ) -> None:
         self._executor = executor
         self._record = record.compute
@@ -69,7 +75,6 @@ class ComputeTask:
         self._starts = {**dict.fromkeys(self._choose, 0), **(starts or {})}
         self._coordinator = coordinator
         self._boundaries = boundaries
-        self._passed = passed
         self._reached = reached_clocks(clocks)
         self._workers = workers
         self._throttle_s = throttle_s
@@ -83,7 +88,7 @@ class ComputeTask:
             channel.abandon()
         for channel in self._channels:
             channel.finish()
-        self._record.enter(State.DONE)
+        self._record.enter(StageState.DONE)
 
     async def _run_batches(self) -> None:
         seq = 0
@@ -93,50 +98,49 @@ class ComputeTask:
             if wanted == DRAIN:
                 await self._pass_on(await self._drained())
                 continue
-            parcels: list[Parcel] = []
+            messages: list[Message] = []
             try:
-                batch = await self._receive(wanted, seq, parcels)
+                batch = await self._receive(wanted, seq, messages)
                 if batch is None:
                     await self._pass_on(await self._ended(wanted))
                     continue
-                await self._pass_on(await self._compute(batch, [parcels]))
+                await self._pass_on(await self._compute(batch, [messages]))
                 self._starts[wanted] = batch.stop
                 self._done(batch)
             finally:
-                for parcel in parcels:
-                    parcel.release()
+                for message in messages:
+                    message.release()
             await self._pause()
             seq += 1
 
     def _done(self, batch: Batch) -> None:
-        """A batch of a root clock has been computed."""
+        """Note that a batch of a root clock has been computed."""
         self._boundaries[batch.clock].passed(batch.stop)
-        if self._passed is not None:
-            self._passed(batch.stop, trio.current_time())
+        self._record.computed(batch.stop)
 
-    async def _drained(self) -> Emission:
+    async def _drained(self) -> ComputedBatch:
         """Let derived clocks compute with what waits."""
         derived = {clock.id for clock in self._clocks if not clock.is_root}
         return await self._make(BatchTurn(derived, self._executor.drain))
 
-    async def _ended(self, root: int) -> Emission:
+    async def _ended(self, root: int) -> ComputedBatch:
         """Tell the executor that a root clock has no more records."""
         return await self._make(BatchTurn(self._reached[root] - {root}, partial(self._executor.end, root)))
 
-    async def _pass_on(self, emission: Emission) -> None:
+    async def _pass_on(self, outgoing: ComputedBatch) -> None:
         try:
-            await emission.send()
+            await outgoing.send()
         finally:
-            emission.release()
+            outgoing.release()
 
     async def _pause(self) -> None:
         if self._throttle_s:
-            self._record.enter(State.PAUSED)
+            self._record.enter(StageState.PAUSED)
             await trio.sleep(self._throttle_s)
 
     async def _cut(self, coordinator: CheckpointCoordinator) -> None:
         """Send a barrier to the destinations: everything before it counts, and nothing behind it."""
-        self._record.enter(State.BUSY, "copying its state for a checkpoint")
+        self._record.enter(StageState.BUSY, "copying its state for a checkpoint")
         sinks = [sink for output in self._outputs for sink in output.sinks]
         placed = {sink.position: sink for sink in self._placed.values()}
         with attributed(self._record.label):
@@ -148,47 +152,49 @@ class ComputeTask:
                 await sink.channel.send(barrier)
         await coordinator.sent()
 
-    async def _receive(self, root: int, seq: int, parcels: list[Parcel]) -> Batch | None:
-        """The next batch of a root clock, None at its end; what it lies in is added to `parcels`."""
+    async def _receive(self, root: int, seq: int, messages: list[Message]) -> Batch | None:
+        """Return the next batch of a root clock, None at its end; what it lies in is added to `messages`."""
         clock, start = self._clocks[root], self._starts[root]
         if not clock.sources:
             stop = min(self._boundaries[root].stop(start), clock.length or 0)
             return Batch(seq, start, stop, {}, root) if stop > start else None
         ends: list[int] = []
         for stage in clock.sources:
-            parcel = await self._sources[stage.value].receive()
-            assert not isinstance(parcel, CheckpointBarrier), "barriers begin at the compute stage"
-            if parcel is not None:
-                parcels.append(parcel)
-            ends.append(start if parcel is None else parcel.stop)
+            message = await self._sources[stage.value].receive()
+            assert not isinstance(message, CheckpointBarrier), "barriers begin at the compute stage"
+            if message is not None:
+                messages.append(message)
+            ends.append(start if message is None else message.stop)
         if min(ends) != max(ends):
             raise self._unequal(clock, start, ends)
         if ends[0] == start:
             return None
-        arrays = {stage.value: parcel.array for stage, parcel in zip(clock.sources, parcels, strict=True)}
+        arrays = {stage.value: message.array for stage, message in zip(clock.sources, messages, strict=True)}
         return Batch(seq, start, ends[0], arrays, root)
 
-    async def _compute(self, batch: Batch, parcels: Sequence[Sequence[Parcel]], *, settled: bool = True) -> Emission:
-        """Compute a batch of a root clock; the parcels of its sources, one after the other, stay the caller's."""
+    async def _compute(
+        self, batch: Batch, messages: Sequence[Sequence[Message]], *, settled: bool = True
+    ) -> ComputedBatch:
+        """Compute a batch of a root clock; the messages of its sources, one after the other, stay the caller's."""
         clock = self._clocks[batch.clock]
         if clock.id in self._choose:
             await self._choose_places(clock, batch)
         turn = BatchTurn(self._reached[clock.id], partial(self._executor.process, batch), batch)
-        emission = await self._make(turn, settled=settled)
+        outgoing = await self._make(turn, settled=settled)
         if self._forwarded:
             sources = [stage.value for stage in clock.sources]
             for output in self._outputs:
                 if output.value in self._forwarded and output.clock is clock:
                     position = sources.index(output.value)
-                    for each in parcels:
-                        emission.parcels += [(sink.channel, each[position].share()) for sink in output.sinks]
-        return emission
+                    for each in messages:
+                        outgoing.messages += [(sink.channel, each[position].share()) for sink in output.sinks]
+        return outgoing
 
-    async def _make(self, turn: BatchTurn, *, settled: bool = True) -> Emission:
+    async def _make(self, turn: BatchTurn, *, settled: bool = True) -> ComputedBatch:
         """Compute in a thread; `settled`: and tell destinations of their own memory."""
         try:
             await self._lend(turn)
-            self._record.enter(State.BUSY, "computing", turn.records)
+            self._record.enter(StageState.BUSY, "computing", turn.records)
             await self._workers.call(self._work, turn, settled)
             return turn.collect()
         finally:
@@ -200,10 +206,10 @@ class ComputeTask:
         for output in self._outputs:
             if output.clock.id not in turn.clocks or output.value in self._placed or output.value in self._forwarded:
                 continue
-            lease = await self._credit(output)
-            turn.leases.append((output, lease))
+            buffer = await self._credit(output)
+            turn.buffers.append((output, buffer))
             own = batch is not None and output.clock.id == batch.clock
-            turn.outputs[output.value] = lease.array[: batch.items] if own and batch is not None else lease.array
+            turn.outputs[output.value] = buffer.array[: batch.items] if own and batch is not None else buffer.array
         turn.placed = self._reserved(batch)
 
     def _reserved(self, batch: Batch | None) -> Mapping[int, SinkTask]:
@@ -219,7 +225,7 @@ class ComputeTask:
     async def _choose_places(self, clock: Clock, batch: Batch) -> None:
         """Find out how each output gets its memory; once, since a destination's records must come in order."""
         self._choose.discard(clock.id)
-        self._record.enter(State.BUSY, "placing", (batch.start, batch.stop))
+        self._record.enter(StageState.BUSY, "placing", (batch.start, batch.stop))
         sources = [stage.value for stage in clock.sources]
         for output in self._outputs:
             if output.clock is not clock:
@@ -231,12 +237,12 @@ class ComputeTask:
             elif output.value in sources:
                 self._forwarded.add(output.value)
 
-    async def _credit(self, output: Output) -> Lease:
-        lease = output.pool.acquire_nowait()
-        if lease is None:
-            self._record.enter(State.CREDIT, ", ".join(sink.stage.name for sink in output.sinks))
-            lease = await output.pool.acquire()
-        return lease
+    async def _credit(self, output: Output) -> SharedBuffer:
+        buffer = output.pool.acquire_nowait()
+        if buffer is None:
+            self._record.enter(StageState.CREDIT, ", ".join(sink.stage.name for sink in output.sinks))
+            buffer = await output.pool.acquire()
+        return buffer
 
     def _work(self, turn: BatchTurn, settled: bool) -> None:
         """Everything that is done for a batch in the thread."""
@@ -249,17 +255,17 @@ class ComputeTask:
 
     def _take(self, turn: BatchTurn, settled: bool) -> None:
         """Compute a batch."""
-        batch, records, outputs, emission = turn.batch, turn.records, turn.outputs, turn.emission
+        batch, records, outputs, outgoing = turn.batch, turn.records, turn.outputs, turn.outgoing
         for value, sink in turn.placed.items():
             assert records is not None
             array = sink.place(*records)
             assert array is not None, "a destination that gives memory of its own gives it always"
             outputs[value] = array
-            emission.placed.append((sink, array, records[0]))
+            outgoing.placed.append((sink, array, records[0]))
         with attributed(self._record.label, None, records):
             turn.made = turn.compute(outputs)
         if settled:
-            emission.settle()
+            outgoing.settle()
         if batch is not None:
             self._record.passed(
                 batch.items,
@@ -268,7 +274,7 @@ class ComputeTask:
             )
 
     def _unequal(self, clock: Clock, start: int, ends: list[int]) -> RunError:
-        """The error for sources that do not end together."""
+        """Return the error for sources that do not end together."""
         short, long = ends.index(min(ends)), ends.index(max(ends))
         ended, other = clock.sources[short], clock.sources[long]
         known = other.spec.length
@@ -287,7 +293,7 @@ class ComputeTask:
 
 
 def reached_clocks(clocks: Sequence[Clock]) -> dict[int, set[int]]:
-    """By root clock: the clocks that its batches can make advance, itself included."""
+    """Return by root clock the clocks that its batches can make advance, itself included."""
     reached = {clock.id: {clock.id} for clock in clocks if clock.is_root}
     for found in reached.values():
         for clock in clocks:

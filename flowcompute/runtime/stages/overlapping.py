@@ -12,27 +12,27 @@ import trio
 
 from flowcompute.batch import Batch
 from flowcompute.engine import DRAIN
-from flowcompute.runtime.channels import Parcel, PassRecord, attributed
-from flowcompute.runtime.events import State
+from flowcompute.observe import StageState
+from flowcompute.runtime.channels import Message, PassRecord, attributed
 from flowcompute.runtime.stages.computing import ComputeTask
-from flowcompute.runtime.stages.turn import Emission
+from flowcompute.runtime.stages.turn import ComputedBatch
 from flowcompute.schedule import Executor
 
 
-class _Coming:
+class _UploadingBatch:
     """A batch on its way to be computed, and what its sources lie in; `there` once it has been uploaded.
 
     Attributes:
         batch: all records.
-        parcels: of each batch that was joined, by source.
+        messages: of each batch that was joined, by source.
     """
 
-    def __init__(self, batch: Batch, parcels: list[Parcel]) -> None:
+    def __init__(self, batch: Batch, messages: list[Message]) -> None:
         self.batch = batch
-        self.parcels = [parcels]
+        self.messages = [messages]
         self.there = trio.Event()
 
-    def join(self, other: _Coming) -> bool:
+    def join(self, other: _UploadingBatch) -> bool:
         """Add the batch that follows, if it also follows in memory; `other` has nothing then."""
         joined: dict[int, np.ndarray] = {}
         for value, array in self.batch.arrays.items():
@@ -41,15 +41,15 @@ class _Coming:
                 return False
             joined[value] = both
         self.batch = replace(self.batch, stop=other.batch.stop, arrays=joined)
-        self.parcels += other.parcels
-        other.parcels = []
+        self.messages += other.messages
+        other.messages = []
         return True
 
     def release(self) -> None:
         """Give the sources' buffers back."""
-        for parcels in self.parcels:
-            while parcels:
-                parcels.pop().release()
+        for messages in self.messages:
+            while messages:
+                messages.pop().release()
 
 
 def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray | None:
@@ -61,21 +61,21 @@ def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray | None:
     return np.lib.stride_tricks.as_strided(first, shape, writeable=False)
 
 
-class _Going:
-    """What has been computed on its way to destinations; `there` once it has been downloaded, `sent` once passed on.
+class _DownloadingBatch:
+    """A computed batch on its way; `there` once it has been downloaded, `sent` once passed on.
 
     Of an end of a stream there is no batch, but what it has let others compute.
     """
 
-    def __init__(self, batch: Batch | None, emission: Emission) -> None:
+    def __init__(self, batch: Batch | None, outgoing: ComputedBatch) -> None:
         self.batch = batch
-        self.emission = emission
+        self.outgoing = outgoing
         self.there = trio.Event()
         self.sent = trio.Event()
 
     def release(self) -> None:
         """Drop what nobody takes any more."""
-        self.emission.release()
+        self.outgoing.release()
 
 
 class OverlappedTask(ComputeTask):
@@ -100,15 +100,15 @@ class OverlappedTask(ComputeTask):
         self._up = trio.Semaphore(executor.lanes)
         self._down = trio.Semaphore(executor.lanes)
         self._enough = trio.CancelScope()
-        self._next: _Coming | None = None
+        self._next: _UploadingBatch | None = None
         # Held while the state changes without a batch, until what comes of it is sent, and while it is copied.
         self._state = trio.Lock()
 
     async def _run_batches(self) -> None:
         # The slots bound what lies in all three.
-        coming, to_compute = trio.open_memory_channel[_Coming](math.inf)
-        computed, to_download = trio.open_memory_channel[_Going](0)
-        going, to_send = trio.open_memory_channel[_Going](math.inf)
+        coming, to_compute = trio.open_memory_channel[_UploadingBatch](math.inf)
+        computed, to_download = trio.open_memory_channel[_DownloadingBatch](0)
+        going, to_send = trio.open_memory_channel[_DownloadingBatch](math.inf)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._upload_all, coming)
@@ -124,7 +124,7 @@ class OverlappedTask(ComputeTask):
 
     # -- before ---------------------------------------------------------------------------------
 
-    async def _upload_all(self, coming: trio.MemorySendChannel[_Coming]) -> None:
+    async def _upload_all(self, coming: trio.MemorySendChannel[_UploadingBatch]) -> None:
         with coming, self._enough:
             async with trio.open_nursery() as uploads:
                 seq = 0
@@ -132,9 +132,9 @@ class OverlappedTask(ComputeTask):
                     seq += 1
                     await self._up.acquire()
                     uploads.start_soon(self._upload, one)
-        self._uploads.enter(State.DONE)
+        self._uploads.enter(StageState.DONE)
 
-    async def _begin(self, seq: int, coming: trio.MemorySendChannel[_Coming]) -> _Coming | None:
+    async def _begin(self, seq: int, coming: trio.MemorySendChannel[_UploadingBatch]) -> _UploadingBatch | None:
         """Let the next batch come, joined with those behind it that are there; None after the last."""
         if self._coordinator is not None and self._coordinator.is_due():
             await self._arrived()
@@ -162,23 +162,23 @@ class OverlappedTask(ComputeTask):
             raise
         return one
 
-    async def _take_in(self, seq: int) -> _Coming | None:
-        """The next of what the sources give; None after the last."""
+    async def _take_in(self, seq: int) -> _UploadingBatch | None:
+        """Return the next of what the sources give; None after the last."""
         one, self._next = self._next, None
         if one is not None:
             one.batch = replace(one.batch, seq=seq)
             return one
-        parcels: list[Parcel] = []
+        messages: list[Message] = []
         batch = None
         try:
-            batch = await self._receive(self._root, seq, parcels)
+            batch = await self._receive(self._root, seq, messages)
         finally:
-            while batch is None and parcels:
-                parcels.pop().release()
-        return None if batch is None else _Coming(batch, parcels)
+            while batch is None and messages:
+                messages.pop().release()
+        return None if batch is None else _UploadingBatch(batch, messages)
 
     def _may_join(self, batch: Batch) -> bool:
-        """Whether what comes next can be computed with a batch, and need not be waited for."""
+        """Check whether what comes next can be computed with a batch, and need not be waited for."""
         clock, most = self._clocks[self._root], self._boundaries[self._root].most_items
         if self._next is not None or self._after_batch is not None or self._throttle_s:
             return False
@@ -188,13 +188,13 @@ class OverlappedTask(ComputeTask):
 
     async def _arrived(self) -> None:
         """Take all slots, once every batch is with its destinations."""
-        self._uploads.enter(State.OUTPUT, self._downloads.name)
+        self._uploads.enter(StageState.OUTPUT, self._downloads.name)
         for _ in range(self._count):
             await self._slots.acquire()
 
-    async def _upload(self, one: _Coming) -> None:
+    async def _upload(self, one: _UploadingBatch) -> None:
         batch = one.batch
-        self._uploads.enter(State.BUSY, "uploading", (batch.start, batch.stop))
+        self._uploads.enter(StageState.BUSY, "uploading", (batch.start, batch.stop))
         size = await self._move(self._executor.upload, self._executor.uploads_at_once, batch)
         self._uploads.passed(batch.items, size, size)
         one.there.set()
@@ -208,7 +208,7 @@ class OverlappedTask(ComputeTask):
     # -- between --------------------------------------------------------------------------------
 
     async def _compute_all(
-        self, coming: trio.MemoryReceiveChannel[_Coming], computed: trio.MemorySendChannel[_Going]
+        self, coming: trio.MemoryReceiveChannel[_UploadingBatch], computed: trio.MemorySendChannel[_DownloadingBatch]
     ) -> None:
         with computed:
             while (wanted := self._executor.wants()) is not None:
@@ -222,26 +222,28 @@ class OverlappedTask(ComputeTask):
             self._enough.cancel()
 
     async def _compute_next(
-        self, coming: trio.MemoryReceiveChannel[_Coming], computed: trio.MemorySendChannel[_Going]
+        self, coming: trio.MemoryReceiveChannel[_UploadingBatch], computed: trio.MemorySendChannel[_DownloadingBatch]
     ) -> bool:
         """Compute the next batch; False after the last."""
-        self._record.enter(State.INPUT, self._uploads.name)
+        self._record.enter(StageState.INPUT, self._uploads.name)
         try:
             one = await coming.receive()
         except trio.EndOfChannel:
             return False
         try:
             await one.there.wait()
-            emission = await self._compute(one.batch, one.parcels, settled=False)
+            outgoing = await self._compute(one.batch, one.messages, settled=False)
         finally:
             one.release()
-        await self._give(computed, one.batch, emission)
+        await self._give(computed, one.batch, outgoing)
         self._done(one.batch)
         await self._pause()
         return True
 
-    async def _give(self, computed: trio.MemorySendChannel[_Going], batch: Batch | None, emission: Emission) -> _Going:
-        going = _Going(batch, emission)
+    async def _give(
+        self, computed: trio.MemorySendChannel[_DownloadingBatch], batch: Batch | None, outgoing: ComputedBatch
+    ) -> _DownloadingBatch:
+        going = _DownloadingBatch(batch, outgoing)
         try:
             await computed.send(going)
         except BaseException:
@@ -252,7 +254,7 @@ class OverlappedTask(ComputeTask):
     # -- behind ---------------------------------------------------------------------------------
 
     async def _download_all(
-        self, computed: trio.MemoryReceiveChannel[_Going], going: trio.MemorySendChannel[_Going]
+        self, computed: trio.MemoryReceiveChannel[_DownloadingBatch], going: trio.MemorySendChannel[_DownloadingBatch]
     ) -> None:
         with going:
             async with trio.open_nursery() as downloads:
@@ -264,27 +266,27 @@ class OverlappedTask(ComputeTask):
                     await self._down.acquire()
                     downloads.start_soon(self._download, one, one.batch)
 
-    async def _download(self, one: _Going, batch: Batch) -> None:
-        self._downloads.enter(State.BUSY, "downloading", (batch.start, batch.stop))
+    async def _download(self, one: _DownloadingBatch, batch: Batch) -> None:
+        self._downloads.enter(StageState.BUSY, "downloading", (batch.start, batch.stop))
         size = await self._move(self._executor.download, self._executor.downloads_at_once, batch)
         self._downloads.passed(batch.items, size, size)
-        self._downloads.enter(State.INPUT, self._record.name)
+        self._downloads.enter(StageState.INPUT, self._record.name)
         one.there.set()
         self._down.release()
 
-    async def _send_all(self, going: trio.MemoryReceiveChannel[_Going]) -> None:
+    async def _send_all(self, going: trio.MemoryReceiveChannel[_DownloadingBatch]) -> None:
         async for one in going:
             try:
                 await one.there.wait()
-                if one.emission.placed:
-                    await self._workers.call(one.emission.settle)
-                await one.emission.send()
+                if one.outgoing.placed:
+                    await self._workers.call(one.outgoing.settle)
+                await one.outgoing.send()
             finally:
                 one.release()
             one.sent.set()
             if one.batch is not None:
                 self._slots.release()
-        self._downloads.enter(State.DONE)
+        self._downloads.enter(StageState.DONE)
 
 
 def _empty(channel: trio.MemoryReceiveChannel[Any]) -> None:

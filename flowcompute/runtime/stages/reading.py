@@ -11,17 +11,18 @@ import trio
 
 from flowcompute.elements import AsyncReader, Reader
 from flowcompute.errors import SourceError
-from flowcompute.runtime.channels import Channel, Lease, Parcel, Pool, Workers, attributed
-from flowcompute.runtime.events import StageRecord, State
+from flowcompute.observe import StageState
+from flowcompute.runtime.channels import Channel, Message, Pool, SharedBuffer, Workers, attributed
+from flowcompute.runtime.events import StageReporter
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
 from flowcompute.schedule import SourceStage
 
 
-class _Coming:
+class _PendingRead:
     """Records that are being read into a buffer; `there` once they have been, or could not be."""
 
-    def __init__(self, start: int, array: np.ndarray, lease: Lease) -> None:
-        self.parcel = Parcel(start, start + len(array), array, lease)
+    def __init__(self, start: int, array: np.ndarray, buffer: SharedBuffer) -> None:
+        self.message = Message(start, start + len(array), array, buffer)
         self.error: Exception | None = None
         self.there = trio.Event()
 
@@ -45,7 +46,7 @@ class SourceTask:
         self,
         stage: SourceStage,
         reader: Reader,
-        record: StageRecord,
+        record: StageReporter,
         channel: Channel,
         pool: Pool,
         *,
@@ -64,7 +65,7 @@ class SourceTask:
         self._wanted = wanted
         self._start = start
         self._gives_views = not isinstance(reader, AsyncReader)
-        self._buffer: Lease | None = None
+        self._buffer: SharedBuffer | None = None
         self._filled = 0
         self._immediate = reader.immediate
 
@@ -79,7 +80,7 @@ class SourceTask:
         finally:
             self._leave()
         self._channel.finish()
-        self._record.enter(State.DONE)
+        self._record.enter(StageState.DONE)
 
     async def _read_all(self) -> None:
         start, length = self._start, self._stage.spec.length
@@ -87,45 +88,45 @@ class SourceTask:
         while end is None or start < end:
             cut = self._boundaries.stop(start)
             stop, full = cut if end is None else min(cut, end), cut - start
-            parcel = await self._next(start, stop)
-            items = 0 if parcel is None else parcel.stop - start
-            if parcel is not None:
-                await self._send(parcel)
-                start = parcel.stop
+            message = await self._next(start, stop)
+            items = 0 if message is None else message.stop - start
+            if message is not None:
+                await self._send(message)
+                start = message.stop
             if items < full and start != end:
                 if length is not None:
                     raise self._too_short(start, length)
                 break
 
-    async def _next(self, start: int, stop: int) -> Parcel | None:
-        """Records `start` to at most `stop`, or None when there are no more."""
+    async def _next(self, start: int, stop: int) -> Message | None:
+        """Return records `start` to at most `stop`, or None when there are no more."""
         if self._gives_views:
             array = await self._view(start, stop)
             if array is not None:
-                return Parcel(start, start + len(array), array, None) if len(array) else None
+                return Message(start, start + len(array), array, None) if len(array) else None
             self._gives_views = False
-        array, lease = await self._room(stop - start)
+        array, buffer = await self._room(stop - start)
         try:
             items = await self._read(array, start, stop)
         except BaseException:
-            lease.release()
+            buffer.release()
             raise
         if not items:
-            lease.release()
+            buffer.release()
             return None
-        return Parcel(start, start + items, array[:items], lease)
+        return Message(start, start + items, array[:items], buffer)
 
-    async def _room(self, items: int) -> tuple[np.ndarray, Lease]:
+    async def _room(self, items: int) -> tuple[np.ndarray, SharedBuffer]:
         """Room for records, behind those before where the buffer has it: batches of one buffer may be joined."""
         if self._buffer is None or self._filled + items > len(self._buffer.array):
             self._leave()
             self._buffer, self._filled = await self._credit(), 0
-        lease, first = self._buffer, self._filled
-        lease.holders += 1
+        buffer, first = self._buffer, self._filled
+        buffer.holders += 1
         self._filled += items
-        if self._filled + self._boundaries.items > len(lease.array):
+        if self._filled + self._boundaries.items > len(buffer.array):
             self._leave()
-        return lease.array[first : first + items], lease
+        return buffer.array[first : first + items], buffer
 
     def _leave(self) -> None:
         """Fill the buffer no further."""
@@ -133,15 +134,15 @@ class SourceTask:
         if buffer is not None:
             buffer.release()
 
-    async def _credit(self) -> Lease:
-        lease = self._pool.acquire_nowait()
-        if lease is None:
-            self._record.enter(State.CREDIT, "compute")
-            lease = await self._pool.acquire()
-        return lease
+    async def _credit(self) -> SharedBuffer:
+        buffer = self._pool.acquire_nowait()
+        if buffer is None:
+            self._record.enter(StageState.CREDIT, "compute")
+            buffer = await self._pool.acquire()
+        return buffer
 
     async def _view(self, start: int, stop: int) -> np.ndarray | None:
-        self._record.enter(State.BUSY, "reading", (start, stop))
+        self._record.enter(StageState.BUSY, "reading", (start, stop))
         with attributed(self._stage.name, self._stage.element.site, (start, stop)):
             if self._immediate:
                 return self._reader.view(stop - start)
@@ -150,17 +151,17 @@ class SourceTask:
     async def _read(self, out: np.ndarray, start: int, stop: int) -> int:
         with attributed(self._stage.name, self._stage.element.site, (start, stop)):
             if isinstance(self._reader, AsyncReader):
-                self._record.enter(State.INPUT, "what it iterates over,", (start, stop))
+                self._record.enter(StageState.INPUT, "what it iterates over,", (start, stop))
                 return await self._reader.read_async(out)
-            self._record.enter(State.BUSY, "reading", (start, stop))
+            self._record.enter(StageState.BUSY, "reading", (start, stop))
             return await self._workers.call(self._reader.read, out)
 
     # -- several reads at a time ----------------------------------------------------------------
 
     async def _read_ahead(self, end: int) -> None:
-        """As `_read_all`, for a stream of known length: a batch is read while the one before it still is."""
-        coming: deque[_Coming] = deque()
-        begun, to_send = trio.open_memory_channel[_Coming](math.inf)
+        """Read a stream of known length: a batch is read while the one before it still is."""
+        coming: deque[_PendingRead] = deque()
+        begun, to_send = trio.open_memory_channel[_PendingRead](math.inf)
         try:
             async with trio.open_nursery() as reads:
                 reads.start_soon(self._begin_reads, end, coming, begun, reads)
@@ -170,35 +171,35 @@ class SourceTask:
                         raise one.error
                     coming.popleft()
                     try:
-                        await self._send(one.parcel)
+                        await self._send(one.message)
                     except trio.BrokenResourceError:
                         # Nobody wants more; within a nursery the error would become a group.
                         reads.cancel_scope.cancel()
         finally:
             for one in coming:
-                one.parcel.release()
+                one.message.release()
 
     async def _begin_reads(
-        self, end: int, coming: deque[_Coming], begun: trio.MemorySendChannel[_Coming], reads: trio.Nursery
+        self, end: int, coming: deque[_PendingRead], begun: trio.MemorySendChannel[_PendingRead], reads: trio.Nursery
     ) -> None:
         free, start = trio.Semaphore(self._reader.reads_at_a_time), self._start
         with begun:
             while start < end:
                 stop = min(self._boundaries.stop(start), end)
                 await free.acquire()
-                one = _Coming(start, *await self._room(stop - start))
+                one = _PendingRead(start, *await self._room(stop - start))
                 coming.append(one)
                 begun.send_nowait(one)
                 reads.start_soon(self._bring, one, end, free)
                 start = stop
 
-    async def _bring(self, one: _Coming, end: int, free: trio.Semaphore) -> None:
+    async def _bring(self, one: _PendingRead, end: int, free: trio.Semaphore) -> None:
         """Read a batch. An error is told when it is its turn, after what was read before it."""
-        start, stop = one.parcel.start, one.parcel.stop
-        self._record.enter(State.BUSY, "reading", (start, stop))
+        start, stop = one.message.start, one.message.stop
+        self._record.enter(StageState.BUSY, "reading", (start, stop))
         try:
             with attributed(self._stage.name, self._stage.element.site, (start, stop)):
-                items = await self._workers.call(self._reader.read_at, start, one.parcel.array)
+                items = await self._workers.call(self._reader.read_at, start, one.message.array)
             if items < stop - start:
                 raise self._too_short(start + items, end)
         except Exception as error:  # noqa: BLE001 - raised by the task that sends
@@ -206,12 +207,12 @@ class SourceTask:
         free.release()
         one.there.set()
 
-    async def _send(self, parcel: Parcel) -> None:
-        items, size_bytes = parcel.stop - parcel.start, parcel.array.nbytes
+    async def _send(self, message: Message) -> None:
+        items, size_bytes = message.stop - message.start, message.array.nbytes
         try:
-            await self._channel.send(parcel)
+            await self._channel.send(message)
         except BaseException:
-            parcel.release()
+            message.release()
             raise
         self._record.passed(items, 0, size_bytes)
 

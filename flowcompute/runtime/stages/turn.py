@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flowcompute.batch import Batch
-from flowcompute.runtime.channels import Channel, Lease, Parcel, Pool
+from flowcompute.runtime.channels import Channel, Message, Pool, SharedBuffer
 from flowcompute.runtime.stages.writing import SinkTask
 from flowcompute.schedule import Clock
 
@@ -25,16 +25,16 @@ class Output(NamedTuple):
     sinks: Sequence[SinkTask]
 
 
-class Emission:
-    """What has been computed, until its destinations have it.
+class ComputedBatch:
+    """A computed batch, until its destinations have it.
 
     Attributes:
-        parcels: what is still to be sent, and where to.
+        messages: what is still to be sent, and where to.
         placed: what was computed in destinations' own memory: destination, records, the first of these.
     """
 
     def __init__(self) -> None:
-        self.parcels: list[tuple[Channel, Parcel]] = []
+        self.messages: list[tuple[Channel, Message]] = []
         self.placed: list[tuple[SinkTask, np.ndarray, int]] = []
 
     def settle(self) -> None:
@@ -44,16 +44,16 @@ class Emission:
 
     async def send(self) -> None:
         """Pass everything on, in order."""
-        while self.parcels:
-            channel, parcel = self.parcels[0]
-            await channel.send(parcel)
-            del self.parcels[0]
+        while self.messages:
+            channel, message = self.messages[0]
+            await channel.send(message)
+            del self.messages[0]
 
     def release(self) -> None:
         """Drop what was not sent."""
-        for _, parcel in self.parcels:
-            parcel.release()
-        self.parcels.clear()
+        for _, message in self.messages:
+            message.release()
+        self.messages.clear()
 
 
 class BatchTurn:
@@ -67,9 +67,9 @@ class BatchTurn:
     Attributes:
         clocks, compute, batch: as given.
         outputs: memory for the results, by value.
-        leases: the buffers among it.
+        buffers: the buffers among it.
         placed: the destinations whose own memory is among it.
-        emission: what has been computed.
+        outgoing: what has been computed.
         made: the records that were.
     """
 
@@ -78,31 +78,31 @@ class BatchTurn:
         self.compute = compute
         self.batch = batch
         self.outputs: dict[int, np.ndarray] = {}
-        self.leases: list[tuple[Output, Lease]] = []
+        self.buffers: list[tuple[Output, SharedBuffer]] = []
         self.placed: Mapping[int, SinkTask] = {}
-        self.emission = Emission()
+        self.outgoing = ComputedBatch()
         self.made: Mapping[int, tuple[int, int]] = {}
 
     @property
     def records(self) -> tuple[int, int] | None:
-        """Those of the batch."""
+        """The records of the batch."""
         return None if self.batch is None else (self.batch.start, self.batch.stop)
 
-    def collect(self) -> Emission:
-        """What is to be sent, with the buffers that it lies in; the others are given back."""
-        while self.leases:
-            output, lease = self.leases[0]
+    def collect(self) -> ComputedBatch:
+        """Return what is to be sent, with the buffers that it lies in; the others are given back."""
+        while self.buffers:
+            output, buffer = self.buffers[0]
             start, stop = self.made.get(output.value, (0, 0))
             if stop > start:
-                parcel = Parcel(start, stop, lease.array[: stop - start], lease)
-                lease.holders += len(output.sinks) - 1
-                self.emission.parcels += [(sink.channel, parcel) for sink in output.sinks]
+                message = Message(start, stop, buffer.array[: stop - start], buffer)
+                buffer.holders += len(output.sinks) - 1
+                self.outgoing.messages += [(sink.channel, message) for sink in output.sinks]
             else:
-                lease.release()
-            del self.leases[0]
-        return self.emission
+                buffer.release()
+            del self.buffers[0]
+        return self.outgoing
 
     def release(self) -> None:
         """Give back the buffers of what was not collected."""
-        while self.leases:
-            self.leases.pop()[1].release()
+        while self.buffers:
+            self.buffers.pop()[1].release()

@@ -8,9 +8,9 @@ import numpy as np
 
 from flowcompute.elements import State, Writer
 from flowcompute.errors import RunError
+from flowcompute.observe import StageState
 from flowcompute.runtime.channels import Channel, CheckpointBarrier, MemoryTracker, Workers, attributed
-from flowcompute.runtime.events import StageRecord
-from flowcompute.runtime.events import State as Doing
+from flowcompute.runtime.events import StageReporter
 from flowcompute.schedule import SinkStage
 
 
@@ -31,7 +31,7 @@ class SinkTask:
         self,
         stage: SinkStage,
         writer: Writer,
-        record: StageRecord,
+        record: StageReporter,
         channel: Channel,
         *,
         workers: Workers,
@@ -45,29 +45,30 @@ class SinkTask:
         self._workers = workers
         self._tracker = tracker
         self.position = position
+        self._written = 0
         self._grows = stage.element.in_memory and stage.spec.length is None
 
     async def run(self) -> None:
         """Write to the end of the stream."""
-        while (parcel := await self.channel.receive()) is not None:
-            if isinstance(parcel, CheckpointBarrier):
-                parcel.reach(self.position, self.snapshot())
+        while (message := await self.channel.receive()) is not None:
+            if isinstance(message, CheckpointBarrier):
+                message.reach(self.position, self.snapshot())
                 continue
             try:
-                self.record.enter(Doing.BUSY, "writing", (parcel.start, parcel.stop))
-                self.reserve(len(parcel.array))
-                with self._attributed(parcel.start, parcel.stop):
+                self.record.enter(StageState.BUSY, "writing", (message.start, message.stop))
+                self.reserve(len(message.array))
+                with self._attributed(message.start, message.stop):
                     if self._writer.immediate:
-                        self._writer.write(parcel.array, parcel.start)
+                        self._writer.write(message.array, message.start)
                     else:
-                        await self._workers.call(self._writer.write, parcel.array, parcel.start)
-                self.record.passed(parcel.stop - parcel.start, parcel.array.nbytes, 0)
+                        await self._workers.call(self._writer.write, message.array, message.start)
+                self._count(message.stop - message.start, message.array.nbytes)
             finally:
-                parcel.release()
-        self.record.enter(Doing.DONE)
+                message.release()
+        self.record.enter(StageState.DONE)
 
     def snapshot(self) -> State:
-        """What has been written."""
+        """Return what has been written."""
         with attributed(self.stage.name, self.stage.element.site):
             return self._writer.snapshot()
 
@@ -78,11 +79,11 @@ class SinkTask:
             RunError: if it outgrows the budget.
         """
         if self._grows:
-            with self._attributed(self.record.items, self.record.items + items):
+            with self._attributed(self._written, self._written + items):
                 self._tracker.keep(items * self.stage.spec.item_bytes)
 
     def place(self, start: int, stop: int) -> np.ndarray | None:
-        """The destination's own memory for these records, if it has some; may block.
+        """Return the destination's own memory for these records, if it has some; may block.
 
         Raises:
             RunError: if it is not as large as the records.
@@ -98,7 +99,11 @@ class SinkTask:
         stop = start + len(array)
         with self._attributed(start, stop):
             self._writer.write(array, start)
-        self.record.passed(stop - start, array.nbytes, 0)
+        self._count(stop - start, array.nbytes)
+
+    def _count(self, items: int, size_bytes: int) -> None:
+        self._written += items
+        self.record.passed(items, size_bytes, 0)
 
     def _attributed(self, start: int, stop: int) -> AbstractContextManager[None]:
         return attributed(self.stage.name, self.stage.element.site, (start, stop))

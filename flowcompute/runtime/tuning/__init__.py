@@ -1,7 +1,6 @@
 """Knobs tried while a job runs and after its end."""
 
 from flowcompute.runtime.tuning.rehearsal import why_not_rehearsed
-from flowcompute.runtime.tuning.trial_budget import Tune, check_tune
 from flowcompute.runtime.tuning.tuner import Tuner
 
-__all__ = ["Tune", "Tuner", "check_tune", "why_not_rehearsed"]
+__all__ = ["Tuner", "why_not_rehearsed"]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from flowcompute.errors import DeviceError, DeviceFullError, FlowError
 from flowcompute.ir import Kernel
 from flowcompute.lower import KNOBS_BESIDE_BODIES, candidates
 from flowcompute.runtime.tuning.trial_budget import Budget
+from flowcompute.runtime.tuning.trial_loop import try_candidates
 from flowcompute.schedule import Backend, ExecutionPlan, Executor, RegionStep
 from flowcompute.schedule.explain import Plan, variant
-from flowcompute.strategy import Candidate, Climb, KernelKnobs, Limits, Search
+from flowcompute.strategy import Candidate, Climb, KernelKnobs, Limits, PairedTrials, Search, differing
 
 LIVE_S = 1.0
 """Seconds that kernels may be tried for on one batch, while the job runs."""
@@ -51,11 +51,11 @@ class KernelTrials:
         self._kernels: dict[tuple[str, Candidate], Kernel] = {}
         self._warm: set[tuple[str, Candidate]] = set()
         self._adopted: dict[str, Candidate] = {}
-        self._turn = False
+        self._pairs = PairedTrials(least_s=1e-9)
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to be learnt of the kernels that have worked."""
+        """True when nothing is left to be learnt of the kernels that have worked."""
         return all(search.ask() is None for search in self.searches.values())
 
     def launched(self, step: RegionStep, launch: Callable[[Kernel], float]) -> Kernel | None:
@@ -63,22 +63,21 @@ class KernelTrials:
         kernel = step.kernel
         assert kernel is not None
         search, spent_s = self._search(step, kernel), self._budget.spent_s
-        tried = False
-        while self._budget.is_open(KERNELS_SHARE) and self._budget.spent_s - spent_s < self.per_launch_s:
-            candidate = search.ask()
-            if candidate is None:
-                break
-            try:
-                if self._budget.measure(partial(self._is_same, step, candidate)):
-                    search.skip(candidate)
-                    continue
-                tried = True
-                search.tell(candidate, self._budget.measure(partial(self._ratio, step, candidate, launch)))
-            except FlowError as error:
-                if isinstance(error, DeviceError) and not isinstance(error, DeviceFullError):
-                    raise
-                search.fail(candidate)
-                self.problems.append(f"{kernel.name} {said(candidate)}: {error.message}")
+
+        def may_try(_: Candidate) -> bool:
+            return self._budget.is_open(KERNELS_SHARE) and self._budget.spent_s - spent_s < self.per_launch_s
+
+        tried, problems = try_candidates(
+            kernel.name,
+            search,
+            self._pairs,
+            self._budget,
+            partial(self._seconds, step, launch),
+            may_try=may_try,
+            is_same=partial(self._is_same, step),
+            loses_device=True,
+        )
+        self.problems += problems
         if tried:
             # The batch goes on with what the kernel in use has stored, not with what a candidate has.
             launch(self._variant(step, self._adopted.get(kernel.name, ())))
@@ -106,27 +105,21 @@ class KernelTrials:
         return self._kernels[key]
 
     def _is_same(self, step: RegionStep, candidate: Candidate) -> bool:
-        """Whether a candidate's kernel is the default one, launched in the same way: as where a tile is never full."""
+        """Check whether a candidate's kernel is the default one, launched alike: as where a tile is never full."""
         kernel, default = self._variant(step, candidate), step.kernel
         assert default is not None
         beside = (getattr(kernel.knobs, name) == getattr(default.knobs, name) for name in KNOBS_BESIDE_BODIES)
         return replace(kernel, knobs=default.knobs) == default and all(beside)
 
-    def _ratio(self, step: RegionStep, candidate: Candidate, launch: Callable[[Kernel], float]) -> float:
-        """Seconds of the candidate by those of the default, launched in turns."""
-        kernel = self._variant(step, candidate)
-        assert step.kernel is not None
-        for key, one in (((kernel.name, ()), step.kernel), ((kernel.name, candidate), kernel)):
-            if key not in self._warm:
-                # A first launch also makes machine code on some drivers.
-                launch(one)
-                self._warm.add(key)
-        # Who goes first finds other caches: that changes with each pair.
-        self._turn = not self._turn
-        pair = (kernel, step.kernel) if self._turn else (step.kernel, kernel)
-        first, second = map(launch, pair)
-        seconds, default_s = (first, second) if self._turn else (second, first)
-        return max(seconds, 1e-9) / max(default_s, 1e-9)
+    def _seconds(self, step: RegionStep, launch: Callable[[Kernel], float], candidate: Candidate) -> float:
+        """Return the seconds of a launch with a candidate."""
+        kernel = self._variant(step, candidate) if candidate else step.kernel
+        assert kernel is not None
+        if (kernel.name, candidate) not in self._warm:
+            # A first launch also makes machine code on some drivers.
+            launch(kernel)
+            self._warm.add((kernel.name, candidate))
+        return launch(kernel)
 
 
 class TunedBackend(Backend):
@@ -159,13 +152,3 @@ class TunedBackend(Backend):
         made = self._backend.executor(plan, pass_index, resident)
         made.tuner = self._tuner
         return made
-
-
-def differing(knobs: Mapping[str, Any], others: Mapping[str, Any]) -> Candidate:
-    """What others have in place of these knobs."""
-    return tuple(sorted((name, others[name]) for name in knobs if others.get(name, knobs[name]) != knobs[name]))
-
-
-def said(candidate: Candidate) -> str:
-    """A candidate in words."""
-    return ", ".join(f"{name}={value}" for name, value in candidate)

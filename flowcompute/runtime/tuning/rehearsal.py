@@ -10,6 +10,7 @@ from flowcompute.elements import Kind
 from flowcompute.elements.streams import ScanFunction
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
+from flowcompute.runtime.options import RunOptions
 from flowcompute.runtime.run import Run, start
 from flowcompute.schedule import Pass, SinkStage, make_plan, policies
 from flowcompute.schedule.explain import Plan
@@ -66,7 +67,7 @@ class Rehearsals:
         return seconds / max(items, 1)
 
     def planned(self, strategy: Strategy) -> Plan:
-        """The plan of the job with this strategy, whose results are dropped."""
+        """Return the plan of the job with this strategy, whose results are dropped."""
         one = self._plan
         config = replace(one.config, resumable=False)
         made = make_plan(one.graph, config, strategy, one.backend, asked=one.asked, shaping=one.shaping)
@@ -88,7 +89,7 @@ class Rehearsals:
                 run.stop()
 
         began = time.perf_counter()
-        run = start(plan, progress=False, on_batch=look)
+        run = start(plan, RunOptions(progress=False, on_batch=look))
         try:
             run.wait()
         except FlowError:
@@ -99,7 +100,7 @@ class Rehearsals:
 
 
 def _dropping(one: Pass) -> Pass:
-    """A pass whose results are dropped; what later passes read is kept."""
+    """Return a pass whose results are dropped; what later passes read is kept."""
     return replace(one, sinks=tuple(_dropped(sink) for sink in one.sinks))
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from flowcompute.errors import PlanError
+from flowcompute.runtime.options import Tune
 
 T = TypeVar("T")
-
-Tune = bool | Literal["quick", "full"]
 
 SHARE = 0.02
 """What trials may take of a job's seconds with `tune=True`."""
@@ -21,21 +19,6 @@ LIMITS_S: Mapping[str, float] = {"quick": 10.0, "full": 120.0}
 """Seconds that trials may take otherwise."""
 
 Clock = Callable[[], float]
-
-
-def check_tune(tune: object) -> Tune:
-    """`tune=` as it was given.
-
-    Raises:
-        PlanError: if it is something else.
-    """
-    if tune is True or tune is False:
-        return tune
-    if isinstance(tune, str) and tune in LIMITS_S:
-        return "quick" if tune == "quick" else "full"
-    raise PlanError(
-        "tune= is not what it should be", element="tune", expected='False, True, "quick" or "full"', got=repr(tune)
-    )
 
 
 class Budget:
@@ -58,26 +41,26 @@ class Budget:
         self._dearest_s = FIRST_S
 
     def end(self) -> None:
-        """The job has ended: what is left is left for after it."""
+        """End the job's time: what is left of the budget is for after it."""
         self._ended = self._clock()
 
     @property
     def limit_s(self) -> float:
-        """What trials may take so far."""
+        """The seconds that trials may take so far."""
         if isinstance(self._tune, str):
             return LIMITS_S[self._tune]
         return SHARE * ((self._clock() if self._ended is None else self._ended) - self._began)
 
     def affords(self, seconds: float) -> bool:
-        """Whether so many more seconds may be spent."""
+        """Check whether so many more seconds may be spent."""
         return self.spent_s + seconds < self.limit_s
 
     def is_open(self, share: float = 1.0) -> bool:
-        """Whether one more measurement, as long as the longest so far, fits in a share of it."""
+        """Check whether one more measurement, as long as the longest so far, fits in a share of it."""
         return self.spent_s + self._dearest_s < share * self.limit_s
 
     def measure(self, work: Callable[[], T]) -> T:
-        """What `work` gives; its seconds are spent."""
+        """Return what `work` gives; its seconds are spent."""
         began = self._clock()
         try:
             return work()

@@ -11,17 +11,16 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
-
-import numpy as np
 
 from flowcompute.errors import FlowError
 from flowcompute.metrics import NodeMetrics
+from flowcompute.runtime.options import Tune
 from flowcompute.runtime.run import LiveTrials
-from flowcompute.runtime.tuning.kernel_trials import KERNELS_SHARE, KernelTrials, TunedBackend, differing, said
+from flowcompute.runtime.tuning.kernel_trials import KERNELS_SHARE, KernelTrials, TunedBackend
 from flowcompute.runtime.tuning.rehearsal import Rehearsals, why_not_rehearsed
-from flowcompute.runtime.tuning.trial_budget import Budget, Clock, Tune
+from flowcompute.runtime.tuning.trial_budget import Budget, Clock
+from flowcompute.runtime.tuning.trial_loop import try_candidates
 from flowcompute.schedule import default_batch_bytes, job_key, keep, make_plan
 from flowcompute.schedule.explain import Plan, batch_sizes, complete_strategy, limits_of, rooflines
 from flowcompute.sources import StoredSource
@@ -30,14 +29,17 @@ from flowcompute.strategy import (
     Climb,
     KernelKnobs,
     Limits,
+    PairedTrials,
     Search,
     Space,
     Stored,
     Strategy,
-    Trial,
     Tuning,
+    count_measured,
+    differing,
     load_limits,
     save_limits,
+    trials_of,
 )
 
 LEAST_TRIALS = 3
@@ -71,7 +73,6 @@ class Tuner:
         self.trials = KernelTrials(plan, self._budget, self._seed, self._default if kept else None)
         self.live = LiveTrials(plan, self._budget, self._seed, self._batches)
         self._notes: list[str] = []
-        self._turn = False
         self._owes = False
         self.plan = replace(plan, backend=TunedBackend(plan.backend, self.trials))
         """The plan to be run: it tries kernels on the way."""
@@ -110,7 +111,7 @@ class Tuner:
         return found, self._keep(found, tuning, cancelled)
 
     def _limits(self, cancelled: Callable[[], bool]) -> tuple[Limits | None, ...]:
-        """What each device can do at most; measured where that was never done, and there is time and room for it."""
+        """Return what each device can do at most; it is measured once, where there is time and room for it."""
         for placement in self._plan.backend.placements:
             if load_limits(placement.capabilities.kind) is not None or self._tune is True or cancelled():
                 continue
@@ -139,7 +140,7 @@ class Tuner:
         return tuple(int(bytes_ * factor) for factor in _BATCHES)
 
     def _other_batches(self) -> tuple[int, ...]:
-        """Those of `_batches` that cut the job otherwise than what is in use, and than each other."""
+        """Return those of `_batches` that cut the job otherwise than what is in use, and than each other."""
         in_use = self._in_use.batch_bytes
         assert in_use is not None
         by_cuts = {self._boundaries(bytes_): bytes_ for bytes_ in reversed(self._batches)}
@@ -147,7 +148,7 @@ class Tuner:
         return tuple(reversed(by_cuts.values()))
 
     def _boundaries(self, batch_bytes: int) -> tuple[int, ...]:
-        """Records in a batch of each pass; as many as there are where all of them are in one."""
+        """Return the records in a batch of each pass; as many as there are where all of them are in one."""
         sizes = zip(batch_sizes(self._plan, batch_bytes), self._plan.passes, strict=True)
         return tuple(size if one.length is None else min(size, one.length) for size, one in sizes)
 
@@ -173,46 +174,39 @@ class Tuner:
 
     @property
     def _in_use(self) -> Strategy:
-        """All knobs, as the job has gone on with them."""
+        """The knobs, as the job has gone on with them."""
         knobs: dict[str, Any] = dict(self.live.best)
         return replace(complete_strategy(self._plan), **knobs)
 
     def _try_run(self, search: Search, rehearsals: Rehearsals, cancelled: Callable[[], bool]) -> None:
-        default = self._with_kernels(self._in_use)
-        while not cancelled() and (candidate := search.ask()) is not None:
-            if not self._budget.is_open() and not self._is_owed(search, new=candidate not in search.ratios):
-                break
-            try:
-                search.tell(candidate, self._budget.measure(partial(self._pair, rehearsals, default, candidate)))
-            except FlowError as error:
-                search.fail(candidate)
-                self._notes.append(f"run {said(candidate)}: {error.message}")
+        in_use = self._with_kernels(self._in_use)
+
+        def seconds(candidate: Candidate) -> float:
+            knobs: dict[str, Any] = dict(candidate)
+            return rehearsals.seconds(replace(in_use, **knobs))
+
+        def may_try(candidate: Candidate) -> bool:
+            owed = self._budget.is_open() or self._is_owed(search, new=candidate not in search.ratios)
+            return owed and not cancelled()
+
+        self._notes += try_candidates("run", search, PairedTrials(), self._budget, seconds, may_try=may_try)[1]
 
     def _is_owed(self, search: Search, *, new: bool) -> bool:
-        """Whether the least that was promised is still to be done, beyond the budget."""
+        """Check whether the least that was promised is still to be done, beyond the budget."""
         if not self._owes:
             return False
-        measured = self._measured + _measured(search)
+        measured = self._measured + count_measured(search)
         return measured < LEAST_TRIALS if new else self._budget.spent_s < LEAST_S
 
     @property
     def _measured(self) -> int:
         """Candidates that were measured while the job ran."""
-        return sum(map(_measured, (*self.live.searches, *self.trials.searches.values())))
-
-    def _pair(self, rehearsals: Rehearsals, default: Strategy, candidate: Candidate) -> float:
-        knobs: dict[str, Any] = dict(candidate)
-        other = replace(default, **knobs)
-        self._turn = not self._turn
-        pair = (other, default) if self._turn else (default, other)
-        first, second = map(rehearsals.seconds, pair)
-        seconds, default_s = (first, second) if self._turn else (second, first)
-        return max(seconds, 1e-12) / max(default_s, 1e-12)
+        return sum(map(count_measured, (*self.live.searches, *self.trials.searches.values())))
 
     # -- what comes of it ---------------------------------------------------------------------------------
 
     def _with_kernels(self, strategy: Strategy) -> Strategy:
-        """The strategy with the best knobs of kernels so far."""
+        """Return the strategy with the best knobs of kernels so far."""
         kernels = strategy.by_kernel()
         for name, search in self.trials.searches.items():
             kernels[name] = KernelKnobs.from_plain(dict(search.best)).over(kernels[name])
@@ -226,7 +220,7 @@ class Tuner:
 
     def _tuning(self, run: Search) -> Tuning:
         live = [("run", search) for search in self.live.searches]
-        tried = [trial for pair in (*live, ("run", run), *self.trials.searches.items()) for trial in _trials(*pair)]
+        tried = [trial for pair in (*live, ("run", run), *self.trials.searches.items()) for trial in trials_of(*pair)]
         gain = max([trial.gain for trial in tried if trial.outcome == "kept"], default=0.0)
         # What is kept of an earlier run still saves what it did.
         gain = 1 - (1 - gain) * (1 - self._plan.tuning.gain)
@@ -245,25 +239,5 @@ class Tuner:
 
 
 def _planned(plan: Plan, strategy: Strategy) -> Plan:
-    """The same job with other knobs."""
+    """Plan the same job with other knobs."""
     return make_plan(plan.graph, plan.config, strategy, plan.backend, asked=plan.asked, shaping=plan.shaping)
-
-
-def _measured(search: Search) -> int:
-    return sum(1 for pairs in search.ratios.values() if pairs)
-
-
-def _trials(where: str, search: Search) -> list[Trial]:
-    trials = []
-    for candidate in (one for one in search.ratios if one not in search.same):
-        judged = search.judge(candidate)
-        noise = judged.noise if np.isfinite(judged.noise) else None
-        trial = Trial(where, said(candidate), judged.gain, noise, judged.pairs, "not better")
-        if candidate in search.failed:
-            trial = replace(trial, outcome="failed")
-        elif candidate == search.best:
-            trial = replace(trial, outcome="kept")
-        elif judged.gain > 0:
-            trial = replace(trial, outcome="not confirmed" if judged.pairs < 3 else "within the noise")
-        trials.append(trial)
-    return trials

@@ -1,0 +1,44 @@
+"""Somebody who writes a run's events or numbers elsewhere."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flowcompute.metrics import Snapshot
+from flowcompute.observe.events import Take
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """The numbers of a run or a flow that can be asked for at any time, from any thread.
+
+    Attributes:
+        snapshot: gives its numbers.
+        seconds: gives the seconds since its start; they stand still when it has ended.
+        about: gives what a report needs beside its numbers, as plain data.
+        tracks: the stages and queues that it will have at most.
+    """
+
+    snapshot: Callable[[], Snapshot]
+    seconds: Callable[[], float]
+    about: Callable[[], Mapping[str, Any]]
+    tracks: int
+
+
+class Consumer(ABC):
+    """Works from its making until `close` or `discard`."""
+
+    def takes(self) -> Mapping[type, Take]:
+        """Return the function that takes each kind of event that it wants."""
+        return {}
+
+    @abstractmethod
+    def close(self) -> str | None:
+        """End after the run, and return what went wrong, None if nothing did."""
+
+    def discard(self) -> None:
+        """End before the run has begun, and leave nothing."""
+        self.close()
