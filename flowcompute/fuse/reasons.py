@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reason:
-    """Why the planner decided something; `kind` is "cut", "device", "input", "isolate" or "knob"."""
+    """Why the planner decided something; `kind` is "cut", "device", "form", "input", "isolate" or "knob"."""
 
     kind: str
     element: str

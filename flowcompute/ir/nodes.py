@@ -14,7 +14,6 @@ import numpy as np
 from flowcompute.elements import Op
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.elements.generated import Generator
-from flowcompute.ir.families import Family
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 from flowcompute.strategy import KernelKnobs
 
@@ -426,8 +425,9 @@ class Kernel:
             work-groups span the columns of a matrix product or scan.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
         tensor: whether tensor cores multiply its matrices as they are.
-        family: which knobs it has; see `lower.kernel_knobs`.
-        knobs: what they were set to, all of its family.
+        form: name of what lowered its region; see `lower.forms`. Empty where no region was lowered.
+        family: what plans call that form; "fixed" where the kernel has no knobs.
+        knobs: what they were set to, all that it has.
     """
 
     name: str
@@ -443,6 +443,7 @@ class Kernel:
     tile: tuple[int, int] = (1, 1)
     contract: bool = False
     tensor: bool = False
-    family: Family = "fixed"
+    form: str = ""
+    family: str = "fixed"
     knobs: KernelKnobs = field(default_factory=KernelKnobs)
     notes: dict[str, Any] = field(default_factory=dict, compare=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
 
 VECTOR_BYTES = 16
 """What one instruction reads from local memory for a work-item."""
@@ -125,7 +125,7 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> Shape:
     if rows == 64 and one.columns <= 64 and one.block_count(128) >= style.capabilities.units:
         rows = 128
     group = 128 if rows > 32 and one.columns <= 128 else 256
-    knobs = style.settled("attention", work_group=group, block_rows=rows)
+    knobs = style.settled(FAMILIES["attention"], work_group=group, block_rows=rows)
     group, rows = knobs.work_group or group, min(knobs.block_rows or rows, 2 * most)
     # Half the device's memory leaves room for two work-groups; 48 KiB have all.
     limit = max(48 << 10, style.capabilities.local_bytes // 2)

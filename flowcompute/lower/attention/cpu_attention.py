@@ -30,7 +30,7 @@ from flowcompute.ir import (
 from flowcompute.lower.anchor_point import Row, times
 from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
 from flowcompute.lower.matmul import strip_lanes
 from flowcompute.spec import BOOL
 
@@ -48,7 +48,7 @@ class AttentionLowering:
         self.one = one = AttentionAnchor(graph, region)
         self.dtype = one.dtype
         self.lanes = strip_lanes(style.capabilities, one.dtype.itemsize)
-        self.knobs = knobs = style.settled("attention", tile_rows=TOGETHER, block_rows=BLOCK)
+        self.knobs = knobs = style.settled(FAMILIES["attention"], tile_rows=TOGETHER, block_rows=BLOCK)
         self.together = min(knobs.tile_rows or TOGETHER, one.queries)
         self.block = min(knobs.block_rows or BLOCK, -(-one.queries // self.together) * self.together)
         self.key_vectors, self.value_vectors = KEYS // self.lanes, -(-one.columns // self.lanes)

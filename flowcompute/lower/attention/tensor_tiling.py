@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flowcompute.lower.attention.attention_anchor import KEYS, AttentionAnchor
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
 from flowcompute.lower.matmul import CHUNK_BYTES, EDGE, PITCH, SUBGROUP, TensorTile, lines_along_k
 from flowcompute.spec import FLOAT32
 from flowcompute.strategy import KernelKnobs
@@ -63,7 +63,7 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> TensorShape | None
     subgroups = SUBGROUPS if exact or few else 2 * SUBGROUPS
     if not split:
         rows = subgroups * edges * EDGE
-        knobs = style.settled("tensor attention", work_group=subgroups * SUBGROUP, block_rows=rows)
+        knobs = style.settled(FAMILIES["tensor attention"], work_group=subgroups * SUBGROUP, block_rows=rows)
         subgroups = (knobs.work_group or subgroups * SUBGROUP) // SUBGROUP
         edges = min(max((knobs.block_rows or rows) // (subgroups * EDGE), 1), most_edges)
     rows = subgroups * edges * EDGE

@@ -31,7 +31,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.anchor_point import Axes, Row, times
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor
 from flowcompute.lower.matmul.strided_columns import StridedColumns, are_strided_columns, in_order
 from flowcompute.lower.matmul.tile_sizes import STRIP_BYTES, strip_lanes
@@ -65,7 +65,7 @@ class MatmulLowering:
         itemsize = one.dtype.itemsize
         self.lanes = strip_lanes(style.capabilities, itemsize)
         strip = max(self.lanes, STRIP_BYTES // itemsize)
-        self.knobs = style.settled("matmul", tile_rows=TILE_ROWS, tile_columns=strip)
+        self.knobs = style.settled(FAMILIES["matmul"], tile_rows=TILE_ROWS, tile_columns=strip)
         self.tile_rows, strip = self.knobs.tile_rows or TILE_ROWS, self.knobs.tile_columns or strip
         self.strip = _beside(strip // self.lanes, self.lanes)
         # Rows of B far apart, above all by powers of two, would push each other out of the cache.

@@ -33,7 +33,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.anchor_point import Axes, Operand, times
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor
 from flowcompute.lower.matmul.tile_sizes import NEAR, PAD
 from flowcompute.strategy import KernelKnobs
@@ -72,7 +72,7 @@ def choose_tile(rows: int | None, columns: int, itemsize: int, style: KernelStyl
         next((size for size in (16, 32, 64) if side <= size), largest)
         for side in (largest if rows is None else rows, columns)
     )
-    knobs = style.settled("matmul", tile_rows=min(height, largest), tile_columns=min(width, largest))
+    knobs = style.settled(FAMILIES["matmul"], tile_rows=min(height, largest), tile_columns=min(width, largest))
     height, width = min(knobs.tile_rows or height, largest), min(knobs.tile_columns or width, largest)
     return WorkGroupTile(height, width, height // 16 if height == 128 else 4, width // 16 if width == 128 else 4)
 

@@ -38,7 +38,7 @@ from flowcompute.ir import (
     scan_tile,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
 from flowcompute.lower.scan.scan_anchor import TileScan, scan_initial, scan_wide
 from flowcompute.spec import INT64, is_float
 
@@ -84,7 +84,7 @@ class ColumnLookBackLowering(TileScan):
         group = min(_group(self.node), style.capabilities.max_work_group)
         self.runs = -(-self.records // RUN)
         across = COLUMNS if self.runs == 1 else FEW_COLUMNS
-        self.knobs = style.settled("column scan", work_group=group, tile_columns=across)
+        self.knobs = style.settled(FAMILIES["column scan"], work_group=group, tile_columns=across)
         self.group, self.across = self.knobs.work_group or group, self.knobs.tile_columns or across
         self.tiles, self.weight_tiles = self.group // self.across // self.runs, -(-self.columns // self.across)
         # Records of a run, and of the last one of a tile.

@@ -18,7 +18,6 @@ from flowcompute.ir import (
     ArrayItem,
     Assign,
     AwaitSlot,
-    Family,
     For,
     If,
     Kernel,
@@ -34,7 +33,7 @@ from flowcompute.ir import (
     While,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
 from flowcompute.lower.scan.scan_anchor import TileScan
 
 BESIDE = 8
@@ -47,8 +46,8 @@ class CpuLookBackLowering(TileScan):
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
         # Of wide items a run is walked for a vector of columns, and by itself.
-        self.family: Family = "scan" if self.columns < style.capabilities.lanes else "wide scan"
-        self.knobs = style.settled(self.family, tile_rows=BESIDE)
+        self.family = "scan" if self.columns < style.capabilities.lanes else "wide scan"
+        self.knobs = style.settled(FAMILIES[self.family], tile_rows=BESIDE)
         self.lanes, self.beside = self.knobs.vector_width or style.capabilities.lanes, self.knobs.tile_rows or BESIDE
         self.state = self.arguments.get("state", self.wide, self.node.id)
         self.words = self.arguments.get("words", self.wide, self.node.id)

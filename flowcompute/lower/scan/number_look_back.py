@@ -40,7 +40,7 @@ from flowcompute.ir import (
     scan_tile,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
 from flowcompute.lower.scan.scan_anchor import Numbers, ScanPoint, TileScan, scan_wide
 from flowcompute.spec import INT32, INT64
 
@@ -82,7 +82,7 @@ class NumberLookBackLowering(TileScan):
         super().__init__(graph, region)
         self.lanes = _lanes(self.dtype)
         self.read = region.reads[self.node.id][0]
-        self.knobs = style.settled("number scan", unroll=LOADS)
+        self.knobs = style.settled(FAMILIES["number scan"], unroll=LOADS)
         self.loads = self.knobs.unroll or LOADS
         # Vectors begin at multiples of their size, in buffers of their own, where the batch begins at one.
         self.aligned = not style.capabilities.host_memory

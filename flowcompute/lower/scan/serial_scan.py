@@ -41,7 +41,7 @@ from flowcompute.ir import (
     storage,
 )
 from flowcompute.lower.emit import Arguments, Scope, loaded
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
 from flowcompute.lower.scan.scan_anchor import (
     REDUCTIONS,
     Numbers,
@@ -69,7 +69,7 @@ class SerialScanLowering:
         self.region = region
         self.node = graph.nodes[region.anchor]
         self.cpu = style.capabilities.code_shape == "cpu"
-        self.knobs = style.settled("walk", **({} if self.cpu else {"work_group": GROUP}))
+        self.knobs = style.settled(FAMILIES["walk"], **({} if self.cpu else {"work_group": GROUP}))
         self.lanes = self.knobs.vector_width or 1
         self.arguments = Arguments()
         self.names = itertools.count()

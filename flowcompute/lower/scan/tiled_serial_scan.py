@@ -41,7 +41,7 @@ from flowcompute.ir import (
     scan_tile,
 )
 from flowcompute.lower.emit import Key, Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
 from flowcompute.lower.scan.scan_anchor import (
     REDUCTIONS,
     Numbers,
@@ -157,7 +157,7 @@ class TiledSerialScanLowering(SerialScanLowering):
         super().__init__(graph, region, style)
         wide = SerialScanTile(graph, region, WIDE, WIDE)
         size = WIDE if wide.pitch == WIDE and wide.local_bytes <= style.capabilities.local_bytes else NARROW
-        self.knobs = style.settled("tiled walk", work_group=size, tile_columns=size)
+        self.knobs = style.settled(FAMILIES["tiled walk"], work_group=size, tile_columns=size)
         self.tile = SerialScanTile(graph, region, self.knobs.work_group or size, self.knobs.tile_columns or size)
         if self.tile.local_bytes > style.capabilities.local_bytes:
             self.knobs = replace(self.knobs, work_group=NARROW, tile_columns=NARROW)

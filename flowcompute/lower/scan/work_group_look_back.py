@@ -38,7 +38,7 @@ from flowcompute.ir import (
     scan_tile,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
 from flowcompute.lower.scan.scan_anchor import TileScan, scan_wide, times
 from flowcompute.spec import INT32, INT64
 
@@ -78,7 +78,7 @@ class WorkGroupLookBackLowering(TileScan):
         self.looks_back = style.capabilities.shuffles
         # Numbers that a work-item asks for at once; longer texts take long to compile.
         loads = 16 if self.looks_back else 4
-        self.knobs = style.settled("scan", unroll=loads)
+        self.knobs = style.settled(FAMILIES["scan"], unroll=loads)
         self.group, self.loads = self.knobs.work_group or GROUP, self.knobs.unroll or loads
         self.state = self.arguments.get("state", self.wide, self.node.id)
         self.words = self.arguments.get("words", self.wide, self.node.id)
