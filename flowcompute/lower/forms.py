@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flowcompute.elements import Kind
 from flowcompute.elements.functions import TURNS, UserOp
 from flowcompute.elements.generated import Generator
-from flowcompute.elements.nn import ATTENTION
 from flowcompute.elements.streams import KernelScan
 from flowcompute.function_ir import leaves_unroll_open
 from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel
-from flowcompute.lower.attention import AttentionLowering, TiledAttentionLowering, lower_tensor_attention
+from flowcompute.lower.attention import CPU_ATTENTION, TENSOR_ATTENTION, TILED_ATTENTION
 from flowcompute.lower.flat import GATHER, MAP, NUMBERS, STENCIL
 from flowcompute.lower.form import Form, LoweringTask
 from flowcompute.lower.kernel_knobs import CHUNK_BYTES, FAMILIES, FormKnobs, KernelStyle, choices
-from flowcompute.lower.matmul import (
-    MatmulLowering,
-    TiledMatmulLowering,
-    lower_dot_matmul,
-    lower_tensor_matmul,
-    lower_thin_matmul,
-)
+from flowcompute.lower.matmul import CPU_MATMUL, PACKED_MATMUL, TENSOR_MATMUL, THIN_MATMUL, TILED_MATMUL
 from flowcompute.lower.rows import COLUMNS, ROWS, SHORT_ROWS, SUBGROUP_ROWS, WORK_GROUP_ROWS
 from flowcompute.lower.scan import is_scan, lower_scan
 from flowcompute.strategy import KernelKnobs
@@ -34,8 +26,16 @@ COMPUTED_IN_DOUBLE = ("sin", "cos", "tan")
 
 
 FORMS: tuple[Form, ...] = (
+    TENSOR_ATTENTION,
+    TILED_ATTENTION,
+    CPU_ATTENTION,
     GATHER,
     STENCIL,
+    TENSOR_MATMUL,
+    THIN_MATMUL,
+    PACKED_MATMUL,
+    TILED_MATMUL,
+    CPU_MATMUL,
     MAP,
     NUMBERS,
     SUBGROUP_ROWS,
@@ -70,25 +70,8 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
 
 def _lowered(task: LoweringTask) -> Kernel:
     graph, region, style, name = task.graph, task.region, task.style, task.name
-    capabilities = style.capabilities
-    if region.anchor is not None and graph.nodes[region.anchor].op is ATTENTION:
-        if (kernel := lower_tensor_attention(graph, region, style, name)) is not None:
-            return kernel
-        if capabilities.code_shape == "gpu":
-            return TiledAttentionLowering(graph, region, style).lower(name)
-        return AttentionLowering(graph, region, style).lower(name)
     if region.anchor is not None and is_scan(graph.nodes[region.anchor]):
         return lower_scan(graph, region, style, name)
-    if region.anchor is not None and graph.nodes[region.anchor].kind is Kind.CONTRACT:
-        if (kernel := lower_tensor_matmul(graph, region, style, name)) is not None:
-            return kernel
-        if capabilities.code_shape == "gpu":
-            if (kernel := lower_thin_matmul(graph, region, name)) is not None:
-                return kernel
-            if (kernel := lower_dot_matmul(graph, region, style, name)) is not None:
-                return kernel
-            return TiledMatmulLowering(graph, region, style).lower(name)
-        return MatmulLowering(graph, region, style).lower(name)
     form, _ = choose_form(task)
     kernel = form.lower(task)
     family = "fixed" if kernel.knobs == KernelKnobs() else form.family or form.name

@@ -75,18 +75,7 @@ CPU_PARTS = Knob("fold_parts", PARTS, PARTS_PER_UNIT)
 GPU_FOLD_PARTS = Knob("fold_parts", GPU_PARTS, GPU_PARTS_PER_UNIT)
 WORK_GROUP = Knob("work_group", GROUPS, 256)
 
-_TILES = (16, 32, 64, 128)
-
 FAMILIES: Mapping[str, FormKnobs] = {
-    "matmul": FormKnobs(
-        cpu=(Knob("tile_rows", (2, 4, 8)), Knob("tile_columns", (16, 32, 64))),
-        gpu=(Knob("tile_rows", _TILES), Knob("tile_columns", _TILES)),
-    ),
-    "attention": FormKnobs(
-        cpu=(Knob("tile_rows", (2, 4, 8)), Knob("block_rows", (16, 32, 64, 128))),
-        gpu=(Knob("work_group", (128, 256)), Knob("block_rows", (16, 32, 64, 128))),
-    ),
-    "tensor attention": FormKnobs(gpu=(Knob("work_group", (128, 256)), Knob("block_rows", (64, 128)))),
     "scan": FormKnobs(
         cpu=(CPU_VECTOR, Knob("tile_rows", (2, 4, 8, 16))),
         gpu=(Knob("work_group", (64, 128, 256, 512, 1024), 256), Knob("unroll", (4, 8, 16))),

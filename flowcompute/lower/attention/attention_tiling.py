@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor
-from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 
 VECTOR_BYTES = 16
 """What one instruction reads from local memory for a work-item."""
 MOST_QUERIES = 8
 """Of a work-item: more of their sums do not fit into its registers."""
 MOST_DEPTH = 32
+KNOBS = FormKnobs(gpu=(Knob("work_group", (128, 256)), Knob("block_rows", (16, 32, 64, 128))))
 MULTIPLICATIONS = 1024
 """What one turn of a loop over a slab is to have at least, beside which its own instructions are few."""
 
@@ -125,7 +126,7 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> Shape:
     if rows == 64 and one.columns <= 64 and one.block_count(128) >= style.capabilities.units:
         rows = 128
     group = 128 if rows > 32 and one.columns <= 128 else 256
-    knobs = style.settled(FAMILIES["attention"], work_group=group, block_rows=rows)
+    knobs = style.settled(KNOBS, work_group=group, block_rows=rows)
     group, rows = knobs.work_group or group, min(knobs.block_rows or rows, 2 * most)
     # Half the device's memory leaves room for two work-groups; 48 KiB have all.
     limit = max(48 << 10, style.capabilities.local_bytes // 2)

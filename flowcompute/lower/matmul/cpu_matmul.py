@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable
 
-from flowcompute.fuse import Region
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Array,
@@ -31,8 +31,9 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.anchor_point import Axes, Row, times
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
-from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.strided_columns import StridedColumns, are_strided_columns, in_order
 from flowcompute.lower.matmul.tile_sizes import STRIP_BYTES, strip_lanes
 from flowcompute.strategy import KernelKnobs
@@ -65,7 +66,7 @@ class MatmulLowering:
         itemsize = one.dtype.itemsize
         self.lanes = strip_lanes(style.capabilities, itemsize)
         strip = max(self.lanes, STRIP_BYTES // itemsize)
-        self.knobs = style.settled(FAMILIES["matmul"], tile_rows=TILE_ROWS, tile_columns=strip)
+        self.knobs = style.settled(CPU_MATMUL.knobs, tile_columns=strip)
         self.tile_rows, strip = self.knobs.tile_rows or TILE_ROWS, self.knobs.tile_columns or strip
         self.strip = _beside(strip // self.lanes, self.lanes)
         # Rows of B far apart, above all by powers of two, would push each other out of the cache.
@@ -108,7 +109,6 @@ class MatmulLowering:
             units=one.units,
             lanes=self.lanes,
             tile=(together, 1),
-            family="fixed" if self.thin else "matmul",
             knobs=KernelKnobs() if self.thin else self.knobs,
         )
 
@@ -391,3 +391,21 @@ def _walked(axes: Axes, start: str) -> tuple[list[Stmt], list[Stmt]]:
         carried = (SetInteger(name, "0", new=False), SetInteger("at_k", f"at_k + {back}", new=False), *step)
         step = (SetInteger(name, f"{name} + 1", new=False), If(f"{name} == {size}", carried))
     return begin, [SetInteger("at_k", f"at_k + {axes.stride}", new=False), *step]
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    return task.refuse("a work-item of a GPU has no such caches") if task.is_gpu else why_no_product(task)
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return MatmulLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+CPU_MATMUL = Form(
+    name="cpu matmul",
+    accepts=_why_not,
+    lower=_lower,
+    knobs=FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TILE_ROWS), Knob("tile_columns", (16, 32, 64)))),
+    family="matmul",
+)
+"""Products of matrices on CPUs; where matrices have few rows it has no knobs."""
