@@ -15,10 +15,19 @@ from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel
 from flowcompute.lower.attention import CPU_ATTENTION, TENSOR_ATTENTION, TILED_ATTENTION
 from flowcompute.lower.flat import GATHER, MAP, NUMBERS, STENCIL
 from flowcompute.lower.form import Form, LoweringTask
-from flowcompute.lower.kernel_knobs import CHUNK_BYTES, FAMILIES, FormKnobs, KernelStyle, choices
+from flowcompute.lower.kernel_knobs import CHUNK_BYTES, KernelStyle, choices
 from flowcompute.lower.matmul import CPU_MATMUL, PACKED_MATMUL, TENSOR_MATMUL, THIN_MATMUL, TILED_MATMUL
 from flowcompute.lower.rows import COLUMNS, ROWS, SHORT_ROWS, SUBGROUP_ROWS, WORK_GROUP_ROWS
-from flowcompute.lower.scan import is_scan, lower_scan
+from flowcompute.lower.scan import (
+    COLUMN_SCAN,
+    CPU_SCAN,
+    LOOK_BACK_SCAN,
+    NUMBER_SCAN,
+    SERIAL_SCAN,
+    TILED_SERIAL_SCAN,
+    WIDE_SCAN,
+    is_scan,
+)
 from flowcompute.strategy import KernelKnobs
 
 COMPUTED_IN_DOUBLE = ("sin", "cos", "tan")
@@ -31,6 +40,13 @@ FORMS: tuple[Form, ...] = (
     CPU_ATTENTION,
     GATHER,
     STENCIL,
+    TILED_SERIAL_SCAN,
+    SERIAL_SCAN,
+    COLUMN_SCAN,
+    NUMBER_SCAN,
+    LOOK_BACK_SCAN,
+    CPU_SCAN,
+    WIDE_SCAN,
     TENSOR_MATMUL,
     THIN_MATMUL,
     PACKED_MATMUL,
@@ -64,24 +80,17 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
     """The kernel IR of a region, shaped as wanted where its form can do that."""
     lanes = style.capabilities.lanes_of(_widest(graph, region, folds))
     style = replace(style, capabilities=replace(style.capabilities, lanes=lanes))
-    kernel = with_items(_lowered(LoweringTask(graph, region, style, folds, name)), style)
-    return with_unrolled_functions(kernel, [graph.nodes[node] for node in region.nodes], style)
-
-
-def _lowered(task: LoweringTask) -> Kernel:
-    graph, region, style, name = task.graph, task.region, task.style, task.name
-    if region.anchor is not None and is_scan(graph.nodes[region.anchor]):
-        return lower_scan(graph, region, style, name)
+    task = LoweringTask(graph, region, style, folds, name)
     form, _ = choose_form(task)
     kernel = form.lower(task)
     family = "fixed" if kernel.knobs == KernelKnobs() else form.family or form.name
-    return replace(kernel, form=form.name, family=family)
+    kernel = with_items(replace(kernel, form=form.name, family=family), style)
+    return with_unrolled_functions(kernel, [graph.nodes[node] for node in region.nodes], style)
 
 
 def candidates(kernel: Kernel, capabilities: DeviceCapabilities) -> dict[str, tuple[int, ...]]:
     """The knobs that a kernel has on a device: those of its form, with few values each, and of its functions."""
-    knobs = _BY_NAME[kernel.form].knobs if kernel.form else FAMILIES.get(kernel.family, FormKnobs())
-    own = choices(knobs, capabilities)
+    own = choices(_BY_NAME[kernel.form].knobs, capabilities)
     found = {name: values for name, values in own.items() if getattr(kernel.knobs, name) is not None}
     return found if kernel.knobs.function_unroll is None else {**found, "function_unroll": TURNS}
 

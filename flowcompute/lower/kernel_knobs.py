@@ -6,7 +6,6 @@ added to what (`ir.reduction_order`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from flowcompute.ir import DeviceCapabilities
@@ -74,19 +73,6 @@ CPU_ITEMS = Knob("items_per_work_item", ITEMS, CHUNK_BYTES // 4)
 CPU_PARTS = Knob("fold_parts", PARTS, PARTS_PER_UNIT)
 GPU_FOLD_PARTS = Knob("fold_parts", GPU_PARTS, GPU_PARTS_PER_UNIT)
 WORK_GROUP = Knob("work_group", GROUPS, 256)
-
-FAMILIES: Mapping[str, FormKnobs] = {
-    "scan": FormKnobs(
-        cpu=(CPU_VECTOR, Knob("tile_rows", (2, 4, 8, 16))),
-        gpu=(Knob("work_group", (64, 128, 256, 512, 1024), 256), Knob("unroll", (4, 8, 16))),
-    ),
-    "wide scan": FormKnobs(cpu=(CPU_VECTOR,)),
-    "number scan": FormKnobs(gpu=(Knob("unroll", (2, 4, 8)),)),
-    "column scan": FormKnobs(gpu=(Knob("work_group", (128, 256, 512, 1024)), Knob("tile_columns", (8, 16, 32)))),
-    "walk": FormKnobs(cpu=(CPU_VECTOR,), gpu=(Knob("work_group", (32, 64, 128, 256)),)),
-    "tiled walk": FormKnobs(gpu=(Knob("work_group", (32, 64, 128)), Knob("tile_columns", (16, 32, 64)))),
-}
-"""Of kernels that no form has lowered."""
 
 _TRIED_ITEMS = {"cpu": (1 << 12, 1 << 14, 1 << 16, 1 << 18), "gpu": (4, 8, 16, 32)}
 """Values of `items_per_work_item` that a tuner looks at."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowcompute.fuse import Region
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
     RUN,
@@ -40,8 +40,9 @@ from flowcompute.ir import (
     scan_tile,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
-from flowcompute.lower.scan.scan_anchor import Numbers, ScanPoint, TileScan, scan_wide
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.scan.scan_anchor import Numbers, ScanPoint, TileScan, scan_wide, why_no_gpu_look_back
 from flowcompute.spec import INT32, INT64
 
 RUNS = scan_tile(1) // RUN
@@ -82,7 +83,7 @@ class NumberLookBackLowering(TileScan):
         super().__init__(graph, region)
         self.lanes = _lanes(self.dtype)
         self.read = region.reads[self.node.id][0]
-        self.knobs = style.settled(FAMILIES["number scan"], unroll=LOADS)
+        self.knobs = style.settled(NUMBER_SCAN.knobs)
         self.loads = self.knobs.unroll or LOADS
         # Vectors begin at multiples of their size, in buffers of their own, where the batch begins at one.
         self.aligned = not style.capabilities.host_memory
@@ -118,7 +119,6 @@ class NumberLookBackLowering(TileScan):
             block=self.records,
             columns=1,
             lanes=self.lanes,
-            family="number scan",
             knobs=self.knobs,
         )
 
@@ -295,3 +295,21 @@ class NumberLookBackLowering(TileScan):
         point = self._point(scope, at)
         scope.known[self.node.id] = self.narrow(scope, value)
         point.store_all()
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if (reason := why_no_gpu_look_back(task)) is not None:
+        return reason
+    if task.anchor is not None and takes_numbers(task.anchor, task.style.capabilities):
+        return None
+    return task.refuse("its items have several numbers, or work-items do not exchange registers")
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return NumberLookBackLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+NUMBER_SCAN = Form(
+    name="number scan", accepts=_why_not, lower=_lower, knobs=FormKnobs(gpu=(Knob("unroll", (2, 4, 8), LOADS),))
+)
+"""Scans of a stream of numbers on GPUs."""

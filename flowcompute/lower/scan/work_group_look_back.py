@@ -38,8 +38,9 @@ from flowcompute.ir import (
     scan_tile,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import FAMILIES, KernelStyle
-from flowcompute.lower.scan.scan_anchor import TileScan, scan_wide, times
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.scan.scan_anchor import TileScan, scan_wide, times, why_no_gpu_look_back
 from flowcompute.spec import INT32, INT64
 
 GROUP = 256
@@ -78,7 +79,7 @@ class WorkGroupLookBackLowering(TileScan):
         self.looks_back = style.capabilities.shuffles
         # Numbers that a work-item asks for at once; longer texts take long to compile.
         loads = 16 if self.looks_back else 4
-        self.knobs = style.settled(FAMILIES["scan"], unroll=loads)
+        self.knobs = style.settled(LOOK_BACK_SCAN.knobs, unroll=loads)
         self.group, self.loads = self.knobs.work_group or GROUP, self.knobs.unroll or loads
         self.state = self.arguments.get("state", self.wide, self.node.id)
         self.words = self.arguments.get("words", self.wide, self.node.id)
@@ -123,7 +124,6 @@ class WorkGroupLookBackLowering(TileScan):
             work_group=self.group,
             block=self.records,
             columns=self.columns,
-            family="scan",
             knobs=self.knobs,
         )
 
@@ -345,3 +345,17 @@ class WorkGroupLookBackLowering(TileScan):
         value = self.combined(scope, scope.let(ArrayItem("totals", run), self.wide), value)
         carry = only_carry or scope.let(ArrayItem("carries", column), self.wide)
         self.store(scope, one.at, None, self.combined(scope, carry, value))
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return WorkGroupLookBackLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+LOOK_BACK_SCAN = Form(
+    name="look-back scan",
+    accepts=why_no_gpu_look_back,
+    lower=_lower,
+    knobs=FormKnobs(gpu=(Knob("work_group", (64, 128, 256, 512, 1024), 256), Knob("unroll", (4, 8, 16)))),
+    family="scan",
+)
+"""Scans along the stream on GPUs."""
