@@ -88,9 +88,14 @@ def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, Fol
     return with_unrolled_functions(kernel, [graph.nodes[node] for node in region.nodes], style)
 
 
+def form_of(kernel: Kernel) -> Form:
+    """Return the form that lowered a kernel; KeyError where no region was lowered."""
+    return _BY_NAME[kernel.form]
+
+
 def candidates(kernel: Kernel, capabilities: DeviceCapabilities) -> dict[str, tuple[int, ...]]:
     """The knobs that a kernel has on a device: those of its form, with few values each, and of its functions."""
-    own = choices(_BY_NAME[kernel.form].knobs, capabilities)
+    own = choices(form_of(kernel).knobs, capabilities)
     found = {name: values for name, values in own.items() if getattr(kernel.knobs, name) is not None}
     return found if kernel.knobs.function_unroll is None else {**found, "function_unroll": TURNS}
 

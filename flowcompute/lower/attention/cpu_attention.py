@@ -31,6 +31,7 @@ from flowcompute.lower.anchor_point import Row, times
 from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor, why_no_attention
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_shares
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul import strip_lanes
 from flowcompute.spec import BOOL
@@ -310,6 +311,7 @@ CPU_ATTENTION = Form(
     name="cpu attention",
     accepts=_why_not,
     lower=_lower,
+    geometry=by_shares,
     knobs=FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TOGETHER), Knob("block_rows", (16, 32, 64, BLOCK), BLOCK))),
     family="attention",
 )

@@ -56,6 +56,7 @@ from flowcompute.lower.attention.tensor_softmax import HALVES, LARGER, Weights, 
 from flowcompute.lower.attention.tensor_tiling import KNOBS, STAGES, SUBGROUPS, TensorShape, fitting_shape
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.matmul import (
     EDGE,
     LANES,
@@ -428,5 +429,5 @@ def _lower(task: LoweringTask) -> Kernel:
     return _Lowering(one, task.region, shape).lower(task.name)
 
 
-TENSOR_ATTENTION = Form(name="tensor attention", accepts=_why_not, lower=_lower, knobs=KNOBS)
+TENSOR_ATTENTION = Form(name="tensor attention", accepts=_why_not, lower=_lower, geometry=by_tiles, knobs=KNOBS)
 """Attention by tensor cores."""

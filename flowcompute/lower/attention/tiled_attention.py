@@ -40,6 +40,7 @@ from flowcompute.lower.attention.attention_tiling import KNOBS, choose_shape
 from flowcompute.lower.attention.tiled_softmax import EXCHANGE, WEIGHTS, TiledWeights, picked, read
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.spec import BOOL, FLOAT32
 from flowcompute.strategy import KernelKnobs
@@ -393,5 +394,7 @@ def _lower(task: LoweringTask) -> Kernel:
     return TiledAttentionLowering(task.graph, task.region, task.style).lower(task.name)
 
 
-TILED_ATTENTION = Form(name="tiled attention", accepts=_why_not, lower=_lower, knobs=KNOBS, family="attention")
+TILED_ATTENTION = Form(
+    name="tiled attention", accepts=_why_not, lower=_lower, geometry=by_tiles, knobs=KNOBS, family="attention"
+)
 """Attention on GPUs."""

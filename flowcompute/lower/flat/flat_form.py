@@ -27,6 +27,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.emit import Arguments, Point, Scope, loaded, units_loop
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_blocks, by_numbers
 from flowcompute.lower.kernel_knobs import (
     CPU_ITEMS,
     CPU_PARTS,
@@ -303,6 +304,7 @@ MAP = Form(
     name="map",
     accepts=_why_no_map,
     lower=_lower,
+    geometry=by_numbers,
     knobs=FormKnobs(
         cpu=(CPU_VECTOR, UNROLL, CPU_ITEMS),
         # On an H200 two turns are 1 to 3 % faster than one.
@@ -320,6 +322,7 @@ NUMBERS = Form(
     name="numbers",
     accepts=_why_no_numbers,
     lower=_lower,
+    geometry=by_blocks,
     knobs=FormKnobs(cpu=(CPU_VECTOR, CPU_PARTS), gpu=(WORK_GROUP, GPU_FOLD_PARTS)),
 )
 """Folds of a stream of numbers."""

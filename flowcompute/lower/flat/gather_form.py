@@ -21,6 +21,7 @@ from flowcompute.lower.anchor_point import Row, times
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.flat.gather import Choice, ColumnRun, Gather, is_together
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_numbers_or_rows
 
 GROUP = 256
 """Work-items of a GPU's work-group."""
@@ -122,5 +123,5 @@ def _lower(task: LoweringTask) -> Kernel:
     return Kernel(name, region, one.arguments.ordered(), body, "rows", units=one.units, lanes=lanes)
 
 
-GATHER = Form(name="gather", accepts=_why_not, lower=_lower)
+GATHER = Form(name="gather", accepts=_why_not, lower=_lower, geometry=by_numbers_or_rows)
 """Values that are put together of others."""

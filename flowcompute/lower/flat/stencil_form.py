@@ -32,6 +32,7 @@ from flowcompute.lower.anchor_point import AfterPoint, Anchor, Row, times
 from flowcompute.lower.emit import Scope, loaded
 from flowcompute.lower.flat.gather import repeated
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_numbers_or_rows
 from flowcompute.spec import BOOL
 
 GROUP = 256
@@ -216,5 +217,5 @@ def _lower(task: LoweringTask) -> Kernel:
     return StencilLowering(task.graph, task.region, task.style.capabilities).lower(task.name)
 
 
-STENCIL = Form(name="stencil", accepts=_why_not, lower=_lower)
+STENCIL = Form(name="stencil", accepts=_why_not, lower=_lower, geometry=by_numbers_or_rows)
 """Operations that read neighbours."""

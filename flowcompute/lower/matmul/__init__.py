@@ -1,6 +1,6 @@
 """Products of matrices."""
 
-from flowcompute.lower.matmul.cpu_matmul import CPU_MATMUL, ROWS_PER_ITEM
+from flowcompute.lower.matmul.cpu_matmul import CPU_MATMUL
 from flowcompute.lower.matmul.matmul_anchor import PANEL, cut_factor
 from flowcompute.lower.matmul.packed_matmul import PACKED_MATMUL
 from flowcompute.lower.matmul.tensor_matmul import TENSOR_MATMUL
@@ -30,7 +30,6 @@ __all__ = [
     "PACKED_MATMUL",
     "PANEL",
     "PITCH",
-    "ROWS_PER_ITEM",
     "SUBGROUP",
     "TENSOR_MATMUL",
     "THIN_MATMUL",

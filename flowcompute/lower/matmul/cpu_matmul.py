@@ -32,6 +32,7 @@ from flowcompute.ir import (
 from flowcompute.lower.anchor_point import Axes, Row, times
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import ROWS_PER_ITEM, by_shares
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.strided_columns import StridedColumns, are_strided_columns, in_order
@@ -39,8 +40,6 @@ from flowcompute.lower.matmul.tile_sizes import STRIP_BYTES, strip_lanes
 from flowcompute.strategy import KernelKnobs
 
 TILE_ROWS = 4
-ROWS_PER_ITEM = 128
-"""Most rows of a work-item, a multiple of the rows of any tile."""
 PACKED_ROWS = 16
 """Fewest rows for which a panel of B is first copied to where its rows follow each other."""
 SHORT = 32
@@ -405,6 +404,7 @@ CPU_MATMUL = Form(
     name="cpu matmul",
     accepts=_why_not,
     lower=_lower,
+    geometry=by_shares,
     knobs=FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TILE_ROWS), Knob("tile_columns", (16, 32, 64)))),
     family="matmul",
 )

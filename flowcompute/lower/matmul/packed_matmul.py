@@ -15,6 +15,7 @@ from flowcompute.ir import Assign, ConstantValue, DotAdd, Expr, If, Kernel, Load
 from flowcompute.lower.anchor_point import Axes, Operand
 from flowcompute.lower.emit import Scope, loaded
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor
 from flowcompute.lower.matmul.tiled_matmul import TILED_MATMUL, Side, TiledMatmulLowering, why_no_tiles
@@ -96,5 +97,7 @@ def _lower(task: LoweringTask) -> Kernel:
     return _DotMatmulLowering(task.graph, task.region, task.style).lower(task.name)
 
 
-PACKED_MATMUL = Form(name="packed matmul", accepts=_why_not, lower=_lower, knobs=TILED_MATMUL.knobs, family="matmul")
+PACKED_MATMUL = Form(
+    name="packed matmul", accepts=_why_not, lower=_lower, geometry=by_tiles, knobs=TILED_MATMUL.knobs, family="matmul"
+)
 """Products of narrow integers on GPUs."""

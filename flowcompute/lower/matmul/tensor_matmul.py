@@ -38,6 +38,7 @@ from flowcompute.ir import (
 from flowcompute.lower.anchor_point import times
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.tensor_results import LANES, PITCH, Results
 from flowcompute.lower.matmul.tensor_tile import (
@@ -345,5 +346,5 @@ def _lower(task: LoweringTask) -> Kernel:
     return _lowering(task).lower(task.name)
 
 
-TENSOR_MATMUL = Form(name="tensor matmul", accepts=_why_not, lower=_lower)
+TENSOR_MATMUL = Form(name="tensor matmul", accepts=_why_not, lower=_lower, geometry=by_tiles)
 """Products of matrices by tensor cores."""

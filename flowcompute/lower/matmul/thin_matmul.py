@@ -11,6 +11,7 @@ from flowcompute.ir import Assign, Combine, For, Kernel, Load, MultiplyAdd, Spla
 from flowcompute.lower.anchor_point import times
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_numbers
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
 
 THIN = 2
@@ -63,5 +64,5 @@ def _lower(task: LoweringTask) -> Kernel:
     return Kernel(task.name, task.region.name, one.arguments.ordered(), (body,), "flat", work_group=GROUP, units=units)
 
 
-THIN_MATMUL = Form(name="thin matmul", accepts=_why_not, lower=_lower)
+THIN_MATMUL = Form(name="thin matmul", accepts=_why_not, lower=_lower, geometry=by_numbers)
 """Products with few rows to a matrix, on GPUs."""

@@ -34,6 +34,7 @@ from flowcompute.ir import (
 from flowcompute.lower.anchor_point import Axes, Operand, times
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.tile_sizes import NEAR, PAD
@@ -378,6 +379,7 @@ TILED_MATMUL = Form(
     name="tiled matmul",
     accepts=why_no_tiles,
     lower=_lower,
+    geometry=by_tiles,
     knobs=FormKnobs(gpu=(Knob("tile_rows", (16, 32, 64, 128)), Knob("tile_columns", (16, 32, 64, 128)))),
     family="matmul",
 )

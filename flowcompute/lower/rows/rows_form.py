@@ -8,6 +8,7 @@ from flowcompute.fuse import Reason
 from flowcompute.ir import Kernel, SetInteger, Stmt
 from flowcompute.lower.emit import Arguments, Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_blocks, by_rows
 from flowcompute.lower.kernel_knobs import (
     CPU_ITEMS,
     CPU_PARTS,
@@ -76,6 +77,7 @@ ROWS = Form(
     name="rows",
     accepts=_why_no_rows,
     lower=_lower,
+    geometry=by_rows,
     knobs=FormKnobs(cpu=(CPU_VECTOR, UNROLL, CPU_ITEMS), gpu=(WORK_GROUP,)),
 )
 """Rows of any length."""
@@ -84,6 +86,7 @@ COLUMNS = Form(
     name="columns",
     accepts=_why_no_columns,
     lower=_lower,
+    geometry=by_blocks,
     knobs=FormKnobs(
         cpu=(CPU_VECTOR, UNROLL, CPU_PARTS),
         # GPUs load so many records at once.

@@ -34,6 +34,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.emit import Arguments, Key, Point, Scope, loaded
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import CPU_ITEMS, CPU_VECTOR, FormKnobs
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape, RowStrides
@@ -255,5 +256,7 @@ def _lower(task: LoweringTask) -> Kernel:
     )
 
 
-SHORT_ROWS = Form(name="short rows", accepts=_why_not, lower=_lower, knobs=FormKnobs(cpu=(CPU_VECTOR, CPU_ITEMS)))
+SHORT_ROWS = Form(
+    name="short rows", accepts=_why_not, lower=_lower, geometry=by_rows, knobs=FormKnobs(cpu=(CPU_VECTOR, CPU_ITEMS))
+)
 """Rows of few numbers on CPUs."""

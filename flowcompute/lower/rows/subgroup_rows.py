@@ -12,6 +12,7 @@ from flowcompute.fuse import Reason
 from flowcompute.ir import BLOCK, For, If, Kernel, SetInteger, Stmt, row_lanes
 from flowcompute.lower.emit import Arguments, Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import WORK_GROUP, FormKnobs
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape
@@ -125,5 +126,7 @@ def _lower(task: LoweringTask) -> Kernel:
     )
 
 
-SUBGROUP_ROWS = Form(name="team rows", accepts=_why_not, lower=_lower, knobs=FormKnobs(gpu=(WORK_GROUP,)))
+SUBGROUP_ROWS = Form(
+    name="team rows", accepts=_why_not, lower=_lower, geometry=by_rows, knobs=FormKnobs(gpu=(WORK_GROUP,))
+)
 """Rows of one block on GPUs."""

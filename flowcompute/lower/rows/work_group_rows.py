@@ -30,6 +30,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.emit import Arguments, Key, Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_rows
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape
@@ -302,6 +303,10 @@ def _lower(task: LoweringTask) -> Kernel:
 
 
 WORK_GROUP_ROWS = Form(
-    name="long rows", accepts=_why_not, lower=_lower, knobs=FormKnobs(gpu=(Knob("team_blocks", (1, 2)),))
+    name="long rows",
+    accepts=_why_not,
+    lower=_lower,
+    geometry=by_rows,
+    knobs=FormKnobs(gpu=(Knob("team_blocks", (1, 2)),)),
 )
 """Rows of several blocks on GPUs."""

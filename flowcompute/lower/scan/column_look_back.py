@@ -39,6 +39,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import TileScan, scan_initial, scan_wide, why_no_gpu_look_back
 from flowcompute.spec import INT64, is_float
@@ -338,6 +339,7 @@ COLUMN_SCAN = Form(
     name="column scan",
     accepts=_why_not,
     lower=_lower,
+    geometry=by_tickets,
     knobs=FormKnobs(gpu=(Knob("work_group", (128, 256, 512, 1024)), Knob("tile_columns", (8, 16, 32)))),
 )
 """Scans of wide items along the stream on GPUs."""

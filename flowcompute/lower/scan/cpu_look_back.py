@@ -34,6 +34,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import CPU_VECTOR, FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import TileScan, why_no_look_back
 
@@ -311,10 +312,13 @@ CPU_SCAN = Form(
     name="cpu scan",
     accepts=_why_not_narrow,
     lower=_lower,
+    geometry=by_tickets,
     knobs=FormKnobs(cpu=(CPU_VECTOR, Knob("tile_rows", (2, 4, 8, 16), BESIDE))),
     family="scan",
 )
 """Scans along the stream of items with fewer numbers than a vector, on CPUs."""
 
-WIDE_SCAN = Form(name="wide scan", accepts=_why_not_wide, lower=_lower, knobs=FormKnobs(cpu=(CPU_VECTOR,)))
+WIDE_SCAN = Form(
+    name="wide scan", accepts=_why_not_wide, lower=_lower, geometry=by_tickets, knobs=FormKnobs(cpu=(CPU_VECTOR,))
+)
 """Scans along the stream of wider items, on CPUs."""

@@ -41,6 +41,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import Numbers, ScanPoint, TileScan, scan_wide, why_no_gpu_look_back
 from flowcompute.spec import INT32, INT64
@@ -310,6 +311,10 @@ def _lower(task: LoweringTask) -> Kernel:
 
 
 NUMBER_SCAN = Form(
-    name="number scan", accepts=_why_not, lower=_lower, knobs=FormKnobs(gpu=(Knob("unroll", (2, 4, 8), LOADS),))
+    name="number scan",
+    accepts=_why_not,
+    lower=_lower,
+    geometry=by_tickets,
+    knobs=FormKnobs(gpu=(Knob("unroll", (2, 4, 8), LOADS),)),
 )
 """Scans of a stream of numbers on GPUs."""

@@ -42,6 +42,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.emit import Arguments, Scope, loaded
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_sequences
 from flowcompute.lower.kernel_knobs import CPU_VECTOR, FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import (
     REDUCTIONS,
@@ -296,6 +297,7 @@ SERIAL_SCAN = Form(
     name="walk",
     accepts=why_no_serial_scan,
     lower=_lower,
+    geometry=by_sequences,
     knobs=FormKnobs(cpu=(CPU_VECTOR,), gpu=(Knob("work_group", (32, 64, 128, 256), GROUP),)),
 )
 """Scans that are walked number by number."""

@@ -41,6 +41,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.emit import Key, Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_sequences
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import (
     REDUCTIONS,
@@ -420,6 +421,7 @@ TILED_SERIAL_SCAN = Form(
     name="tiled walk",
     accepts=_why_not,
     lower=_lower,
+    geometry=by_sequences,
     knobs=FormKnobs(gpu=(Knob("work_group", (32, 64, 128)), Knob("tile_columns", (16, 32, 64)))),
 )
 """Scans along items on GPUs, staged through local memory."""

@@ -39,6 +39,7 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.emit import Scope
 from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tickets
 from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import TileScan, scan_wide, times, why_no_gpu_look_back
 from flowcompute.spec import INT32, INT64
@@ -355,6 +356,7 @@ LOOK_BACK_SCAN = Form(
     name="look-back scan",
     accepts=why_no_gpu_look_back,
     lower=_lower,
+    geometry=by_tickets,
     knobs=FormKnobs(gpu=(Knob("work_group", (64, 128, 256, 512, 1024), 256), Knob("unroll", (4, 8, 16)))),
     family="scan",
 )
