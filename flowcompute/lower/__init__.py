@@ -1,15 +1,11 @@
 """From regions to kernel IR: a folder a family of kernels, a file a form."""
 
 from flowcompute.lower.form import LaunchTask
-from flowcompute.lower.forms import COMPUTED_IN_DOUBLE, FORMS, candidates, form_of, lower
-from flowcompute.lower.kernel_knobs import (
-    KNOBS_BESIDE_BODIES,
-    KernelStyle,
-)
+from flowcompute.lower.forms import COMPUTED_IN_DOUBLE, candidates, form_of, lower
+from flowcompute.lower.kernel_knobs import KNOBS_BESIDE_BODIES, KernelStyle
 
 __all__ = [
     "COMPUTED_IN_DOUBLE",
-    "FORMS",
     "KNOBS_BESIDE_BODIES",
     "KernelStyle",
     "LaunchTask",
