@@ -20,7 +20,7 @@ import numpy as np
 import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.ir.nodes import Kernel
-from flowcompute.lower.kernel_knobs import candidates
+from flowcompute.lower.forms import candidates
 from flowcompute.runtime.run.starting import start
 from flowcompute.runtime.tuning.kernel_trials import TunedBackend
 from flowcompute.schedule.explain.applied_knobs import variant

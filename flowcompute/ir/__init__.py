@@ -2,7 +2,6 @@
 
 from flowcompute.ir.access import Storage, c_strides, is_copied, is_dense, seen_as, storage, view_array, views_of
 from flowcompute.ir.capabilities import DeviceCapabilities
-from flowcompute.ir.families import Family
 from flowcompute.ir.fold_spec import CANONICAL_FOLDS, SLICE_NUMBERS, FoldSpec, HostFold, host_fold
 from flowcompute.ir.nodes import (
     ROLLED,
@@ -118,7 +117,6 @@ __all__ = [
     "EndCopies",
     "Exchange",
     "Expr",
-    "Family",
     "FoldSpec",
     "For",
     "Fragment",

@@ -14,7 +14,6 @@ import numpy as np
 from flowcompute.elements import Op
 from flowcompute.elements.functions import SourceOp, UserOp
 from flowcompute.elements.generated import Generator
-from flowcompute.ir.families import Family
 from flowcompute.spec import BFLOAT16, FLOAT16, FLOAT32
 from flowcompute.strategy import KernelKnobs
 
@@ -437,8 +436,9 @@ class Kernel:
             work-groups that span the columns of a matrix product or scan.
         contract: whether multiplications and additions may be fused (`precision="fast"`).
         tensor: whether tensor cores multiply its matrices as stored.
-        family: determines its knobs; see `lower.kernel_knobs`.
-        knobs: values of all knobs of its family.
+        form: name of the form that lowered its region; see `lower.forms`. Empty where no region was lowered.
+        family: name of that form in plans; "fixed" where the kernel has no knobs.
+        knobs: values of all its knobs.
         notes: further facts for users.
     """
 
@@ -455,6 +455,7 @@ class Kernel:
     tile: tuple[int, int] = (1, 1)
     contract: bool = False
     tensor: bool = False
-    family: Family = "fixed"
+    form: str = ""
+    family: str = "fixed"
     knobs: KernelKnobs = field(default_factory=KernelKnobs)
     notes: dict[str, Any] = field(default_factory=dict, compare=False)

@@ -1,75 +1,103 @@
-"""From regions to kernel IR: choose the form."""
+"""From regions to kernel IR: the table of forms, walked in order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flowcompute.elements import Kind
-from flowcompute.elements.functions import UserOp
+from flowcompute.elements.functions import TURNS, UserOp
 from flowcompute.elements.generated import Generator
-from flowcompute.elements.nn import ATTENTION
 from flowcompute.elements.streams import KernelScan
 from flowcompute.function_ir import leaves_unroll_open
-from flowcompute.fuse import Region
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
-from flowcompute.ir import FoldSpec, Kernel
-from flowcompute.lower.attention import AttentionLowering, TiledAttentionLowering, lower_tensor_attention
-from flowcompute.lower.flat import FlatLowering, is_flat, is_together, lower_stencil, lower_together
-from flowcompute.lower.kernel_knobs import CHUNK_BYTES, KernelStyle
-from flowcompute.lower.matmul import (
-    MatmulLowering,
-    TiledMatmulLowering,
-    lower_dot_matmul,
-    lower_tensor_matmul,
-    lower_thin_matmul,
+from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel
+from flowcompute.lower.attention import CPU_ATTENTION, TENSOR_ATTENTION, TILED_ATTENTION
+from flowcompute.lower.flat import GATHER, MAP, NUMBERS, STENCIL
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.kernel_knobs import CHUNK_BYTES, KernelStyle, choices
+from flowcompute.lower.matmul import CPU_MATMUL, PACKED_MATMUL, TENSOR_MATMUL, THIN_MATMUL, TILED_MATMUL
+from flowcompute.lower.rows import COLUMNS, ROWS, SHORT_ROWS, SUBGROUP_ROWS, WORK_GROUP_ROWS
+from flowcompute.lower.scan import (
+    COLUMN_SCAN,
+    CPU_SCAN,
+    LOOK_BACK_SCAN,
+    NUMBER_SCAN,
+    SERIAL_SCAN,
+    TILED_SERIAL_SCAN,
+    WIDE_SCAN,
+    is_scan,
 )
-from flowcompute.lower.rows import lower_group_rows, lower_rows, lower_short_rows, lower_subgroup_rows
-from flowcompute.lower.scan import is_scan, lower_scan
+from flowcompute.strategy import KernelKnobs
 
 COMPUTED_IN_DOUBLE = ("sin", "cos", "tan")
 """Operations on float32 whose vector forms of PoCL are wrong for small numbers beside large ones."""
 
 
+FORMS: tuple[Form, ...] = (
+    TENSOR_ATTENTION,
+    TILED_ATTENTION,
+    CPU_ATTENTION,
+    GATHER,
+    STENCIL,
+    TILED_SERIAL_SCAN,
+    SERIAL_SCAN,
+    COLUMN_SCAN,
+    NUMBER_SCAN,
+    LOOK_BACK_SCAN,
+    CPU_SCAN,
+    WIDE_SCAN,
+    TENSOR_MATMUL,
+    THIN_MATMUL,
+    PACKED_MATMUL,
+    TILED_MATMUL,
+    CPU_MATMUL,
+    MAP,
+    NUMBERS,
+    SUBGROUP_ROWS,
+    WORK_GROUP_ROWS,
+    SHORT_ROWS,
+    ROWS,
+    COLUMNS,
+)
+"""All forms, in the order in which they are asked."""
+
+_BY_NAME = {form.name: form for form in FORMS}
+
+
+def choose_form(task: LoweringTask) -> tuple[Form, tuple[Reason, ...]]:
+    """Return the first form that accepts a region, and why those before it do not."""
+    reasons: list[Reason] = []
+    for form in FORMS:
+        reason = form.accepts(task)
+        if reason is None:
+            return form, tuple(reasons)
+        reasons.append(reason)
+    raise AssertionError(f"cannot lower {task.region.name}: no form accepts it; {'; '.join(map(str, reasons))}")
+
+
 def lower(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
-    """The kernel IR of a region, shaped as wanted where its family can do that."""
+    """The kernel IR of a region, shaped as wanted where its form can do that."""
     lanes = style.capabilities.lanes_of(_widest(graph, region, folds))
     style = replace(style, capabilities=replace(style.capabilities, lanes=lanes))
-    kernel = with_items(_lowered(graph, region, style, folds, name), style)
+    task = LoweringTask(graph, region, style, folds, name)
+    form, _ = choose_form(task)
+    kernel = form.lower(task)
+    family = "fixed" if kernel.knobs == KernelKnobs() else form.family or form.name
+    kernel = with_items(replace(kernel, form=form.name, family=family), style)
     return with_unrolled_functions(kernel, [graph.nodes[node] for node in region.nodes], style)
 
 
-def _lowered(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
-    capabilities = style.capabilities
-    if region.anchor is not None and graph.nodes[region.anchor].op is ATTENTION:
-        if (kernel := lower_tensor_attention(graph, region, style, name)) is not None:
-            return kernel
-        if capabilities.code_shape == "gpu":
-            return TiledAttentionLowering(graph, region, style).lower(name)
-        return AttentionLowering(graph, region, style).lower(name)
-    if region.anchor is not None and is_together(graph.nodes[region.anchor]):
-        return lower_together(graph, region, capabilities, name)
-    if region.anchor is not None and graph.nodes[region.anchor].kind is Kind.ELEMENTWISE:
-        return lower_stencil(graph, region, capabilities, name)
-    if region.anchor is not None and is_scan(graph.nodes[region.anchor]):
-        return lower_scan(graph, region, style, name)
-    if region.anchor is not None:
-        if (kernel := lower_tensor_matmul(graph, region, style, name)) is not None:
-            return kernel
-        if capabilities.code_shape == "gpu":
-            if (kernel := lower_thin_matmul(graph, region, name)) is not None:
-                return kernel
-            if (kernel := lower_dot_matmul(graph, region, style, name)) is not None:
-                return kernel
-            return TiledMatmulLowering(graph, region, style).lower(name)
-        return MatmulLowering(graph, region, style).lower(name)
-    if is_flat(graph, region):
-        return FlatLowering(graph, region, style, folds).lower(name)
-    if capabilities.code_shape == "gpu":
-        for form in (lower_subgroup_rows, lower_group_rows):
-            if (kernel := form(graph, region, style, name)) is not None:
-                return kernel
-    return lower_short_rows(graph, region, style, name) or lower_rows(graph, region, style, folds, name)
+def form_of(kernel: Kernel) -> Form:
+    """Return the form that lowered a kernel; KeyError where no region was lowered."""
+    return _BY_NAME[kernel.form]
+
+
+def candidates(kernel: Kernel, capabilities: DeviceCapabilities) -> dict[str, tuple[int, ...]]:
+    """The knobs that a kernel has on a device: those of its form, with few values each, and of its functions."""
+    own = choices(form_of(kernel).knobs, capabilities)
+    found = {name: values for name, values in own.items() if getattr(kernel.knobs, name) is not None}
+    return found if kernel.knobs.function_unroll is None else {**found, "function_unroll": TURNS}
 
 
 def _widest(graph: Graph, region: Region, folds: dict[int, FoldSpec]) -> int:

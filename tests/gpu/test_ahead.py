@@ -23,6 +23,7 @@ from flowcompute.gpu.memory.batch_slots import Slots
 from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
 from flowcompute.reference.backend import NumpyBackend
+from flowcompute.schedule.placement.pipeline_stages import early_inputs
 from flowcompute.schedule.placement.shared_passes import alignment
 from flowcompute.schedule.steps import RegionStep
 from tests.gpu.faulty_driver import LOST, driver_error

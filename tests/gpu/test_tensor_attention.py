@@ -12,7 +12,8 @@ import pytest
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
-from flowcompute.lower.attention.tensor_attention import lower_tensor_attention
+from flowcompute.lower.attention.tensor_attention import TENSOR_ATTENTION
+from flowcompute.lower.form import LoweringTask
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.schedule.steps import RegionStep
 from flowcompute.strategy.knobs import KernelKnobs
@@ -169,11 +170,12 @@ def test_a_block_that_is_too_large_for_local_memory_is_not_applied() -> None:
     (step,) = (step for step in plan.steps if isinstance(step, RegionStep))
     small = replace(NVIDIA, local_bytes=45 << 10)
     usual, wanted = (
-        lower_tensor_attention(plan.graph, step.region, KernelStyle(small, KernelKnobs(block_rows=rows)), "k0")
+        LoweringTask(plan.graph, step.region, KernelStyle(small, KernelKnobs(block_rows=rows)), {}, "k0")
         for rows in (64, 128)
     )
-    assert usual is not None
-    assert wanted == usual
+    assert TENSOR_ATTENTION.accepts(usual) is None
+    assert TENSOR_ATTENTION.accepts(wanted) is None
+    assert TENSOR_ATTENTION.lower(wanted) == TENSOR_ATTENTION.lower(usual)
 
 
 def test_what_follows_is_computed_in_the_kernel() -> None:
@@ -203,7 +205,8 @@ def test_what_is_too_large_for_local_memory_has_tiles_of_plain_numbers() -> None
         plan = plan_on_paper(Case(20, 20, size, size).root())
         (step,) = (step for step in plan.steps if isinstance(step, RegionStep))
         small = replace(NVIDIA, local_bytes=48 << 10)
-        assert (lower_tensor_attention(plan.graph, step.region, KernelStyle(small), "k0") is not None) == fits
+        task = LoweringTask(plan.graph, step.region, KernelStyle(small), {}, "k0")
+        assert (TENSOR_ATTENTION.accepts(task) is None) == fits
 
 
 @pytest.mark.parametrize("name", CASES | LARGE)

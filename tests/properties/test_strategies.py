@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flowcompute as fc
-from flowcompute.lower.kernel_knobs import candidates
+from flowcompute.lower.forms import candidates
 from flowcompute.schedule.explain.plan_view import Plan
 from flowcompute.strategy.knobs import KERNEL_KNOBS
 from tests.gpu.shapes import plan_for_gpu, resolve_on_gpu

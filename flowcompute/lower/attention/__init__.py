@@ -1,7 +1,7 @@
 """Scaled dot-product attention, tile by tile of its keys."""
 
-from flowcompute.lower.attention.cpu_attention import AttentionLowering
-from flowcompute.lower.attention.tensor_attention import lower_tensor_attention
-from flowcompute.lower.attention.tiled_attention import TiledAttentionLowering
+from flowcompute.lower.attention.cpu_attention import CPU_ATTENTION
+from flowcompute.lower.attention.tensor_attention import TENSOR_ATTENTION
+from flowcompute.lower.attention.tiled_attention import TILED_ATTENTION
 
-__all__ = ["AttentionLowering", "TiledAttentionLowering", "lower_tensor_attention"]
+__all__ = ["CPU_ATTENTION", "TENSOR_ATTENTION", "TILED_ATTENTION"]

@@ -17,11 +17,13 @@ import numpy as np
 
 from flowcompute.elements import Op
 from flowcompute.elements.math import divide, equal, exp, subtract
-from flowcompute.fuse import Region
+from flowcompute.elements.nn import ATTENTION
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import Apply, Combine, ConstantValue, Half, Select, Splat, Var
 from flowcompute.lower.anchor_point import Anchor, Operand, times
 from flowcompute.lower.emit import Scope
+from flowcompute.lower.form import LoweringTask
 from flowcompute.spec import BOOL
 
 KEYS = 64
@@ -150,3 +152,10 @@ class AttentionAnchor(Anchor):
         wide = scope.let(Splat(total), self.dtype, values.lanes)
         nothing = scope.let(Apply(equal.op, (wide, zero), self.dtype), BOOL, values.lanes, self.dtype.itemsize)
         return scope.let(Select(nothing, zero, self.apply(scope, divide.op, values, wide)), self.dtype, values.lanes)
+
+
+def why_no_attention(task: LoweringTask) -> Reason | None:
+    """Return why a region is none around attention."""
+    if task.anchor is not None and task.anchor.op is ATTENTION:
+        return None
+    return task.refuse("its anchor is no attention")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 
 VECTOR_BYTES = 16
 """Bytes that a work-item reads from local memory with one instruction."""
 MOST_QUERIES = 8
 """Most queries of a work-item; the sums of more do not fit into its registers."""
 MOST_DEPTH = 32
+KNOBS = FormKnobs(gpu=(Knob("work_group", (128, 256)), Knob("block_rows", (16, 32, 64, 128))))
 MULTIPLICATIONS = 1024
 """Fewest multiplications in one iteration of a loop over a slab, so that loop overhead is small beside them."""
 
@@ -130,7 +131,7 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> Shape:
     if rows == 64 and one.columns <= 64 and one.block_count(128) >= style.capabilities.units:
         rows = 128
     group = 128 if rows > 32 and one.columns <= 128 else 256
-    knobs = style.settled("attention", work_group=group, block_rows=rows)
+    knobs = style.settled(KNOBS, work_group=group, block_rows=rows)
     group, rows = knobs.work_group or group, min(knobs.block_rows or rows, 2 * most)
     # Half of the local memory leaves room for two work-groups. Every device has 48 KiB.
     limit = max(48 << 10, style.capabilities.local_bytes // 2)

@@ -8,7 +8,7 @@ time in registers. The epilogue runs before the result is stored.
 from __future__ import annotations
 
 from flowcompute.elements.math import multiply
-from flowcompute.fuse import Region
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Array,
@@ -28,9 +28,11 @@ from flowcompute.ir import (
     Var,
 )
 from flowcompute.lower.anchor_point import Row, times
-from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor
+from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor, why_no_attention
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_shares
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul import strip_lanes
 from flowcompute.spec import BOOL
 
@@ -48,7 +50,7 @@ class AttentionLowering:
         self.one = one = AttentionAnchor(graph, region)
         self.dtype = one.dtype
         self.lanes = strip_lanes(style.capabilities, one.dtype.itemsize)
-        self.knobs = knobs = style.settled("attention", tile_rows=TOGETHER, block_rows=BLOCK)
+        self.knobs = knobs = style.settled(CPU_ATTENTION.knobs)
         self.together = min(knobs.tile_rows or TOGETHER, one.queries)
         self.block = min(knobs.block_rows or BLOCK, -(-one.queries // self.together) * self.together)
         self.key_vectors, self.value_vectors = KEYS // self.lanes, -(-one.columns // self.lanes)
@@ -69,7 +71,6 @@ class AttentionLowering:
             work="matmul",
             units=one.block_count(self.block),
             lanes=self.lanes,
-            family="attention",
             knobs=self.knobs,
         )
 
@@ -296,3 +297,22 @@ class AttentionLowering:
             seen = f"t + j >= {from_key} && t + j < {to_key}"
             inner.add(*((If(seen, tuple(step.statements)),) if choose else step.statements))
         return For("j", "0", count, "1", tuple(inner.statements))
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    return task.refuse("a work-item of a GPU has no such caches") if task.is_gpu else why_no_attention(task)
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return AttentionLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+CPU_ATTENTION = Form(
+    name="cpu attention",
+    accepts=_why_not,
+    lower=_lower,
+    geometry=by_shares,
+    knobs=FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TOGETHER), Knob("block_rows", (16, 32, 64, BLOCK), BLOCK))),
+    family="attention",
+)
+"""Attention on CPUs."""

@@ -24,13 +24,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from flowcompute.elements.math import multiply
-from flowcompute.fuse import Region
-from flowcompute.graph import Graph
+from flowcompute.fuse import Reason, Region
 from flowcompute.ir import (
     Array,
     ArrayItem,
@@ -56,12 +55,13 @@ from flowcompute.ir import (
     WorkGroupBarrier,
 )
 from flowcompute.lower.anchor_point import Operand, Row, times
-from flowcompute.lower.attention.attention_anchor import KEYS, AttentionAnchor
+from flowcompute.lower.attention.attention_anchor import KEYS, AttentionAnchor, why_no_attention
 from flowcompute.lower.attention.tensor_masking import Unseen
 from flowcompute.lower.attention.tensor_softmax import HALVES, LARGER, Weights, in_powers
-from flowcompute.lower.attention.tensor_tiling import STAGES, SUBGROUPS, TensorShape, choose_shape
+from flowcompute.lower.attention.tensor_tiling import KNOBS, STAGES, SUBGROUPS, TensorShape, fitting_shape
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.matmul import (
     EDGE,
     LANES,
@@ -75,39 +75,11 @@ from flowcompute.lower.matmul import (
     three_terms,
 )
 from flowcompute.spec import BFLOAT16, BOOL, FLOAT16, FLOAT32
-from flowcompute.strategy import KernelKnobs
 
 WHOLE = "whole"
 """Local array of the sums of each query's weights."""
 HIGHEST = "highest"
 """Local array of each query's largest score in each sub-group."""
-
-
-def lower_tensor_attention(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """The kernel of attention; None where it is not for tensor cores."""
-    one = AttentionAnchor(graph, region)
-    operands = (one.q, one.k, one.v)
-    dtype = one.q.argument.dtype
-    dtypes = (FLOAT16, BFLOAT16, FLOAT32) if style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
-    if (
-        not style.capabilities.tensor_cores
-        or dtype not in dtypes
-        or any(side.argument.dtype != dtype for side in operands)
-    ):
-        return None
-    if one.scale <= 0 or not one.size or any(side.argument.value in region.nodes for side in operands):
-        return None
-    if not all(axes.single for side in operands for axes in (side.rows, side.columns)):
-        return None
-    # What is wanted may be too much, and is no reason for another order.
-    for own in (style, replace(style, wanted=KernelKnobs())):
-        shape = choose_shape(one, own)
-        if (
-            shape is not None
-            and shape.local_bytes + 2 * shape.rows * FLOAT32.itemsize <= style.capabilities.local_bytes
-        ):
-            return _Lowering(one, region, shape).lower(name)
-    return None
 
 
 @dataclass(frozen=True)
@@ -145,7 +117,6 @@ class _Lowering:
             units=one.block_count(self.rows),
             lanes=LANES,
             tensor=self.exact,
-            family="fixed" if self.split else "tensor attention",
             knobs=self.shape.knobs,
         )
 
@@ -436,3 +407,35 @@ def _prefetched(units: list[_Unit], read: Callable[[_Unit], Var]) -> Iterator[tu
         if following is not None:
             prefetched = read(following)
         yield unit, now
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if (reason := why_no_attention(task)) is not None:
+        return reason
+    if not task.style.capabilities.tensor_cores:
+        return task.refuse(f"{task.style.capabilities.name} has no tensor cores")
+    one = AttentionAnchor(task.graph, task.region)
+    operands, dtype = (one.q, one.k, one.v), one.q.argument.dtype
+    dtypes = (FLOAT16, BFLOAT16, FLOAT32) if task.style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
+    if dtype not in dtypes or any(side.argument.dtype != dtype for side in operands):
+        return task.refuse("tensor cores do not multiply its operands' dtypes")
+    if one.scale <= 0 or not one.size:
+        return task.refuse("its scores have no positive scale, or nothing to add up")
+    if any(side.argument.value in task.region.nodes for side in operands):
+        return task.refuse("an operand is computed where it is loaded")
+    if not all(axes.single for side in operands for axes in (side.rows, side.columns)):
+        return task.refuse("no single stride serves an operand's rows and columns")
+    if fitting_shape(one, task.style) is None:
+        return task.refuse("its tiles do not fit into local memory, or no neighbours lie along its operands")
+    return None
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    one = AttentionAnchor(task.graph, task.region)
+    shape = fitting_shape(one, task.style)
+    assert shape is not None
+    return _Lowering(one, task.region, shape).lower(task.name)
+
+
+TENSOR_ATTENTION = Form(name="tensor attention", accepts=_why_not, lower=_lower, geometry=by_tiles, knobs=KNOBS)
+"""Attention by tensor cores."""

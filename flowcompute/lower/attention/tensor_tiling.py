@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flowcompute.lower.attention.attention_anchor import KEYS, AttentionAnchor
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.matmul import CHUNK_BYTES, EDGE, PITCH, SUBGROUP, TensorTile, lines_along_k
 from flowcompute.spec import FLOAT32
 from flowcompute.strategy import KernelKnobs
@@ -17,6 +17,7 @@ WIDE = 128
 """Length of a query or value beyond which a sub-group takes 16 queries, too: a work-item has only 255 registers."""
 STAGES = 2
 """Tiles of keys, and of values, in local memory."""
+KNOBS = FormKnobs(gpu=(Knob("work_group", (128, 256)), Knob("block_rows", (64, 128))))
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> TensorShape | None
     subgroups = SUBGROUPS if exact or few else 2 * SUBGROUPS
     if not split:
         rows = subgroups * edges * EDGE
-        knobs = style.settled("tensor attention", work_group=subgroups * SUBGROUP, block_rows=rows)
+        knobs = style.settled(KNOBS, work_group=subgroups * SUBGROUP, block_rows=rows)
         subgroups = (knobs.work_group or subgroups * SUBGROUP) // SUBGROUP
         edges = min(max((knobs.block_rows or rows) // (subgroups * EDGE), 1), most_edges)
     rows = subgroups * edges * EDGE
@@ -97,6 +98,19 @@ def choose_shape(one: AttentionAnchor, style: KernelStyle) -> TensorShape | None
         tiles=(queries, keys, values),
         local_bytes=max(begin * dtype.itemsize, results),
     )
+
+
+def fitting_shape(one: AttentionAnchor, style: KernelStyle) -> TensorShape | None:
+    """Return the shape as wanted, or by default where that is too much for local memory; None where none fits."""
+    # What is wanted may be too much, and is no reason for another order.
+    for own in (style, replace(style, wanted=KernelKnobs())):
+        shape = choose_shape(one, own)
+        if (
+            shape is not None
+            and shape.local_bytes + 2 * shape.rows * FLOAT32.itemsize <= style.capabilities.local_bytes
+        ):
+            return shape
+    return None
 
 
 def _whole(numbers: int, itemsize: int) -> int:

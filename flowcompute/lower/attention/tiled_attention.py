@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flowcompute.elements.math import multiply
-from flowcompute.fuse import Region
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Array,
@@ -34,11 +34,13 @@ from flowcompute.ir import (
     WorkGroupBarrier,
 )
 from flowcompute.lower.anchor_point import Operand, Row
-from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor
+from flowcompute.lower.attention.attention_anchor import KEYS, LANES, AttentionAnchor, why_no_attention
 from flowcompute.lower.attention.attention_slab import TILES, Origin, Slab, Space
-from flowcompute.lower.attention.attention_tiling import choose_shape
+from flowcompute.lower.attention.attention_tiling import KNOBS, choose_shape
 from flowcompute.lower.attention.tiled_softmax import EXCHANGE, WEIGHTS, TiledWeights, picked, read
 from flowcompute.lower.emit import Scope
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.spec import BOOL, FLOAT32
 from flowcompute.strategy import KernelKnobs
@@ -73,7 +75,6 @@ class TiledAttentionLowering:
             work_group=shape.group,
             units=one.block_count(shape.rows),
             lanes=shape.keys,
-            family="attention",
             knobs=KernelKnobs(work_group=shape.group, block_rows=shape.rows),
         )
 
@@ -389,3 +390,17 @@ class TiledAttentionLowering:
                 storing.add(If(f"{column} < {one.columns}", tuple(inside.statements)))
             scope.add(If(f"{mine} + {i * shape.down} < {one.queries}", tuple(storing.statements)))
         scope.add(WorkGroupBarrier())
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    return why_no_attention(task) if task.is_gpu else task.refuse("work-items of a CPU share no local memory")
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return TiledAttentionLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+TILED_ATTENTION = Form(
+    name="tiled attention", accepts=_why_not, lower=_lower, geometry=by_tiles, knobs=KNOBS, family="attention"
+)
+"""Attention on GPUs."""

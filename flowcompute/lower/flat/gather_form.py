@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowcompute.fuse import Region
-from flowcompute.graph import Graph
+from flowcompute.fuse import Reason
 from flowcompute.ir import (
     Assign,
     ConstantValue,
-    DeviceCapabilities,
     For,
     If,
     Kernel,
@@ -21,22 +19,12 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.anchor_point import Row, times
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.flat.gather import Choice, ColumnRun, Gather
+from flowcompute.lower.flat.gather import Choice, ColumnRun, Gather, is_together
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_numbers_or_rows
 
 GROUP = 256
 """Work-items of a GPU's work-group."""
-
-
-def lower_together(graph: Graph, region: Region, capabilities: DeviceCapabilities, name: str) -> Kernel:
-    """The kernel of a region whose anchor is put together of others."""
-    one = Gather(graph, region)
-    if capabilities.code_shape == "gpu":
-        body = _numbers(one)
-        return Kernel(
-            name, region.name, one.arguments.ordered(), body, "flat", work_group=GROUP, units=one.node.spec.item_numbers
-        )
-    body = _rows(one, capabilities.lanes)
-    return Kernel(name, region.name, one.arguments.ordered(), body, "rows", units=one.units, lanes=capabilities.lanes)
 
 
 def _rows(one: Gather, lanes: int) -> tuple[Stmt, ...]:
@@ -116,3 +104,24 @@ def _value(one: Gather, scope: Scope, row: Row, choice: Choice, run: ColumnRun, 
         )
     each = f"{base} + {axes.offset(f'({from_start} + {{lane}})' if scope.lanes > 1 else from_start)}"
     return one.factor(scope, Load(operand.argument, base, 1, count, each))
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if task.anchor is not None and is_together(task.anchor):
+        return None
+    return task.refuse("its anchor puts no values together")
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    one = Gather(task.graph, task.region)
+    name, region = task.name, task.region.name
+    if task.is_gpu:
+        body, units = _numbers(one), one.node.spec.item_numbers
+        return Kernel(name, region, one.arguments.ordered(), body, "flat", work_group=GROUP, units=units)
+    lanes = task.style.capabilities.lanes
+    body = _rows(one, lanes)
+    return Kernel(name, region, one.arguments.ordered(), body, "rows", units=one.units, lanes=lanes)
+
+
+GATHER = Form(name="gather", accepts=_why_not, lower=_lower, geometry=by_numbers_or_rows)
+"""Values that are put together of others."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flowcompute.elements import Kind
 from flowcompute.elements.axes import INDEX, PAD
-from flowcompute.fuse import Region
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Argument,
@@ -30,6 +31,8 @@ from flowcompute.ir import (
 from flowcompute.lower.anchor_point import AfterPoint, Anchor, Row, times
 from flowcompute.lower.emit import Scope, loaded
 from flowcompute.lower.flat.gather import repeated
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_numbers_or_rows
 from flowcompute.spec import BOOL
 
 GROUP = 256
@@ -205,6 +208,15 @@ class StencilLowering(Anchor):
         return scope.let(Select(mask, yes, no), value.dtype)
 
 
-def lower_stencil(graph: Graph, region: Region, capabilities: DeviceCapabilities, name: str) -> Kernel:
-    """The kernel of a region around operations that read neighbours."""
-    return StencilLowering(graph, region, capabilities).lower(name)
+def _why_not(task: LoweringTask) -> Reason | None:
+    if task.anchor is not None and task.anchor.kind is Kind.ELEMENTWISE:
+        return None
+    return task.refuse("its anchor reads no neighbours")
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return StencilLowering(task.graph, task.region, task.style.capabilities).lower(task.name)
+
+
+STENCIL = Form(name="stencil", accepts=_why_not, lower=_lower, geometry=by_numbers_or_rows)
+"""Operations that read neighbours."""

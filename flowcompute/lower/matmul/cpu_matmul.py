@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable
 
-from flowcompute.fuse import Region
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Array,
@@ -31,15 +31,15 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.anchor_point import Axes, Row, times
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import ROWS_PER_ITEM, by_shares
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.strided_columns import StridedColumns, are_strided_columns, in_order
 from flowcompute.lower.matmul.tile_sizes import STRIP_BYTES, strip_lanes
 from flowcompute.strategy import KernelKnobs
 
 TILE_ROWS = 4
-ROWS_PER_ITEM = 128
-"""Most rows of a work-item, a multiple of the rows of any tile."""
 PACKED_ROWS = 16
 """Fewest rows for which a panel of B is first packed, so that its rows are contiguous."""
 SHORT = 32
@@ -65,7 +65,7 @@ class MatmulLowering:
         itemsize = one.dtype.itemsize
         self.lanes = strip_lanes(style.capabilities, itemsize)
         strip = max(self.lanes, STRIP_BYTES // itemsize)
-        self.knobs = style.settled("matmul", tile_rows=TILE_ROWS, tile_columns=strip)
+        self.knobs = style.settled(CPU_MATMUL.knobs, tile_columns=strip)
         self.tile_rows, strip = self.knobs.tile_rows or TILE_ROWS, self.knobs.tile_columns or strip
         self.strip = _adjacent(strip // self.lanes, self.lanes)
         # Distant rows of B, above all at powers of two, would evict each other from the cache.
@@ -108,7 +108,6 @@ class MatmulLowering:
             units=one.units,
             lanes=self.lanes,
             tile=(together, 1),
-            family="fixed" if self.thin else "matmul",
             knobs=KernelKnobs() if self.thin else self.knobs,
         )
 
@@ -394,3 +393,22 @@ def _incremental_offset(axes: Axes, start: str) -> tuple[list[Stmt], list[Stmt]]
         carried = (SetInteger(name, "0", new=False), SetInteger("at_k", f"at_k + {back}", new=False), *step)
         step = (SetInteger(name, f"{name} + 1", new=False), If(f"{name} == {size}", carried))
     return begin, [SetInteger("at_k", f"at_k + {axes.stride}", new=False), *step]
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    return task.refuse("a work-item of a GPU has no such caches") if task.is_gpu else why_no_product(task)
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return MatmulLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+CPU_MATMUL = Form(
+    name="cpu matmul",
+    accepts=_why_not,
+    lower=_lower,
+    geometry=by_shares,
+    knobs=FormKnobs(cpu=(Knob("tile_rows", (2, 4, 8), TILE_ROWS), Knob("tile_columns", (16, 32, 64)))),
+    family="matmul",
+)
+"""Products of matrices on CPUs; where matrices have few rows it has no knobs."""

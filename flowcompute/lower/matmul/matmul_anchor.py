@@ -21,11 +21,13 @@ import numpy as np
 
 from flowcompute.elements import Kind
 from flowcompute.elements.math import MATMUL
-from flowcompute.fuse import Access, Region
+from flowcompute.elements.nn import ATTENTION
+from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import ConstantValue, c_strides
 from flowcompute.lower.anchor_point import Anchor, Row, times
 from flowcompute.lower.emit import Scope
+from flowcompute.lower.form import LoweringTask
 from flowcompute.spec import is_float
 
 PANEL = 512
@@ -115,6 +117,13 @@ class MatmulAnchor(Anchor):
     def zero(self) -> ConstantValue:
         """Return the initial value of a sum: the identity, so that a single product keeps the sign of its zero."""
         return ConstantValue(-0.0 if is_float(self.dtype) and self.inner else 0)
+
+
+def why_no_product(task: LoweringTask) -> Reason | None:
+    """Return why a region is none around a product of matrices."""
+    if task.anchor is not None and task.anchor.kind is Kind.CONTRACT and task.anchor.op is not ATTENTION:
+        return None
+    return task.refuse("its anchor is no product of matrices")
 
 
 def cut_factor(graph: Graph, region: Region) -> tuple[int, int] | None:

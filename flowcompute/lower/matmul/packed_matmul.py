@@ -10,14 +10,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flowcompute.fuse import Region
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import Assign, ConstantValue, DotAdd, Expr, If, Kernel, Load, Packed, Splat, Var
 from flowcompute.lower.anchor_point import Axes, Operand
 from flowcompute.lower.emit import Scope, loaded
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tiles
 from flowcompute.lower.kernel_knobs import KernelStyle
 from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor
-from flowcompute.lower.matmul.tiled_matmul import Side, TiledMatmulLowering
+from flowcompute.lower.matmul.tiled_matmul import TILED_MATMUL, Side, TiledMatmulLowering, why_no_tiles
 
 WORD = 4
 """Numbers in a word."""
@@ -25,17 +27,6 @@ LEAST = 16
 """Shortest sum; shorter ones would leave most of a tile empty."""
 
 _INT32 = np.dtype(np.int32)
-
-
-def lower_dot_matmul(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """The kernel of a region with such a product; None where numbers are wider, or computed where they are loaded."""
-    one = MatmulAnchor(graph, region)
-    sides = (one.a, one.b)
-    if one.dtype != _INT32 or any(side.argument.dtype.itemsize > 1 or one.is_computed(side) for side in sides):
-        return None
-    if one.inner < LEAST or not (one.a.columns.single and one.b.rows.single):
-        return None
-    return _DotMatmulLowering(graph, region, style).lower(name)
 
 
 class _DotMatmulLowering(TiledMatmulLowering):
@@ -89,3 +80,25 @@ def _widened(scope: Scope, lanes: int) -> Scope:
     wide = Scope(scope.names, scope, lanes)
     wide.statements = scope.statements
     return wide
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if (reason := why_no_tiles(task)) is not None:
+        return reason
+    one = MatmulAnchor(task.graph, task.region)
+    sides = (one.a, one.b)
+    if one.dtype != _INT32 or any(side.argument.dtype.itemsize > 1 or one.is_computed(side) for side in sides):
+        return task.refuse("its numbers have more than a byte, or are computed where they are loaded")
+    if one.inner < LEAST or not (one.a.columns.single and one.b.rows.single):
+        return task.refuse(f"its sums have fewer than {LEAST} products, or no single stride")
+    return None
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return _DotMatmulLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+PACKED_MATMUL = Form(
+    name="packed matmul", accepts=_why_not, lower=_lower, geometry=by_tiles, knobs=TILED_MATMUL.knobs, family="matmul"
+)
+"""Products of narrow integers on GPUs."""

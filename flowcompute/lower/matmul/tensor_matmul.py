@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flowcompute.fuse import Region
-from flowcompute.graph import Graph
+from flowcompute.fuse import Reason, Region
 from flowcompute.ir import (
     Array,
     Assign,
@@ -40,8 +39,9 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.anchor_point import times
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tiles
+from flowcompute.lower.matmul.matmul_anchor import MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.tensor_results import LANES, PITCH, Results
 from flowcompute.lower.matmul.tensor_tile import (
     CHUNK_BYTES,
@@ -115,26 +115,6 @@ def choose_tile(rows: int | None, columns: int, itemsize: int, local_bytes: int)
         if fits and columns > tile.columns // 2 and (rows is None or rows > tile.rows // 2):
             return tile
     return smallest
-
-
-def lower_tensor_matmul(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """The kernel of a product; None where it is not for tensor cores."""
-    one = MatmulAnchor(graph, region)
-    dtype, capabilities = one.a.argument.dtype, style.capabilities
-    dtypes = (FLOAT16, BFLOAT16, FLOAT32) if style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
-    if not capabilities.tensor_cores or dtype not in dtypes or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
-        return None
-    if not one.inner:
-        return None
-    rows = None if one.shared and region.stream else one.units if one.shared else one.height
-    if one.columns < LEAST or (rows is not None and rows < LEAST):
-        return None
-    if any(side.argument.value in region.nodes for side in (one.a, one.b)):
-        return None
-    if not all(axes.single for side in (one.a, one.b) for axes in (side.rows, side.columns)):
-        return None
-    lowering = _Lowering(one, region, choose_tile(rows, one.columns, dtype.itemsize, capabilities.local_bytes))
-    return lowering.lower(name) if lowering.fits else None
 
 
 class _Lowering:
@@ -332,3 +312,42 @@ class _Lowering:
             one.store(scope, one.row(scope, scope.integer(f"{self.row} + {row}")), column, count, made)
 
         return Results(tile.rows, tile.columns, tile.group, store, exists)
+
+
+def _rows(one: MatmulAnchor, region: Region) -> int | None:
+    """Return the rows of a matrix of the result; None where nobody knows how many there are."""
+    return None if one.shared and region.stream else one.units if one.shared else one.height
+
+
+def _lowering(task: LoweringTask) -> _Lowering:
+    one = MatmulAnchor(task.graph, task.region)
+    itemsize, local_bytes = one.a.argument.dtype.itemsize, task.style.capabilities.local_bytes
+    return _Lowering(one, task.region, choose_tile(_rows(one, task.region), one.columns, itemsize, local_bytes))
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if (reason := why_no_product(task)) is not None:
+        return reason
+    if not task.style.capabilities.tensor_cores:
+        return task.refuse(f"{task.style.capabilities.name} has no tensor cores")
+    one = MatmulAnchor(task.graph, task.region)
+    sides, dtype = (one.a, one.b), one.a.argument.dtype
+    dtypes = (FLOAT16, BFLOAT16, FLOAT32) if task.style.precision == "tf32x3" else (FLOAT16, BFLOAT16)
+    if dtype not in dtypes or (one.b.argument.dtype, one.dtype) != (dtype, FLOAT32):
+        return task.refuse("tensor cores do not multiply its factors' dtypes, or its sums are no float32")
+    rows = _rows(one, task.region)
+    if not one.inner or one.columns < LEAST or (rows is not None and rows < LEAST):
+        return task.refuse(f"its result has fewer than {LEAST} rows or columns, or no products")
+    if any(side.argument.value in task.region.nodes for side in sides):
+        return task.refuse("a factor is computed where it is loaded")
+    if not all(axes.single for side in sides for axes in (side.rows, side.columns)):
+        return task.refuse("no single stride serves a factor's rows and columns")
+    return None if _lowering(task).fits else task.refuse("no neighbours lie along its factors")
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return _lowering(task).lower(task.name)
+
+
+TENSOR_MATMUL = Form(name="tensor matmul", accepts=_why_not, lower=_lower, geometry=by_tiles)
+"""Products of matrices by tensor cores."""

@@ -6,12 +6,13 @@ memory would hold a single useful row. Neighbouring windows are in the cache.
 
 from __future__ import annotations
 
-from flowcompute.fuse import Region
-from flowcompute.graph import Graph
+from flowcompute.fuse import Reason
 from flowcompute.ir import Assign, Combine, For, Kernel, Load, MultiplyAdd, Splat, Var
 from flowcompute.lower.anchor_point import times
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_numbers
+from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
 
 THIN = 2
 """Most rows of a matrix; each row reads all of the other factor again."""
@@ -21,11 +22,28 @@ SHORT = 32
 """Longest sum that is unrolled."""
 
 
-def lower_thin_matmul(graph: Graph, region: Region, name: str) -> Kernel | None:
-    """The kernel of a region with such a product; None where rows are many, or share one matrix."""
-    one = MatmulAnchor(graph, region)
+def _add(one: MatmulAnchor, scope: Scope, total: Var, at_a: str, at_b: str, start: str, stop: str) -> None:
+    """Add products in order of k."""
+    inner = scope.inner()
+    left = one.factor(inner, Load(one.a.argument, f"{at_a} + {times('k', one.a.columns.stride)}"))
+    right = one.factor(inner, Load(one.b.argument, f"{at_b} + {one.b.rows.offset('k')}"))
+    inner.add(Assign(total, Splat(inner.let(MultiplyAdd(left, right, total), one.dtype))))
+    scope.add(For("k", start, stop, "1", tuple(inner.statements), unroll=1 if one.inner <= SHORT else 4))
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if (reason := why_no_product(task)) is not None:
+        return reason
+    if not task.is_gpu:
+        return task.refuse("on CPUs rows are multiplied by vectors of columns")
+    one = MatmulAnchor(task.graph, task.region)
     if one.shared or one.height > THIN or not one.columns:
-        return None
+        return task.refuse(f"its matrices have more than {THIN} rows, or no columns, or share the other factor")
+    return None
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    one = MatmulAnchor(task.graph, task.region)
     scope = Scope(one.names, lanes=1)
     row = one.row(scope, scope.integer(f"t / {one.columns}"))
     column = scope.integer(f"t % {one.columns}")
@@ -43,13 +61,8 @@ def lower_thin_matmul(graph: Graph, region: Region, name: str) -> Kernel | None:
     one.store(scope, row, column, None, total)
     body = For("t", "wid", "n", "wsize", tuple(scope.statements))
     units = one.units * one.columns
-    return Kernel(name, region.name, one.arguments.ordered(), (body,), "flat", work_group=GROUP, units=units)
+    return Kernel(task.name, task.region.name, one.arguments.ordered(), (body,), "flat", work_group=GROUP, units=units)
 
 
-def _add(one: MatmulAnchor, scope: Scope, total: Var, at_a: str, at_b: str, start: str, stop: str) -> None:
-    """Add products in order of k."""
-    inner = scope.inner()
-    left = one.factor(inner, Load(one.a.argument, f"{at_a} + {times('k', one.a.columns.stride)}"))
-    right = one.factor(inner, Load(one.b.argument, f"{at_b} + {one.b.rows.offset('k')}"))
-    inner.add(Assign(total, Splat(inner.let(MultiplyAdd(left, right, total), one.dtype))))
-    scope.add(For("k", start, stop, "1", tuple(inner.statements), unroll=1 if one.inner <= SHORT else 4))
+THIN_MATMUL = Form(name="thin matmul", accepts=_why_not, lower=_lower, geometry=by_numbers)
+"""Products with few rows to a matrix, on GPUs."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flowcompute.fuse import Region
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     Array,
@@ -33,8 +33,10 @@ from flowcompute.ir import (
 )
 from flowcompute.lower.anchor_point import Axes, Operand, times
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tiles
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.matmul.matmul_anchor import PANEL, MatmulAnchor, why_no_product
 from flowcompute.lower.matmul.tile_sizes import NEAR, PAD
 from flowcompute.strategy import KernelKnobs
 
@@ -72,7 +74,7 @@ def choose_tile(rows: int | None, columns: int, itemsize: int, style: KernelStyl
         next((size for size in (16, 32, 64) if side <= size), largest)
         for side in (largest if rows is None else rows, columns)
     )
-    knobs = style.settled("matmul", tile_rows=min(height, largest), tile_columns=min(width, largest))
+    knobs = style.settled(TILED_MATMUL.knobs, tile_rows=min(height, largest), tile_columns=min(width, largest))
     height, width = min(knobs.tile_rows or height, largest), min(knobs.tile_columns or width, largest)
     return WorkGroupTile(height, width, height // 16 if height == 128 else 4, width // 16 if width == 128 else 4)
 
@@ -172,7 +174,6 @@ class TiledMatmulLowering:
             units=one.units,
             lanes=LANES,
             tile=(tile.rows, place.across),
-            family="matmul",
             knobs=KernelKnobs(tile_rows=tile.rows, tile_columns=tile.columns),
         )
 
@@ -373,3 +374,23 @@ class TiledMatmulLowering:
         one.store(storing, one.row(storing, r), j, count, total)
         inner.add(If(f"{j} < {one.columns}", tuple(storing.statements)))
         scope.add(If(f"{r} < {until}", tuple(inner.statements)))
+
+
+def why_no_tiles(task: LoweringTask) -> Reason | None:
+    """Return why no work-group makes tiles of a region's product."""
+    return why_no_product(task) if task.is_gpu else task.refuse("work-items of a CPU share no local memory")
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return TiledMatmulLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+TILED_MATMUL = Form(
+    name="tiled matmul",
+    accepts=why_no_tiles,
+    lower=_lower,
+    geometry=by_tiles,
+    knobs=FormKnobs(gpu=(Knob("tile_rows", (16, 32, 64, 128)), Knob("tile_columns", (16, 32, 64, 128)))),
+    family="matmul",
+)
+"""Products of matrices on GPUs."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from flowcompute.elements import Kind
 from flowcompute.fuse import Access, Layout, Region
 from flowcompute.graph import Graph
-from flowcompute.ir import Family, FoldSpec, Storage, c_strides, storage
+from flowcompute.ir import FoldSpec, Storage, c_strides, storage
 from flowcompute.lower.emit import Key
-from flowcompute.lower.kernel_knobs import KernelStyle, written_turns
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, written_turns
 
 KEPT_COST = 8
 KEPT_NUMBERS = 16384
@@ -37,18 +37,17 @@ class RowShape:
     """Facts about a region that lowering needs before it emits anything."""
 
     def __init__(
-        self, graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], family: Family
+        self, graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], knobs: FormKnobs
     ) -> None:
         capabilities = style.capabilities
         self.graph = graph
         self.region = region
         self.folds = folds
         self.cpu = capabilities.code_shape == "cpu"
-        self.family: Family = family
-        self.knobs = knobs = style.settled(family)
-        self.lanes = (knobs.vector_width or capabilities.lanes) if self.cpu else 1
-        self.turns = written_turns(knobs)
-        self.group = knobs.work_group or 1
+        self.knobs = settled = style.settled(knobs)
+        self.lanes = (settled.vector_width or capabilities.lanes) if self.cpu else 1
+        self.turns = written_turns(settled)
+        self.group = settled.work_group or 1
         self.shuffles = capabilities.shuffles
         axes = range(len(region.domain))
         reduced = sorted(region.reduced)

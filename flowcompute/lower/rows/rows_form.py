@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import itertools
 
-from flowcompute.fuse import Region
-from flowcompute.graph import Graph
-from flowcompute.ir import FoldSpec, Kernel, SetInteger, Stmt
+from flowcompute.fuse import Reason
+from flowcompute.ir import Kernel, SetInteger, Stmt
 from flowcompute.lower.emit import Arguments, Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_blocks, by_rows
+from flowcompute.lower.kernel_knobs import (
+    CPU_ITEMS,
+    CPU_PARTS,
+    CPU_VECTOR,
+    GPU_FOLD_PARTS,
+    TURNS,
+    UNROLL,
+    WORK_GROUP,
+    FormKnobs,
+    Knob,
+)
 from flowcompute.lower.rows.column_folds import ColumnFolds
 from flowcompute.lower.rows.row_shape import RowShape
 from flowcompute.lower.rows.row_sweep import RowSweep
@@ -17,9 +28,9 @@ ROW_LANES = 4
 """Lanes of row values on CPUs. Library functions then have the bits of their vector form, never the scalar's."""
 
 
-def lower_rows(graph: Graph, region: Region, style: KernelStyle, folds: dict[int, FoldSpec], name: str) -> Kernel:
-    """The kernel of a region that is walked row by row."""
-    shape = RowShape(graph, region, style, folds, "columns" if region.folds else "rows")
+def _lower(task: LoweringTask) -> Kernel:
+    graph, region, folds = task.graph, task.region, task.folds
+    shape = RowShape(graph, region, task.style, folds, (COLUMNS if region.folds else ROWS).knobs)
     arguments = Arguments()
     scope = Scope(itertools.count(), lanes=ROW_LANES if shape.cpu else 1)
     columns = ColumnFolds(shape, arguments) if region.folds else None
@@ -27,7 +38,7 @@ def lower_rows(graph: Graph, region: Region, style: KernelStyle, folds: dict[int
     walk.emit()
     body = rows_body(walk) if columns is None else columns.body(walk)
     return Kernel(
-        name,
+        task.name,
         region.name,
         arguments.ordered(),
         (*walk.declared, *body),
@@ -37,7 +48,6 @@ def lower_rows(graph: Graph, region: Region, style: KernelStyle, folds: dict[int
         columns=shape.tile if shape.tiled else 0,
         units=shape.rows,
         lanes=shape.lanes,
-        family=shape.family,
         knobs=shape.knobs,
         notes={"depth": shape.depth, "kept": tuple(graph.nodes[i].name for i in shape.kept)},
     )
@@ -49,3 +59,38 @@ def rows_body(walk: RowSweep) -> list[Stmt]:
         start = [SetInteger("start", "gid * chunk"), SetInteger("stop", "min(n, start + chunk)")]
         return [*start, walk.loop("start", "stop", "1")]
     return [walk.loop("gid", "n", "gsize")]
+
+
+def _why_no_rows(task: LoweringTask) -> Reason | None:
+    if task.region.anchor is not None:
+        return task.refuse("it has an anchor")
+    return task.refuse("it folds a stream") if task.region.folds else None
+
+
+def _why_no_columns(task: LoweringTask) -> Reason | None:
+    if task.region.anchor is not None:
+        return task.refuse("it has an anchor")
+    return None if task.region.folds else task.refuse("it folds no stream")
+
+
+ROWS = Form(
+    name="rows",
+    accepts=_why_no_rows,
+    lower=_lower,
+    geometry=by_rows,
+    knobs=FormKnobs(cpu=(CPU_VECTOR, UNROLL, CPU_ITEMS), gpu=(WORK_GROUP,)),
+)
+"""Rows of any length."""
+
+COLUMNS = Form(
+    name="columns",
+    accepts=_why_no_columns,
+    lower=_lower,
+    geometry=by_blocks,
+    knobs=FormKnobs(
+        cpu=(CPU_VECTOR, UNROLL, CPU_PARTS),
+        # GPUs load so many records at once.
+        gpu=(WORK_GROUP, Knob("unroll", (*TURNS, 16), 8), GPU_FOLD_PARTS),
+    ),
+)
+"""Folds of columns, with the rows that they are made of."""

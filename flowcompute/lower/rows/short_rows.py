@@ -13,8 +13,8 @@ import math
 
 from flowcompute.elements import Kind
 from flowcompute.elements.generated import Generator
-from flowcompute.fuse import Access, Region
-from flowcompute.graph import Graph, Node
+from flowcompute.fuse import Access, Reason
+from flowcompute.graph import Node
 from flowcompute.ir import (
     Apply,
     CallFunction,
@@ -32,7 +32,9 @@ from flowcompute.ir import (
     row_lanes,
 )
 from flowcompute.lower.emit import Arguments, Key, Point, Scope, loaded
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_rows
+from flowcompute.lower.kernel_knobs import CPU_ITEMS, CPU_VECTOR, FormKnobs
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape, RowStrides
 from flowcompute.lower.rows.row_sweep import RowSweep
@@ -48,39 +50,6 @@ the same rows processed one by one 0.2 s. At this size they are still two to thr
 
 _COMBINED = {"argmin": 4, "argmax": 4, "min": 3, "max": 3}
 """Operations of a reduction's step, where there is more than one."""
-
-
-def lower_short_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """The kernel of a region that is neither flat nor a contraction; None where its rows are better walked singly."""
-    if style.capabilities.code_shape != "cpu" or not region.stream or region.folds:
-        return None
-    shape = RowShape(graph, region, style, {}, "short rows")
-    strides = [row_stride(shape, place) for place in _places(shape)]
-    dense = all(stride in (0, 1) for stride in strides)
-    # Numbers that lie apart are read one by one: rows that fill vectors are then better read as vectors.
-    if None in strides or not 0 < shape.columns <= (WRITTEN_OUT if dense else shape.lanes - 1):
-        return None
-    if shape.columns * sum(shape.full_key(i) or shape.kind(i) is Kind.REDUCE for i in region.nodes) > WRITTEN_OUT:
-        return None
-    arguments, names = Arguments(), itertools.count()
-    vectors = _ShortRows(shape, arguments, Scope(names, lanes=shape.lanes))
-    vectors.emit()
-    if sum(_operations(statement) for statement in vectors.scope.statements) > WRITTEN_OUT:
-        return None
-    rest = RowSweep(shape, arguments, Scope(names, lanes=ROW_LANES), None)
-    rest.emit()
-    return Kernel(
-        name,
-        region.name,
-        arguments.ordered(),
-        (*rest.declared, *_body(vectors, rest)),
-        work="rows",
-        units=shape.rows,
-        lanes=shape.lanes,
-        family=shape.family,
-        knobs=shape.knobs,
-        notes={"depth": shape.depth, "short": True},
-    )
 
 
 def _body(vectors: _ShortRows, rest: RowSweep) -> list[Stmt]:
@@ -239,3 +208,56 @@ class _ShortRows:
         for column in range(lane + lanes, self.shape.columns, lanes):
             total = reduction.combined(self.scope, total, self._given(reduction, str(column)), fused=True)
         return total
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    region = task.region
+    if region.anchor is not None:
+        return task.refuse("it has an anchor")
+    if task.is_gpu:
+        return task.refuse("rows are walked by vectors of a CPU")
+    if not region.stream or region.folds:
+        return task.refuse("its rows are no stream's, or are folded")
+    shape = RowShape(task.graph, region, task.style, {}, SHORT_ROWS.knobs)
+    strides = [row_stride(shape, place) for place in _places(shape)]
+    dense = all(stride in (0, 1) for stride in strides)
+    # Numbers that lie apart are read one by one: rows that fill vectors are then better read as vectors.
+    if None in strides or not 0 < shape.columns <= (WRITTEN_OUT if dense else shape.lanes - 1):
+        return task.refuse("its rows are too long, or lie at no even distance")
+    if shape.columns * sum(shape.full_key(i) or shape.kind(i) is Kind.REDUCE for i in region.nodes) <= WRITTEN_OUT:
+        # What is shared between columns is seen as it is written out, which is little here.
+        vectors = _emitted(shape, Arguments(), itertools.count())
+        if sum(_operations(statement) for statement in vectors.scope.statements) <= WRITTEN_OUT:
+            return None
+    return task.refuse(f"more than {WRITTEN_OUT} operations would be written out for a row")
+
+
+def _emitted(shape: RowShape, arguments: Arguments, names: itertools.count[int]) -> _ShortRows:
+    vectors = _ShortRows(shape, arguments, Scope(names, lanes=shape.lanes))
+    vectors.emit()
+    return vectors
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    shape = RowShape(task.graph, task.region, task.style, {}, SHORT_ROWS.knobs)
+    arguments, names = Arguments(), itertools.count()
+    vectors = _emitted(shape, arguments, names)
+    rest = RowSweep(shape, arguments, Scope(names, lanes=ROW_LANES), None)
+    rest.emit()
+    return Kernel(
+        task.name,
+        task.region.name,
+        arguments.ordered(),
+        (*rest.declared, *_body(vectors, rest)),
+        work="rows",
+        units=shape.rows,
+        lanes=shape.lanes,
+        knobs=shape.knobs,
+        notes={"depth": shape.depth, "short": True},
+    )
+
+
+SHORT_ROWS = Form(
+    name="short rows", accepts=_why_not, lower=_lower, geometry=by_rows, knobs=FormKnobs(cpu=(CPU_VECTOR, CPU_ITEMS))
+)
+"""Rows of few numbers on CPUs."""

@@ -8,46 +8,19 @@ from __future__ import annotations
 
 import itertools
 
-from flowcompute.fuse import Region
-from flowcompute.graph import Graph
-from flowcompute.ir import BLOCK, For, If, Kernel, SetInteger, Stmt
+from flowcompute.fuse import Reason
+from flowcompute.ir import BLOCK, For, If, Kernel, SetInteger, Stmt, row_lanes
 from flowcompute.lower.emit import Arguments, Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_rows
+from flowcompute.lower.kernel_knobs import WORK_GROUP, FormKnobs
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape
 from flowcompute.lower.rows.row_sweep import ColumnPoint, RowPoint, RowSweep
-from flowcompute.lower.rows.subgroup_reduce import Slot, Subgroup
+from flowcompute.lower.rows.subgroup_reduce import Slot, Subgroup, subgroup_size
 
 WRITTEN_OUT = 1500
 """Most operations of a work-item, over all its columns, for which its columns are unrolled."""
-
-
-def lower_subgroup_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """The kernel of a region of rows; None for rows too long for registers, and where records are folded."""
-    shape = RowShape(graph, region, style, {}, "team rows")
-    if region.folds or not shape.rows or not 0 < shape.columns <= BLOCK:
-        return None
-    arguments = Arguments()
-    scope = Scope(itertools.count(), lanes=1)
-    subgroup = Subgroup(scope, shape.columns, group=shape.group, shuffle=shape.shuffles)
-    if -(-subgroup.columns // subgroup.size) * len(region.nodes) > WRITTEN_OUT:
-        return None
-    walk = SubgroupSweep(shape, arguments, scope, subgroup)
-    walk.emit()
-    return Kernel(
-        name,
-        region.name,
-        arguments.ordered(),
-        (walk.rows(),),
-        work="rows",
-        work_group=shape.group,
-        units=shape.rows,
-        lanes=1,
-        tile=(walk.together, 1),
-        family=shape.family,
-        knobs=shape.knobs,
-        notes={"depth": shape.depth, "team": subgroup.size, "blocks": 1},
-    )
 
 
 class SubgroupSweep(RowSweep):
@@ -104,3 +77,56 @@ class SubgroupSweep(RowSweep):
         totals = self.subgroup.start(reductions)
         self.subgroup.accumulate(reductions, totals, self.slots)
         return self.subgroup.finish(reductions, totals, spread=True)
+
+
+def team_shape(task: LoweringTask) -> RowShape:
+    """Return the shape of a region's rows that are walked by teams."""
+    return RowShape(task.graph, task.region, task.style, {}, SUBGROUP_ROWS.knobs)
+
+
+def why_no_teams(task: LoweringTask) -> Reason | None:
+    """Return why no team walks the rows of a region, whatever their length."""
+    if task.region.anchor is not None:
+        return task.refuse("it has an anchor")
+    if not task.is_gpu:
+        return task.refuse("work-items of a CPU are no teams")
+    return task.refuse("it folds a stream") if task.region.folds else None
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if (reason := why_no_teams(task)) is not None:
+        return reason
+    shape = team_shape(task)
+    if not shape.rows or not 0 < shape.columns <= BLOCK:
+        return task.refuse(f"its rows have no numbers, or more than {BLOCK}")
+    size = min(row_lanes(shape.columns), subgroup_size(shape.group, shuffle=shape.shuffles))
+    if -(-shape.columns // size) * len(task.region.nodes) > WRITTEN_OUT:
+        return task.refuse(f"more than {WRITTEN_OUT} operations would be written out for a work-item")
+    return None
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    shape, arguments = team_shape(task), Arguments()
+    scope = Scope(itertools.count(), lanes=1)
+    subgroup = Subgroup(scope, shape.columns, group=shape.group, shuffle=shape.shuffles)
+    walk = SubgroupSweep(shape, arguments, scope, subgroup)
+    walk.emit()
+    return Kernel(
+        task.name,
+        task.region.name,
+        arguments.ordered(),
+        (walk.rows(),),
+        work="rows",
+        work_group=shape.group,
+        units=shape.rows,
+        lanes=1,
+        tile=(walk.together, 1),
+        knobs=shape.knobs,
+        notes={"depth": shape.depth, "team": subgroup.size, "blocks": 1},
+    )
+
+
+SUBGROUP_ROWS = Form(
+    name="team rows", accepts=_why_not, lower=_lower, geometry=by_rows, knobs=FormKnobs(gpu=(WORK_GROUP,))
+)
+"""Rows of one block on GPUs."""

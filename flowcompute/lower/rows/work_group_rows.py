@@ -11,8 +11,7 @@ import itertools
 from dataclasses import replace
 
 from flowcompute.elements import Kind
-from flowcompute.fuse import Access, Region
-from flowcompute.graph import Graph
+from flowcompute.fuse import Access, Reason
 from flowcompute.ir import (
     BLOCK,
     LANES,
@@ -22,7 +21,6 @@ from flowcompute.ir import (
     AwaitCopies,
     Copy,
     EndCopies,
-    Family,
     For,
     Kernel,
     PutItem,
@@ -31,13 +29,16 @@ from flowcompute.ir import (
     register_dtype,
 )
 from flowcompute.lower.emit import Arguments, Key, Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_rows
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.reduction import Parts, Reduction
 from flowcompute.lower.rows.row_shape import RowShape
 from flowcompute.lower.rows.row_sweep import ColumnPoint, RowSweep
 from flowcompute.lower.rows.subgroup_reduce import WARP, Slot, Subgroup
-from flowcompute.lower.rows.subgroup_rows import WRITTEN_OUT, SubgroupSweep
+from flowcompute.lower.rows.subgroup_rows import WRITTEN_OUT, SubgroupSweep, team_shape, why_no_teams
 from flowcompute.lower.rows.work_group_blocks import GroupBlocks
+from flowcompute.strategy import KernelKnobs
 
 SHARED_ROW_BYTES = 64 << 10
 """Bytes of the longest rows of which two fit in the registers of a compute unit, beside its other registers."""
@@ -56,35 +57,6 @@ COLUMNS = BLOCK // WARP
 
 _COPIED_BYTES = (4, 8)
 """Sizes of single numbers for which there are asynchronous copies into local memory."""
-
-
-def lower_group_rows(graph: Graph, region: Region, style: KernelStyle, name: str) -> Kernel | None:
-    """The kernel of a region of rows; None for rows too long or too short, and where records are folded."""
-    shape = RowShape(graph, region, style, {}, "team rows")
-    blocks = -(-shape.columns // BLOCK)
-    if region.folds or not shape.rows or not shape.depth or blocks < 2 or not shape.shuffles:
-        return None
-    able = [count for count in (1, 2) if _is_able(shape, style, blocks, count)]
-    if not able:
-        return None
-    family: Family = "long rows" if len(able) == 2 else "fixed"
-    knobs = style.settled(family, team_blocks=2 if _is_crowded(shape, style, blocks) else 1)
-    arguments, before = Arguments(), Scope(itertools.count(), lanes=1)
-    walk = WorkGroupSweep(shape, arguments, before, knobs.team_blocks or able[0])
-    walk.emit()
-    return Kernel(
-        name,
-        region.name,
-        arguments.ordered(),
-        (*before.statements, walk.rows()),
-        work="rows",
-        work_group=walk.work_group,
-        units=shape.rows,
-        lanes=1,
-        family=family,
-        knobs=knobs,
-        notes={"depth": shape.depth, "team": WARP, "blocks": blocks},
-    )
 
 
 def _is_able(shape: RowShape, style: KernelStyle, blocks: int, count: int) -> bool:
@@ -302,3 +274,51 @@ class WorkGroupSweep(SubgroupSweep):
             made.append(subgroup.finish(reductions, totals, spread=False))
         merging = GroupBlocks(self.scope, reductions, group=self.work_group, shuffle=True)
         return merging.merged_of_subgroups(made, self.blocks)
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if (reason := why_no_teams(task)) is not None:
+        return reason
+    shape = team_shape(task)
+    if not shape.rows or not shape.depth or shape.columns <= BLOCK:
+        return task.refuse(f"its rows are not reduced, or have at most {BLOCK} numbers")
+    if not shape.shuffles:
+        return task.refuse(f"{task.style.capabilities.name} has no sub-groups that exchange registers")
+    return None if _able(shape, task.style) else task.refuse("its rows are too long for the registers of a work-group")
+
+
+def _able(shape: RowShape, style: KernelStyle) -> list[int]:
+    blocks = -(-shape.columns // BLOCK)
+    return [count for count in (1, 2) if _is_able(shape, style, blocks, count)]
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    shape, style = team_shape(task), task.style
+    blocks, able, knobs = -(-shape.columns // BLOCK), _able(shape, style), KernelKnobs()
+    if len(able) == 2:
+        knobs = style.settled(WORK_GROUP_ROWS.knobs, team_blocks=2 if _is_crowded(shape, style, blocks) else 1)
+    arguments, before = Arguments(), Scope(itertools.count(), lanes=1)
+    walk = WorkGroupSweep(shape, arguments, before, knobs.team_blocks or able[0])
+    walk.emit()
+    return Kernel(
+        task.name,
+        task.region.name,
+        arguments.ordered(),
+        (*before.statements, walk.rows()),
+        work="rows",
+        work_group=walk.work_group,
+        units=shape.rows,
+        lanes=1,
+        knobs=knobs,
+        notes={"depth": shape.depth, "team": WARP, "blocks": blocks},
+    )
+
+
+WORK_GROUP_ROWS = Form(
+    name="long rows",
+    accepts=_why_not,
+    lower=_lower,
+    geometry=by_rows,
+    knobs=FormKnobs(gpu=(Knob("team_blocks", (1, 2)),)),
+)
+"""Rows of several blocks on GPUs."""

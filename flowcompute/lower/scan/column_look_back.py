@@ -12,7 +12,7 @@ work-items for each run.
 from __future__ import annotations
 
 from flowcompute.elements.streams import KernelScan
-from flowcompute.fuse import Region
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
     RUN,
@@ -40,8 +40,10 @@ from flowcompute.ir import (
     scan_tile,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.scan.scan_anchor import TileScan, scan_initial, scan_wide
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tickets
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.scan.scan_anchor import TileScan, scan_initial, scan_wide, why_no_gpu_look_back
 from flowcompute.spec import INT64, is_float
 
 GROUP_BYTES = 2048
@@ -88,7 +90,7 @@ class ColumnLookBackLowering(TileScan):
         group = min(_group(self.node), style.capabilities.max_work_group)
         self.runs = -(-self.records // RUN)
         across = COLUMNS if self.runs == 1 else FEW_COLUMNS
-        self.knobs = style.settled("column scan", work_group=group, tile_columns=across)
+        self.knobs = style.settled(COLUMN_SCAN.knobs, work_group=group, tile_columns=across)
         self.group, self.across = self.knobs.work_group or group, self.knobs.tile_columns or across
         self.tiles, self.weight_tiles = self.group // self.across // self.runs, -(-self.columns // self.across)
         # Records of a run, and of the last one of a tile.
@@ -142,7 +144,6 @@ class ColumnLookBackLowering(TileScan):
             block=self.records,
             columns=self.columns,
             tile=(self.tiles, self.weight_tiles),
-            family="column scan",
             knobs=self.knobs,
         )
 
@@ -328,3 +329,25 @@ class ColumnLookBackLowering(TileScan):
 
     def _store_parts(self, *parts: Var) -> tuple[Stmt, ...]:
         return tuple(Store(self.state, f"{part * self.columns} + c", var) for part, var in enumerate(parts))
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if (reason := why_no_gpu_look_back(task)) is not None:
+        return reason
+    if task.anchor is not None and takes_columns(task.anchor):
+        return None
+    return task.refuse(f"its items have fewer than {FEWEST} numbers, or its step is a user's")
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return ColumnLookBackLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+COLUMN_SCAN = Form(
+    name="column scan",
+    accepts=_why_not,
+    lower=_lower,
+    geometry=by_tickets,
+    knobs=FormKnobs(gpu=(Knob("work_group", (128, 256, 512, 1024)), Knob("tile_columns", (8, 16, 32)))),
+)
+"""Scans of wide items along the stream on GPUs."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flowcompute.fuse import Region
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     ENDS,
@@ -21,7 +21,6 @@ from flowcompute.ir import (
     ArrayItem,
     Assign,
     AwaitSlot,
-    Family,
     For,
     If,
     Kernel,
@@ -37,8 +36,10 @@ from flowcompute.ir import (
     While,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.scan.scan_anchor import TileScan
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tickets
+from flowcompute.lower.kernel_knobs import CPU_VECTOR, FormKnobs, KernelStyle, Knob
+from flowcompute.lower.scan.scan_anchor import TileScan, why_no_look_back
 
 BESIDE = 8
 """Runs that are scanned in one interleaved loop; an addition has a latency of about four cycles."""
@@ -50,8 +51,8 @@ class CpuLookBackLowering(TileScan):
     def __init__(self, graph: Graph, region: Region, style: KernelStyle) -> None:
         super().__init__(graph, region)
         # Of wide items a run is walked for a vector of columns, and by itself.
-        self.family: Family = "scan" if self.columns < style.capabilities.lanes else "wide scan"
-        self.knobs = style.settled(self.family, tile_rows=BESIDE)
+        wide = self.columns >= style.capabilities.lanes
+        self.knobs = style.settled((WIDE_SCAN if wide else CPU_SCAN).knobs)
         self.lanes, self.beside = self.knobs.vector_width or style.capabilities.lanes, self.knobs.tile_rows or BESIDE
         self.state = self.arguments.get("state", self.wide, self.node.id)
         self.words = self.arguments.get("words", self.wide, self.node.id)
@@ -71,7 +72,6 @@ class CpuLookBackLowering(TileScan):
             block=self.records,
             columns=self.columns,
             lanes=self.lanes,
-            family=self.family,
             knobs=self.knobs,
         )
 
@@ -291,3 +291,43 @@ class CpuLookBackLowering(TileScan):
         scope = self._scope(1)
         scope.add(PutItem(name, "c", scope.let(ArrayItem(source, f"{base}c % {d}"), self.wide)))
         return For("c", "0", str(d + self.lanes), "1", tuple(scope.statements))
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    return task.refuse("work-groups of a GPU scan a tile together") if task.is_gpu else why_no_look_back(task)
+
+
+def _why_not_narrow(task: LoweringTask) -> Reason | None:
+    if (reason := _why_not(task)) is not None:
+        return reason
+    return task.refuse("its items fill a vector") if _is_wide(task) else None
+
+
+def _why_not_wide(task: LoweringTask) -> Reason | None:
+    if (reason := _why_not(task)) is not None:
+        return reason
+    return None if _is_wide(task) else task.refuse("its items fill no vector")
+
+
+def _is_wide(task: LoweringTask) -> bool:
+    return task.anchor is not None and task.anchor.spec.item_numbers >= task.style.capabilities.lanes
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return CpuLookBackLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+CPU_SCAN = Form(
+    name="cpu scan",
+    accepts=_why_not_narrow,
+    lower=_lower,
+    geometry=by_tickets,
+    knobs=FormKnobs(cpu=(CPU_VECTOR, Knob("tile_rows", (2, 4, 8, 16), BESIDE))),
+    family="scan",
+)
+"""Scans along the stream of items with fewer numbers than a vector, on CPUs."""
+
+WIDE_SCAN = Form(
+    name="wide scan", accepts=_why_not_wide, lower=_lower, geometry=by_tickets, knobs=FormKnobs(cpu=(CPU_VECTOR,))
+)
+"""Scans along the stream of wider items, on CPUs."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowcompute.fuse import Region
+from flowcompute.fuse import Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
     RUN,
@@ -42,8 +42,10 @@ from flowcompute.ir import (
     scan_tile,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.scan.scan_anchor import Numbers, ScanPoint, TileScan, scan_wide
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tickets
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.scan.scan_anchor import Numbers, ScanPoint, TileScan, scan_wide, why_no_gpu_look_back
 from flowcompute.spec import INT32, INT64
 
 RUNS = scan_tile(1) // RUN
@@ -86,7 +88,7 @@ class NumberLookBackLowering(TileScan):
         super().__init__(graph, region)
         self.lanes = _lanes(self.dtype)
         self.read = region.reads[self.node.id][0]
-        self.knobs = style.settled("number scan", unroll=LOADS)
+        self.knobs = style.settled(NUMBER_SCAN.knobs)
         self.loads = self.knobs.unroll or LOADS
         # In the device's own buffers, vectors are aligned where the batch begins at a multiple of their size.
         self.aligned = not style.capabilities.host_memory
@@ -122,7 +124,6 @@ class NumberLookBackLowering(TileScan):
             block=self.records,
             columns=1,
             lanes=self.lanes,
-            family="number scan",
             knobs=self.knobs,
         )
 
@@ -299,3 +300,25 @@ class NumberLookBackLowering(TileScan):
         point = self._point(scope, at)
         scope.known[self.node.id] = self.narrow(scope, value)
         point.store_all()
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if (reason := why_no_gpu_look_back(task)) is not None:
+        return reason
+    if task.anchor is not None and takes_numbers(task.anchor, task.style.capabilities):
+        return None
+    return task.refuse("its items have several numbers, or work-items do not exchange registers")
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return NumberLookBackLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+NUMBER_SCAN = Form(
+    name="number scan",
+    accepts=_why_not,
+    lower=_lower,
+    geometry=by_tickets,
+    knobs=FormKnobs(gpu=(Knob("unroll", (2, 4, 8), LOADS),)),
+)
+"""Scans of a stream of numbers on GPUs."""

@@ -12,7 +12,7 @@ import numpy as np
 from flowcompute.elements import Kind
 from flowcompute.elements.functions import UserOp
 from flowcompute.elements.streams import KernelScan
-from flowcompute.fuse import Access, Region
+from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import (
     Assign,
@@ -33,6 +33,7 @@ from flowcompute.ir import (
     storage,
 )
 from flowcompute.lower.emit import Arguments, Point, Scope, loaded
+from flowcompute.lower.form import LoweringTask
 from flowcompute.spec import is_float
 
 REDUCTIONS = {"cumulative_sum": "sum", "cumulative_prod": "prod", "cumulative_max": "max", "cumulative_min": "min"}
@@ -260,3 +261,29 @@ def scan_wide(node: Node) -> np.dtype:
 def is_scan(node: Node) -> bool:
     """Check whether a node is a scan along an axis."""
     return node.kind is Kind.SCAN
+
+
+def is_walked(node: Node) -> bool:
+    """Whether a scan is walked number by number, not in tiles."""
+    assert node.op is not None
+    associative = node.op.name in REDUCTIONS or node.attrs.get("associative", False)
+    return node.attrs["axis"] is not None or not associative
+
+
+def why_no_serial_scan(task: LoweringTask) -> Reason | None:
+    """Return why a region is none around a scan that is walked."""
+    if task.anchor is None or not is_scan(task.anchor):
+        return task.refuse("its anchor is no scan")
+    return None if is_walked(task.anchor) else task.refuse("its scan takes tiles that look back")
+
+
+def why_no_look_back(task: LoweringTask) -> Reason | None:
+    """Return why a region is none around a scan in tiles that look back."""
+    if task.anchor is None or not is_scan(task.anchor):
+        return task.refuse("its anchor is no scan")
+    return task.refuse("its scan is walked number by number") if is_walked(task.anchor) else None
+
+
+def why_no_gpu_look_back(task: LoweringTask) -> Reason | None:
+    """Return why a region is none around a scan in tiles of work-groups that look back."""
+    return why_no_look_back(task) if task.is_gpu else task.refuse("a work-item of a CPU scans a tile by itself")

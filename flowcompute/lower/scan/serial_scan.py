@@ -41,7 +41,9 @@ from flowcompute.ir import (
     storage,
 )
 from flowcompute.lower.emit import Arguments, Scope, loaded
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_sequences
+from flowcompute.lower.kernel_knobs import CPU_VECTOR, FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import (
     REDUCTIONS,
     Numbers,
@@ -53,6 +55,7 @@ from flowcompute.lower.scan.scan_anchor import (
     put_together,
     scan_initial,
     scan_wide,
+    why_no_serial_scan,
 )
 from flowcompute.spec import FLOAT64
 
@@ -69,7 +72,7 @@ class SerialScanLowering:
         self.region = region
         self.node = graph.nodes[region.anchor]
         self.cpu = style.capabilities.code_shape == "cpu"
-        self.knobs = style.settled("walk", **({} if self.cpu else {"work_group": GROUP}))
+        self.knobs = style.settled(SERIAL_SCAN.knobs)
         self.lanes = self.knobs.vector_width or 1
         self.arguments = Arguments()
         self.names = itertools.count()
@@ -103,7 +106,6 @@ class SerialScanLowering:
             work_group=self.knobs.work_group or 1,
             units=self.units,
             lanes=self.lanes,
-            family="walk",
             knobs=self.knobs,
             notes={"along": "stream" if self.along_stream else "items"},
         )
@@ -291,3 +293,17 @@ class SerialScanLowering:
         """Compute `a * last + b`, rounded once."""
         a, b = (point.value(read) for read in self.region.reads[self.node.id])
         return [scope.let(MultiplyAdd(a, last[0], b), self.dtype)]
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return SerialScanLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+SERIAL_SCAN = Form(
+    name="walk",
+    accepts=why_no_serial_scan,
+    lower=_lower,
+    geometry=by_sequences,
+    knobs=FormKnobs(cpu=(CPU_VECTOR,), gpu=(Knob("work_group", (32, 64, 128, 256), GROUP),)),
+)
+"""Scans that are walked number by number."""

@@ -21,7 +21,7 @@ from flowcompute.elements import Constant
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.nn import SELECTIVE_SCAN
 from flowcompute.elements.streams import LINEAR_RECURRENCE, KernelScan
-from flowcompute.fuse import Access, Region
+from flowcompute.fuse import Access, Reason, Region
 from flowcompute.graph import Graph
 from flowcompute.ir import (
     RUN,
@@ -29,7 +29,6 @@ from flowcompute.ir import (
     ArrayItem,
     Assign,
     ConstantValue,
-    DeviceCapabilities,
     For,
     If,
     Kernel,
@@ -44,7 +43,9 @@ from flowcompute.ir import (
     scan_tile,
 )
 from flowcompute.lower.emit import Key, Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_sequences
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
 from flowcompute.lower.scan.scan_anchor import (
     REDUCTIONS,
     Numbers,
@@ -57,6 +58,7 @@ from flowcompute.lower.scan.scan_anchor import (
     scan_initial,
     scan_wide,
     times,
+    why_no_serial_scan,
 )
 from flowcompute.lower.scan.serial_scan import SerialScanLowering
 from flowcompute.spec import BOOL, Spec
@@ -75,18 +77,6 @@ AHEAD_BYTES = 256
 
 ASKED = 16
 """Numbers of a sequence that are read from local memory before the first is used."""
-
-
-def is_walked_in_tiles(graph: Graph, region: Region, capabilities: DeviceCapabilities) -> bool:
-    """Check whether a serial scan uses tiles in local memory."""
-    assert region.anchor is not None
-    node = graph.nodes[region.anchor]
-    if capabilities.code_shape != "gpu" or node.attrs["axis"] is None or node.op is SELECTIVE_SCAN:
-        return False
-    if any(_spec_of(graph, key).dtype == BOOL for key in region.reads[node.id]):
-        return False
-    shape = SerialScanTile(graph, region, NARROW, NARROW)
-    return shape.inner < NEIGHBOURS and shape.local_bytes <= capabilities.local_bytes
 
 
 class SerialScanTile:
@@ -160,7 +150,7 @@ class TiledSerialScanLowering(SerialScanLowering):
         super().__init__(graph, region, style)
         wide = SerialScanTile(graph, region, WIDE, WIDE)
         size = WIDE if wide.pitch == WIDE and wide.local_bytes <= style.capabilities.local_bytes else NARROW
-        self.knobs = style.settled("tiled walk", work_group=size, tile_columns=size)
+        self.knobs = style.settled(TILED_SERIAL_SCAN.knobs, work_group=size, tile_columns=size)
         self.tile = SerialScanTile(graph, region, self.knobs.work_group or size, self.knobs.tile_columns or size)
         if self.tile.local_bytes > style.capabilities.local_bytes:
             self.knobs = replace(self.knobs, work_group=NARROW, tile_columns=NARROW)
@@ -205,7 +195,6 @@ class TiledSerialScanLowering(SerialScanLowering):
             work="walk",
             work_group=tile.group,
             units=self.units,
-            family="tiled walk",
             knobs=self.knobs,
             notes={"along": "items"},
         )
@@ -416,3 +405,33 @@ def _is_scalar(graph: Graph, key: Key) -> bool:
 
 def _spec_of(graph: Graph, key: Key) -> Spec:
     return graph.nodes[key.value if isinstance(key, Access) else key].spec
+
+
+def _why_not(task: LoweringTask) -> Reason | None:
+    if not task.is_gpu:
+        return task.refuse("work-items of a CPU share no local memory")
+    if (reason := why_no_serial_scan(task)) is not None:
+        return reason
+    graph, region, node = task.graph, task.region, task.anchor
+    if node is None or node.attrs["axis"] is None or node.op is SELECTIVE_SCAN:
+        return task.refuse("its scan runs along the stream, or is a selective one")
+    if any(_spec_of(graph, key).dtype == BOOL for key in region.reads[node.id]):
+        return task.refuse("it scans bools")
+    shape = SerialScanTile(graph, region, NARROW, NARROW)
+    if shape.inner >= NEIGHBOURS or shape.local_bytes > task.style.capabilities.local_bytes:
+        return task.refuse("its sequences are neighbours in memory, or its tiles do not fit into local memory")
+    return None
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return TiledSerialScanLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+TILED_SERIAL_SCAN = Form(
+    name="tiled walk",
+    accepts=_why_not,
+    lower=_lower,
+    geometry=by_sequences,
+    knobs=FormKnobs(gpu=(Knob("work_group", (32, 64, 128)), Knob("tile_columns", (16, 32, 64)))),
+)
+"""Scans along items on GPUs, staged through local memory."""

@@ -41,8 +41,10 @@ from flowcompute.ir import (
     scan_tile,
 )
 from flowcompute.lower.emit import Scope
-from flowcompute.lower.kernel_knobs import KernelStyle
-from flowcompute.lower.scan.scan_anchor import TileScan, scan_wide, times
+from flowcompute.lower.form import Form, LoweringTask
+from flowcompute.lower.geometry import by_tickets
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle, Knob
+from flowcompute.lower.scan.scan_anchor import TileScan, scan_wide, times, why_no_gpu_look_back
 from flowcompute.spec import INT32, INT64
 
 GROUP = 256
@@ -81,7 +83,7 @@ class WorkGroupLookBackLowering(TileScan):
         self.looks_back = style.capabilities.shuffles
         # Numbers that a work-item loads at once; longer kernel texts take long to compile.
         loads = 16 if self.looks_back else 4
-        self.knobs = style.settled("scan", unroll=loads)
+        self.knobs = style.settled(LOOK_BACK_SCAN.knobs, unroll=loads)
         self.group, self.loads = self.knobs.work_group or GROUP, self.knobs.unroll or loads
         self.state = self.arguments.get("state", self.wide, self.node.id)
         self.words = self.arguments.get("words", self.wide, self.node.id)
@@ -126,7 +128,6 @@ class WorkGroupLookBackLowering(TileScan):
             work_group=self.group,
             block=self.records,
             columns=self.columns,
-            family="scan",
             knobs=self.knobs,
         )
 
@@ -351,3 +352,18 @@ class WorkGroupLookBackLowering(TileScan):
         value = self.combined(scope, scope.let(ArrayItem("totals", run), self.wide), value)
         carry = only_carry or scope.let(ArrayItem("carries", column), self.wide)
         self.store(scope, one.at, None, self.combined(scope, carry, value))
+
+
+def _lower(task: LoweringTask) -> Kernel:
+    return WorkGroupLookBackLowering(task.graph, task.region, task.style).lower(task.name)
+
+
+LOOK_BACK_SCAN = Form(
+    name="look-back scan",
+    accepts=why_no_gpu_look_back,
+    lower=_lower,
+    geometry=by_tickets,
+    knobs=FormKnobs(gpu=(Knob("work_group", (64, 128, 256, 512, 1024), 256), Knob("unroll", (4, 8, 16)))),
+    family="scan",
+)
+"""Scans along the stream on GPUs."""

@@ -1,0 +1,115 @@
+"""A kernel form: one way of making a kernel of a region, as a record.
+
+A form stands in one file, its record at the file's end. `lower.forms` asks the forms in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from flowcompute.fuse import Reason, Region
+from flowcompute.graph import Graph, Node
+from flowcompute.ir import DeviceCapabilities, FoldSpec, Kernel
+from flowcompute.lower.kernel_knobs import FormKnobs, KernelStyle
+
+
+@dataclass(frozen=True)
+class LoweringTask:
+    """A region that is to become a kernel.
+
+    Attributes:
+        graph: to which the region belongs.
+        region: what the kernel computes.
+        style: what kernels are to look like on the device.
+        folds: what each fold of the plan computes, by its node's id.
+        name: of the kernel.
+    """
+
+    graph: Graph
+    region: Region
+    style: KernelStyle
+    folds: dict[int, FoldSpec]
+    name: str
+
+    @property
+    def anchor(self) -> Node | None:
+        """The region's anchor."""
+        return None if self.region.anchor is None else self.graph.nodes[self.region.anchor]
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether the kernel is written for a GPU."""
+        return self.style.capabilities.code_shape == "gpu"
+
+    def refuse(self, text: str) -> Reason:
+        """Return the reason why a form does not lower this region."""
+        return Reason("form", self.region.name, text)
+
+
+@dataclass(frozen=True)
+class LaunchTask:
+    """A batch that a kernel is to be launched for.
+
+    Attributes:
+        kernel: what is launched.
+        capabilities: of the device.
+        items: records of the batch.
+        blocks: canonical blocks or tiles that they lie in.
+        folds: what each fold of the plan computes, by its node's id.
+        record_numbers: returns how many numbers of the region's domain a record has.
+    """
+
+    kernel: Kernel
+    capabilities: DeviceCapabilities
+    items: int
+    blocks: int
+    folds: Mapping[int, FoldSpec]
+    record_numbers: Callable[[], int]
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether the device is a GPU."""
+        return self.capabilities.code_shape == "gpu"
+
+    @property
+    def count(self) -> int:
+        """Numbers, rows or blocks of the batch, whichever the kernel counts."""
+        return self.items * self.kernel.units
+
+
+class Division(NamedTuple):
+    """How a launch is divided.
+
+    Attributes:
+        total: numbers, rows or records that there are.
+        chunk: how many of them, or of blocks, a work-item takes; 0 where it takes what is its turn.
+        groups: work-groups.
+    """
+
+    total: int
+    chunk: int
+    groups: int
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way of making a kernel of a region.
+
+    Attributes:
+        name: no other form has it; `Kernel.form` keeps it.
+        accepts: returns why the form does not lower a region, or None where it does. It changes nothing, and
+            takes little time beside lowering.
+        lower: returns the kernel of a region that was accepted.
+        geometry: returns how a launch of its kernels is divided.
+        knobs: that its kernels have.
+        family: what plans call its kernels; forms of one family have the same purpose. By default its name.
+    """
+
+    name: str
+    accepts: Callable[[LoweringTask], Reason | None]
+    lower: Callable[[LoweringTask], Kernel]
+    geometry: Callable[[LaunchTask], Division]
+    knobs: FormKnobs = field(default_factory=FormKnobs)
+    family: str = ""

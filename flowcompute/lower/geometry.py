@@ -1,0 +1,86 @@
+"""How the work of a launch is divided among work-items: a function for each way in which forms do it."""
+
+from __future__ import annotations
+
+from flowcompute.lower.form import Division, LaunchTask
+from flowcompute.lower.kernel_knobs import GPU_PARTS_PER_UNIT, PARTS_PER_UNIT
+
+SCAN_GROUPS_PER_UNIT = 4
+"""Work-groups that scan tiles at a time, for each compute unit of a GPU."""
+
+ROWS_PER_ITEM = 128
+"""Most rows of a product for a work-item of a CPU, a multiple of the rows of any tile."""
+
+
+def by_numbers(task: LaunchTask) -> Division:
+    """Divide numbers: a run for each work-item of a CPU, on GPUs vectors in turn."""
+    kernel, count = task.kernel, task.count
+    if task.is_gpu:
+        lanes = (kernel.knobs.items_per_work_item or kernel.lanes) * kernel.work_group
+        return Division(count, 0, _groups(task, -(-count // lanes)))
+    return _in_chunks(count, max(16, (kernel.knobs.items_per_work_item or 1) // 16 * 16))
+
+
+def by_rows(task: LaunchTask) -> Division:
+    """Divide rows: a run for each work-item of a CPU, on GPUs those that a work-group walks together in turn."""
+    if task.is_gpu:
+        return by_tiles(task)
+    columns = max(1, task.record_numbers() // max(1, task.kernel.units))
+    return _in_chunks(task.count, max(1, (task.kernel.knobs.items_per_work_item or 1) // columns))
+
+
+def by_numbers_or_rows(task: LaunchTask) -> Division:
+    """Divide rows on CPUs, numbers on GPUs."""
+    return by_numbers(task) if task.is_gpu else by_rows(task)
+
+
+def by_blocks(task: LaunchTask) -> Division:
+    """Divide canonical blocks of folds, and on CPUs tiles of their columns."""
+    kernel, capabilities = task.kernel, task.capabilities
+    if task.is_gpu:
+        return Division(task.items, 0, _groups(task, task.blocks))
+    units = task.blocks * (_column_tiles(task) if kernel.columns else 1)
+    # Neighbouring blocks to one work-item, but enough work-items for all compute units to end together.
+    chunk = max(1, units // (capabilities.units * (kernel.knobs.fold_parts or PARTS_PER_UNIT)))
+    return Division(task.items, chunk, -(-units // chunk))
+
+
+def by_tiles(task: LaunchTask) -> Division:
+    """Divide tiles of rows, which the work-groups of a GPU take in turn."""
+    kernel = task.kernel
+    return Division(task.count, 0, _groups(task, -(-task.count // kernel.tile[0]) * kernel.tile[1]))
+
+
+def by_shares(task: LaunchTask) -> Division:
+    """Divide rows of products fairly among the work-items of a CPU, in whole tiles."""
+    share, together = -(-task.count // (2 * task.capabilities.units)), task.kernel.tile[0]
+    return _in_chunks(task.count, min(ROWS_PER_ITEM // together, -(-share // together)) * together)
+
+
+def by_tickets(task: LaunchTask) -> Division:
+    """Divide tiles of scans, which are taken by ticket: as many work-groups as run at once are enough."""
+    kernel = task.kernel
+    tiles = -(-task.blocks // kernel.tile[0]) * kernel.tile[1]
+    return Division(task.items, 0, min(tiles, task.capabilities.units * (SCAN_GROUPS_PER_UNIT if task.is_gpu else 1)))
+
+
+def by_sequences(task: LaunchTask) -> Division:
+    """Divide sequences that are walked, each by a work-item or a lane."""
+    kernel = task.kernel
+    sequences = task.count if kernel.notes["along"] == "items" else kernel.units
+    most = task.capabilities.units * (GPU_PARTS_PER_UNIT if task.is_gpu else PARTS_PER_UNIT)
+    return Division(task.items, 0, max(1, min(-(-sequences // (kernel.lanes * kernel.work_group)), most)))
+
+
+def _groups(task: LaunchTask, wanted: int) -> int:
+    most = task.capabilities.units * (task.kernel.knobs.fold_parts or GPU_PARTS_PER_UNIT)
+    return max(1, min(wanted, most))
+
+
+def _in_chunks(count: int, chunk: int) -> Division:
+    return Division(count, chunk, max(1, -(-count // chunk)))
+
+
+def _column_tiles(task: LaunchTask) -> int:
+    fold = next(argument.value for argument in task.kernel.arguments if argument.kind == "partial")
+    return -(-task.folds[fold].numbers // task.kernel.columns)
