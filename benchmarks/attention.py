@@ -23,6 +23,7 @@ import numpy as np
 
 import flowcompute as fc
 from benchmarks.interleaved import interleaved
+from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 from flowcompute.elements.nn.dot_product_attention import _naive_attention, attention_of
 from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
@@ -41,7 +42,7 @@ class Recorded:
 
     def __init__(self, job: fc.Element, array: np.ndarray, device: str) -> None:
         self.plan = fc.plan(job, device=device, memory=MEMORY, strategy=fc.Strategy(depth=1))
-        executor = self.plan.backend.executor(self.plan, 0, {})
+        executor = job_of(self.plan).executor(0, {})
         assert isinstance(executor, OpenCLExecutor)
         began = time.perf_counter()
         executor.open()

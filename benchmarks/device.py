@@ -18,6 +18,7 @@ import numpy as np
 
 import flowcompute as fc
 from benchmarks.interleaved import interleaved
+from flowcompute.backends import job_of
 from flowcompute.batch import Batch
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
@@ -39,7 +40,7 @@ class Resident:
     ) -> None:
         strategy = fc.Strategy(**{"batch_bytes": array.nbytes, "depth": 1, **(knobs or {})})
         self.plan: Plan = fc.plan(job, device=device, memory="96GiB", strategy=strategy, precision=precision)
-        executor = self.plan.backend.executor(self.plan, 0, {})
+        executor = job_of(self.plan).executor(0, {})
         assert isinstance(executor, OpenCLExecutor)
         self.executor = executor
         executor.open()

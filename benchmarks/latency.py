@@ -11,6 +11,7 @@ import numpy as np
 import trio
 
 import flowcompute as fc
+from flowcompute.backends import job_of
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.programs import build
 from flowcompute.gpu.render.renderer import render
@@ -40,7 +41,7 @@ class RawLoop:
     """The kernel of a flow in buffers of its own, as one would write it with pyopencl."""
 
     def __init__(self, plan: fc.Plan, items: int) -> None:
-        executor = plan.backend.executor(plan, 0, {})
+        executor = job_of(plan).executor(0, {})
         assert isinstance(executor, OpenCLExecutor)
         (kernel,) = [step.kernel for step in plan.steps if isinstance(step, RegionStep) and step.kernel]
         assert [argument.kind for argument in kernel.arguments] == ["input", "output"]

@@ -6,13 +6,13 @@ from collections.abc import Sequence, Set
 
 from flowcompute.elements import Pin, plain_name
 from flowcompute.elements.functions import SourceOp, UserOp
-from flowcompute.engine import PlacedBackend, SplitBackend
+from flowcompute.engine import Backend, PlacedBackend, PlannedJob, SplitBackend
 from flowcompute.errors import PlanError
 from flowcompute.gpu import OpenCLBackend
 from flowcompute.gpu.device import select_device, select_devices, shown_names
 from flowcompute.graph import Graph
 from flowcompute.reference import NumpyBackend
-from flowcompute.schedule import Backend
+from flowcompute.schedule.explain import Plan
 from flowcompute.spec import FLOAT64
 from flowcompute.strategy import Devices
 
@@ -53,6 +53,15 @@ def choose_backend(device: Devices | None, graph: Graph, *, isolate: bool) -> Ba
         for name, placement in pinned.items()
     }
     return SplitBackend(placements, places)
+
+
+def job_of(plan: Plan) -> PlannedJob:
+    """Pair a plan with its backend, chosen once more as the plan's user named it.
+
+    Raises:
+        PlanError: if it is not there any more.
+    """
+    return PlannedJob.of(plan, choose_backend(plan.config.device, plan.asked, isolate=plan.config.isolate))
 
 
 def _check_alone(names: Sequence[str], *, isolate: bool) -> None:

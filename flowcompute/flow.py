@@ -14,6 +14,7 @@ import numpy as np
 
 from flowcompute.backends import choose_backend, device_names
 from flowcompute.elements import Destination, Element, VerbSlot, user_site
+from flowcompute.engine import PlannedJob
 from flowcompute.errors import PlanError, SpecError
 from flowcompute.files import FILES
 from flowcompute.gpu.worker import Isolation
@@ -91,7 +92,7 @@ def plan(
     """
     _check_elements("plan", elements)
     isolation = Isolation(isolate, launch_timeout_s)
-    return _plan(elements, memory, device, strategy, precision, isolation=isolation, device_memory=device_memory)
+    return _plan(elements, memory, device, strategy, precision, isolation=isolation, device_memory=device_memory).plan
 
 
 def _plan(
@@ -107,7 +108,7 @@ def _plan(
     searching: bool = False,
     isolation: Isolation | None = None,
     device_memory: Size | None = None,
-) -> Plan:
+) -> PlannedJob:
     asked = _graph(elements)
     if precision not in get_args(Precision):
         known = ", ".join(map(repr, get_args(Precision)))
@@ -128,7 +129,7 @@ def _plan(
         graph = split_items(graph, first.piece_bytes, fused=first.fused) or graph
 
     def made(chosen: Strategy) -> Plan:
-        make = partial(make_plan, config=config, strategy=chosen, backend=backend, asked=asked)
+        make = partial(make_plan, config=config, strategy=chosen, backend=backend.description, asked=asked)
         try:
             return make(graph, shaping=first)
         except BatchTooLargeError as error:
@@ -143,7 +144,8 @@ def _plan(
                     refused = error
         raise refused
 
-    return chosen_plan(made, strategy or Strategy(), stored=not by_hand, searching=searching)
+    chosen = chosen_plan(made, strategy or Strategy(), stored=not by_hand, searching=searching)
+    return PlannedJob.of(chosen, backend)
 
 
 def _no_strategy(given: object) -> PlanError:
@@ -226,10 +228,10 @@ def start(
         isolation=Isolation(isolate, launch_timeout_s),
         device_memory=device_memory,
     )
-    _refuse_feeds(made)
+    _refuse_feeds(made.plan)
     if request.path is not None:
-        refuse_unreadable(made)
-        refuse_overwriting(made, request.path)
+        refuse_unreadable(made.plan)
+        refuse_overwriting(made.plan, request.path)
     tuner = Tuner(made, tune) if check_tune(tune) else None
     return start_run(
         made,
@@ -239,7 +241,7 @@ def start(
         on_batch=on_batch,
         stall_timeout_s=stall_timeout_s,
         draw=lambda run: describe_run(run.plan, run.progress, run.metrics, run.checkpoints, run.notes),
-        aliases=made.aliases,
+        aliases=made.plan.aliases,
         request=request,
         observe=observe,
     )
@@ -287,8 +289,8 @@ def tune_ahead(
     """
     _check_elements("tune_ahead", elements)
     made = _plan(elements, memory, device, None, precision, searching=True, device_memory=device_memory)
-    _refuse_feeds(made)
-    why_not = why_not_rehearsed(made)
+    _refuse_feeds(made.plan)
+    why_not = why_not_rehearsed(made.plan)
     if why_not is not None:
         raise PlanError(f"the job is not run ahead of time: {why_not}", element="tune", hint="run it with tune=True")
     return Tuner(made, check_tune(tune)).finish(lambda: False)

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from flowcompute.batch import Batch
+from flowcompute.engine.backend import Backend
 from flowcompute.engine.step_executor import StepExecutor
-from flowcompute.schedule import Backend, ExecutionPlan
+from flowcompute.schedule import ExecutionPlan
 
 
 class PlacedBackend(Backend):

@@ -10,11 +10,12 @@ from dataclasses import replace
 import numpy as np
 
 from flowcompute.batch import Batch
+from flowcompute.engine.backend import KernelTuner
 from flowcompute.engine.device_part import PlacedExecutor
 from flowcompute.engine.step_executor import Pushes, StepExecutor
 from flowcompute.errors import DeviceFullError
 from flowcompute.ir import Kernel
-from flowcompute.schedule import Clock, ExecutionPlan, KernelTuner, RegionStep
+from flowcompute.schedule import Clock, ExecutionPlan, RegionStep
 from flowcompute.schedule.memory import HostIntermediates, nowhere, reused_on_host
 from flowcompute.schedule.placement import PipelineStage, made_ahead, pipeline_stages_of, placements_of
 

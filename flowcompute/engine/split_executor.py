@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from flowcompute.batch import Batch
+from flowcompute.engine.backend import Backend, Executor, close_all
 from flowcompute.engine.device_part import PlacedBackend, PlacedExecutor
 from flowcompute.engine.in_flight_batch import InFlightBatch, OneAtATime, Parts
 from flowcompute.engine.scans import Carry
 from flowcompute.engine.step_executor import StepExecutor
 from flowcompute.engine.stream_scheduler import Made
-from flowcompute.ir import DeviceCapabilities
-from flowcompute.schedule import Backend, Clock, ExecutionPlan, Executor, RegionStep, Step, close_all
+from flowcompute.schedule import BackendDescription, Clock, ExecutionPlan, RegionStep, Step
 from flowcompute.schedule.placement import alignment, placements_of
 
 
@@ -29,25 +29,17 @@ class SplitBackend(Backend):
 
     def __init__(self, placements: Sequence[PlacedBackend], pins: Mapping[str, int]) -> None:
         self._placements = tuple(placements)
-        self.pins = dict(pins)
-        self.main = next((i for i, placement in enumerate(placements) if not placement.capabilities.host_memory), 0)
-        self.capabilities = _joined([placement.capabilities for placement in placements], self.main)
+        self.description = _joined([placement.description for placement in placements], pins)
 
     @property
     def placements(self) -> Sequence[PlacedBackend]:
         """Where regions are computed."""
         return self._placements
 
-    def source_text(self, kernel: Any) -> str:
-        """The text of a kernel, which says itself what it was lowered for."""
-        return next(
-            placement for placement in self._placements if placement.capabilities.code_shape != "numpy"
-        ).source_text(kernel)
-
-    def prepare(self, plan: ExecutionPlan) -> None:
-        """Compile the kernels of each seat there."""
-        for placement in self._placements:
-            placement.prepare(plan)
+    def prepare(self, plan: ExecutionPlan, placement: int = 0) -> None:
+        """Compile the kernels of each placement there."""
+        for number, each in enumerate(self._placements, placement):
+            each.prepare(plan, number)
 
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass, with a part for each seat."""
@@ -57,12 +49,21 @@ class SplitBackend(Backend):
         return SplitExecutor(plan, pass_index, resident, parts)
 
 
-def _joined(placements: Sequence[DeviceCapabilities], main: int) -> DeviceCapabilities:
-    """What is said of all seats together: sizes are chosen for the one across a bus, if there is one."""
-    names = " and ".join(capabilities.name for capabilities in placements)
-    kinds = " and ".join(capabilities.kind for capabilities in placements)
-    reasons = "; ".join(f"{capabilities.name}: {capabilities.reason}" for capabilities in placements)
-    return replace(placements[main], name=names, kind=kinds, float64=placements[0].float64, reason=reasons)
+def _joined(parts: Sequence[BackendDescription], pins: Mapping[str, int]) -> BackendDescription:
+    """Describe all placements together: sizes are chosen for the one across a bus, if there is one."""
+    each = [part.capabilities for part in parts]
+    main = next((i for i, capabilities in enumerate(each) if not capabilities.host_memory), 0)
+    capabilities = replace(
+        each[main],
+        name=" and ".join(one.name for one in each),
+        kind=" and ".join(one.kind for one in each),
+        float64=each[0].float64,
+        reason="; ".join(f"{one.name}: {one.reason}" for one in each),
+    )
+    # A kernel says itself what it was lowered for.
+    text = next(part.source_text for part in parts if part.capabilities.code_shape != "numpy")
+    numbered = tuple(replace(part, number=number) for number, part in enumerate(parts))
+    return BackendDescription(capabilities, text, main, dict(pins), numbered)
 
 
 class SplitExecutor(StepExecutor):

@@ -14,6 +14,7 @@ import numpy as np
 from flowcompute.batch import Batch
 from flowcompute.elements import Constant, Kind
 from flowcompute.engine.accumulators import make_fold
+from flowcompute.engine.backend import Executor
 from flowcompute.engine.fallible_input import find_attempts, seconds_of
 from flowcompute.engine.folds import Accumulator
 from flowcompute.engine.host_call import call_host, read_only
@@ -23,7 +24,7 @@ from flowcompute.engine.stream_scheduler import Arrays, Made, Slice, StreamSched
 from flowcompute.errors import DeviceFullError, DeviceWarning, FlowError, RunError
 from flowcompute.graph import Node
 from flowcompute.ir import ORDER_VERSION, FoldSpec, HostFold, view_array
-from flowcompute.schedule import Clock, ExecutionPlan, Executor, NodeStep, RegionStep, Step, bytes_of_record, scan_in
+from flowcompute.schedule import Clock, ExecutionPlan, NodeStep, RegionStep, Step, bytes_of_record, scan_in
 from flowcompute.schedule.memory import HostIntermediates, never_on_host
 
 Pushes = list[tuple[str, Callable[[], None]]]

@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from flowcompute.engine import PlacedBackend
+from flowcompute.engine import Executor, PlacedBackend
 from flowcompute.gpu.device import Device, host_bytes, measure_limits, select_devices
 from flowcompute.gpu.render import argument_types, program_of, render
 from flowcompute.gpu.run import OpenCLExecutor, SharedExecutor
 from flowcompute.gpu.worker import open_launcher
-from flowcompute.ir import Kernel
-from flowcompute.schedule import ExecutionPlan, Executor, RegionStep
+from flowcompute.schedule import BackendDescription, ExecutionPlan, RegionStep
 from flowcompute.schedule.placement import why_alone
 from flowcompute.strategy import Limits
 
@@ -31,25 +29,21 @@ class OpenCLBackend(PlacedBackend):
     def __init__(self, device: Device, *others: Device) -> None:
         self.device = device
         self.devices = (device, *others)
-        self.capabilities = device.capabilities
+        capabilities = device.capabilities
         if others:
-            name = f"{len(self.devices)} x {device.capabilities.name}"
-            self.capabilities = replace(device.capabilities, name=name, devices=len(self.devices))
+            name = f"{len(self.devices)} x {capabilities.name}"
+            capabilities = replace(capabilities, name=name, devices=len(self.devices))
+        self.description = BackendDescription(capabilities, render)
 
     @classmethod
     def select(cls, spec: str | Sequence[str], needs_float64: bool) -> OpenCLBackend:
         """The backend for `device=`; see `select_devices`."""
         return cls(*select_devices(spec, needs_float64))
 
-    def source_text(self, kernel: Any) -> str:
-        """The kernel's OpenCL C."""
-        assert isinstance(kernel, Kernel)
-        return render(kernel)
-
-    def prepare(self, plan: ExecutionPlan) -> None:
+    def prepare(self, plan: ExecutionPlan, placement: int = 0) -> None:
         """Compile its kernels of all passes; isolated ones in a worker process, which keeps them for others."""
         regions = [step for step in plan.steps if isinstance(step, RegionStep)]
-        kernels = [step.kernel for step in regions if step.kernel and plan.backend.placements[step.placement] is self]
+        kernels = [step.kernel for step in regions if step.kernel and step.placement == placement]
         for device in self.devices:
             with contextlib.closing(open_launcher(device, plan.config)) as launcher, launcher.told():
                 for kernel in kernels:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from flowcompute.elements import CAST, Kind
 from flowcompute.elements.generated import Generator
 from flowcompute.elements.nn import ATTENTION, attention_of
-from flowcompute.engine import PlacedBackend, PlacedExecutor, cast, elementwise
+from flowcompute.engine import Executor, PlacedBackend, PlacedExecutor, cast, elementwise
 from flowcompute.graph import Node
-from flowcompute.ir import DeviceCapabilities, canonical_nan, reduce_rows, register_dtype, view_array
+from flowcompute.ir import DeviceCapabilities, Kernel, canonical_nan, reduce_rows, register_dtype, view_array
 from flowcompute.lower.matmul import PANEL
-from flowcompute.schedule import ExecutionPlan, Executor, RegionStep
+from flowcompute.schedule import BackendDescription, ExecutionPlan, RegionStep
 from flowcompute.spec import is_float
 from flowcompute.strategy import default_memory_bytes
 
@@ -29,7 +28,7 @@ class NumpyBackend(PlacedBackend):
     """
 
     def __init__(self, reason: str = 'asked for by device="numpy"') -> None:
-        self.capabilities = DeviceCapabilities(
+        capabilities = DeviceCapabilities(
             name="numpy",
             kind=f"numpy {np.__version__}",
             code_shape="numpy",
@@ -41,10 +40,7 @@ class NumpyBackend(PlacedBackend):
             units=1,
             reason=reason,
         )
-
-    def source_text(self, kernel: Any) -> str:
-        """There are no kernels."""
-        raise AssertionError(f"the NumPy backend has no kernels: {kernel}")
+        self.description = BackendDescription(capabilities, _source_text)
 
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
         """An executor for one pass."""
@@ -59,6 +55,11 @@ class NumpyBackend(PlacedBackend):
     ) -> PlacedExecutor:
         """See `PlacedBackend.part`."""
         return NumpyExecutor(plan, pass_index, resident)
+
+
+def _source_text(kernel: Kernel) -> str:
+    """Refuse: NumPy has no kernels."""
+    raise AssertionError(f"the NumPy backend has no kernels: {kernel}")
 
 
 class NumpyExecutor(PlacedExecutor):

@@ -1,6 +1,6 @@
 """From a graph to a plan: steps, bytes, placement. Touches no device and no data."""
 
-from flowcompute.schedule.backend import Backend, Executor, KernelTuner, close_all
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.demand import records_wanted
 from flowcompute.schedule.error_policies import files_of, find_dead_letters, letter_paths, policies
 from flowcompute.schedule.launch_log import LaunchLog
@@ -14,11 +14,9 @@ from flowcompute.schedule.work_estimate import bytes_of_record
 
 __all__ = [
     "COPYING_THREADS",
-    "Backend",
+    "BackendDescription",
     "Clock",
     "ExecutionPlan",
-    "Executor",
-    "KernelTuner",
     "LaunchLog",
     "NodeStep",
     "Pass",
@@ -29,7 +27,6 @@ __all__ = [
     "Step",
     "bytes_of_record",
     "chosen_plan",
-    "close_all",
     "default_batch_bytes",
     "files_of",
     "find_dead_letters",

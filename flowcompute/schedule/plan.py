@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from flowcompute.elements import Destination, Source
 from flowcompute.fuse import Reason, WeightTiles
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec, HostFold, Kernel
 from flowcompute.rewrite import Entry
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.shaping import Shaping
 from flowcompute.schedule.steps import RegionStep, Step
 from flowcompute.spec import Spec
 from flowcompute.strategy import Config, Strategy, Tuning
-
-if TYPE_CHECKING:
-    from flowcompute.schedule.backend import Backend
 
 
 @dataclass(frozen=True)
@@ -188,7 +186,7 @@ class ExecutionPlan:
     passes: tuple[Pass, ...]
     folds: dict[int, FoldSpec]
     host_folds: dict[int, HostFold]
-    backend: Backend
+    backend: BackendDescription
     config: Config
     strategy: Strategy
     memory: MemoryPlan

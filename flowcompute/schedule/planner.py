@@ -15,7 +15,7 @@ from flowcompute.fuse import Reason
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import CANONICAL_FOLDS, FoldSpec, HostFold, host_fold
 from flowcompute.rewrite import ClockNodes, PassNodes, find_clocks, find_readings, levels_of
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.error_policies import check_dead_letters
 from flowcompute.schedule.explain import Plan, not_applied
 from flowcompute.schedule.memory import not_isolated, plan_memory
@@ -33,7 +33,7 @@ def make_plan(
     graph: Graph,
     config: Config,
     strategy: Strategy,
-    backend: Backend,
+    backend: BackendDescription,
     *,
     asked: Graph | None = None,
     shaping: Shaping | None = None,
@@ -110,7 +110,7 @@ def _not_on_host(placed: Sequence[Reason], graph: Graph, passes: tuple[Pass, ...
             yield Reason("device", reason.element, "on the host, wherever it is pinned")
 
 
-def _computed_alone(passes: tuple[Pass, ...], config: Config, backend: Backend) -> Iterator[Reason]:
+def _computed_alone(passes: tuple[Pass, ...], config: Config, backend: BackendDescription) -> Iterator[Reason]:
     """Which passes the first of several devices computes alone."""
     for number, one in enumerate(passes if backend.capabilities.devices > 1 else (), 1):
         why = why_alone(one, by_hand=config.by_hand)

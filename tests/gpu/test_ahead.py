@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import flowcompute as fc
 from flowcompute.elements.element import Element
+from flowcompute.engine.backend import PlannedJob
 from flowcompute.engine.in_flight_batch import InFlightBatch
 from flowcompute.errors import DeviceError, DeviceFullError
 from flowcompute.gpu.device.device import Device
@@ -122,7 +123,7 @@ def test_what_is_taken_is_what_was_planned() -> None:
             plan = planned(*roots, strategy=SMALL)
         devices = Watched(plan)
         with devices.watch():
-            start(plan, progress=False).wait()
+            start(PlannedJob(plan, two_gpus()), progress=False).wait()
         assert sum(devices.peaks) == plan.memory.device_bytes
         assert not devices.given_back
         held = ("(between kernels)", "(computed)")

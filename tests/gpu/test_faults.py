@@ -20,7 +20,7 @@ from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
 from flowcompute.runtime.run.starting import start
 from tests.gpu.faulty_driver import FULL, LOST, REFUSED, RESOURCES, FaultyDriver, FlakyDriver, driver_error
-from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
+from tests.gpu.shapes import gpu_shaped, job_on_gpu, plan_for_gpu, resolve_on_gpu
 
 DATA = np.random.default_rng(7).standard_normal((3000, 8), dtype=np.float32)
 MEMORY = 1 << 20
@@ -61,7 +61,7 @@ def assert_nothing_is_left(folder: Path) -> None:
 def test_slices_change_no_bit(most_bytes: int) -> None:
     expected = resolve_on_gpu(*some_of_everything(), memory=MEMORY)
     with FaultyDriver(most_bytes=most_bytes), pytest.warns(fc.DeviceWarning, match="no room on .* records of "):
-        run = start(plan_for_gpu(*some_of_everything(), memory=MEMORY), progress=False).wait()
+        run = start(job_on_gpu(plan_for_gpu(*some_of_everything(), memory=MEMORY)), progress=False).wait()
     assert [same(*pair) for pair in zip(run.values, expected, strict=True)] == [True] * len(expected)
     assert any("from there on" in note for note in run.notes)
 
@@ -72,7 +72,7 @@ def test_a_limit_of_all_buffers_together_is_kept(monkeypatch: pytest.MonkeyPatch
     plan = plan_for_gpu(*some_of_everything(), memory=MEMORY)
     monkeypatch.setattr(device, "capabilities", dataclasses.replace(device.capabilities, memory_bytes=60_000))
     with pytest.warns(fc.DeviceWarning, match="the limit is 60000 bytes"):
-        run = start(plan, progress=False).wait()
+        run = start(job_on_gpu(plan), progress=False).wait()
     assert [same(*pair) for pair in zip(run.values, expected, strict=True)] == [True] * len(expected)
 
 
@@ -123,7 +123,7 @@ def test_blocks_that_a_kernel_reduces_are_the_floor() -> None:
 def run_two_kernels(path: Path) -> fc.Run:
     plan = plan_for_gpu(*two_kernels(path), memory=MEMORY, strategy=fc.Strategy(joined_batches=1, batch_bytes=5_000))
     assert plan.batch_items < 300
-    return start(plan, progress=False).wait()
+    return start(job_on_gpu(plan), progress=False).wait()
 
 
 @pytest.mark.parametrize(("code", "stride"), [(FULL, 1), (RESOURCES, 9)])

@@ -23,7 +23,7 @@ from flowcompute.gpu.memory.device_memory import DeviceMemory
 from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
 from flowcompute.runtime.run.starting import start
 from tests.gpu.faulty_driver import REFUSED, driver_error
-from tests.gpu.shapes import gpu_shaped, plan_for_gpu, resolve_on_gpu
+from tests.gpu.shapes import gpu_shaped, job_on_gpu, plan_for_gpu, resolve_on_gpu
 from tests.runtime.changing import Changing
 
 DATA = np.random.default_rng(5).standard_normal((3_000, 3), dtype=np.float32)
@@ -62,8 +62,8 @@ def test_any_depth_and_batch_size_gives_the_same_bits(name: str, tmp_path: Path)
 def test_batches_may_change_their_size_while_they_overlap(name: str) -> None:
     roots = jobs(fc.source(DATA, name="x"))[name]
     whole = resolve_on_gpu(*roots, strategy=fc.Strategy(depth=1))
-    plan = plan_for_gpu(*roots, strategy=fc.Strategy(depth=3, batch_bytes=1 << 13))
-    run = start(plan, tuner=Changing(plan, seed=2), progress=False).wait()
+    job = job_on_gpu(plan_for_gpu(*roots, strategy=fc.Strategy(depth=3, batch_bytes=1 << 13)))
+    run = start(job, tuner=Changing(job, seed=2), progress=False).wait()
     assert len({batch.items for batch in run.metrics["x"].recent}) > 2
     assert [np.asarray(one).tobytes() for one in run.values] == [one.tobytes() for one in whole]
 

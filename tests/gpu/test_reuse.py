@@ -22,7 +22,7 @@ from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.runtime.run.starting import start
 from flowcompute.schedule.memory import buffer_assignment as reuse
 from flowcompute.schedule.memory.buffer_assignment import HostIntermediates
-from tests.gpu.shapes import plan_for_gpu, run_on_gpu
+from tests.gpu.shapes import job_on_gpu, plan_for_gpu, run_on_gpu
 from tests.properties.cases import cases
 
 RECORDS = 400
@@ -173,7 +173,7 @@ def watched(roots: list[Element]) -> tuple[fc.Plan, Watched]:
     plan = plan_for_gpu(*roots, strategy=SMALL)
     device = Watched(plan)
     with device.watch():
-        start(plan, progress=False).wait()
+        start(job_on_gpu(plan), progress=False).wait()
     return plan, device
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
+from flowcompute.engine.backend import PlannedJob
 from flowcompute.errors import DeviceError, KernelError, PlanError
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.device import Device
@@ -297,4 +298,4 @@ def test_metrics_count_what_all_devices_did() -> None:
     run = run_on(DEVICES["gpu", 2], fc.source(DATA) * 2, strategy=fc.Strategy(joined_batches=1, batch_bytes=1 << 13))
     row = run.metrics["multiply"]
     assert row.launches == row.batches == -(-len(DATA) // run.plan.batch_items)
-    assert start(run.plan, progress=False).wait().progress.done
+    assert start(PlannedJob(run.plan, DEVICES["gpu", 2]), progress=False).wait().progress.done

@@ -40,7 +40,7 @@ async def test_a_silent_source_is_named(autojump_clock):
     scene = Scene()
     autojump_clock.autojump_threshold = 0.01
     with pytest.raises(RunError, match="the run stalled: nothing has moved for 120 s") as caught:
-        await Driver(silent_job(scene).plan(), RunRecord(None, 0), Conduct()).run()
+        await Driver(silent_job(scene).planned(), RunRecord(None, 0), Conduct()).run()
     error = caught.value
     assert error.element == "a"
     assert error.records == (4, 8)
@@ -54,7 +54,7 @@ async def test_a_silent_source_is_named(autojump_clock):
 async def test_without_a_timeout_nobody_watches(autojump_clock):
     scene = Scene()
     with trio.move_on_after(1e6) as scope:
-        await Driver(silent_job(scene).plan(), RunRecord(None, 0), Conduct(stall_timeout_s=None)).run()
+        await Driver(silent_job(scene).planned(), RunRecord(None, 0), Conduct(stall_timeout_s=None)).run()
     assert scope.cancelled_caught
     scene.assert_put_away(committed=False)
 
@@ -62,7 +62,7 @@ async def test_without_a_timeout_nobody_watches(autojump_clock):
 async def test_a_long_pause_is_no_stall(autojump_clock):
     scene = Scene()
     autojump_clock.autojump_threshold = 0.01
-    await Driver(full_job(scene).plan(), RunRecord(10, 0), Conduct(throttle_s=1000)).run()
+    await Driver(full_job(scene).planned(), RunRecord(10, 0), Conduct(throttle_s=1000)).run()
     assert trio.current_time() >= 3000
     scene.assert_put_away(committed=True)
 
@@ -105,7 +105,7 @@ async def test_a_busy_stage_is_named_before_its_thread_returns(operation, elemen
         nursery.start_soon(time_passes)
         conduct = Conduct(stall_timeout_s=60, on_stuck_thread=on_stuck_thread)
         with pytest.raises(RunError, match="stalled") as caught:
-            await Driver(full_job(scene).plan(), record, conduct).run()
+            await Driver(full_job(scene).planned(), record, conduct).run()
     assert told == [caught.value]
     scene.assert_put_away(committed=False)
 
@@ -113,7 +113,7 @@ async def test_a_busy_stage_is_named_before_its_thread_returns(operation, elemen
 def test_whoever_waits_is_told_although_the_thread_is_stuck():
     scene, returned = Scene(), threading.Event()
     scene.hooks["process"] = lambda _: returned.wait(60)
-    run = start(full_job(scene).plan(), progress=False, stall_timeout_s=0.05)
+    run = start(full_job(scene).planned(), progress=False, stall_timeout_s=0.05)
     with pytest.raises(RunError, match="step: the run stalled") as caught:
         run.wait(30)
     assert "busy computing records 0 to 4 in a worker thread" in str(caught.value)

@@ -12,7 +12,7 @@ import numpy as np
 
 from flowcompute.batch import Batch
 from flowcompute.elements import Constant, Kind
-from flowcompute.engine import Made, PlacedExecutor
+from flowcompute.engine import KernelTuner, Made, PlacedExecutor
 from flowcompute.engine.folds import Fold
 from flowcompute.engine.scans import Carry, make_scan
 from flowcompute.errors import Site
@@ -24,7 +24,7 @@ from flowcompute.gpu.run.fold_blocks import FoldBlocks
 from flowcompute.gpu.run.work_division import division
 from flowcompute.gpu.worker import Launcher, open_launcher
 from flowcompute.ir import Argument, Kernel, register_dtype
-from flowcompute.schedule import Clock, ExecutionPlan, KernelTuner, RegionStep, Step
+from flowcompute.schedule import Clock, ExecutionPlan, RegionStep, Step
 from flowcompute.schedule.memory import (
     TransferPlan,
     batches_of_each,

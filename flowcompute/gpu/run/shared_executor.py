@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from flowcompute.batch import Batch
-from flowcompute.engine import Made, Pushes
+from flowcompute.engine import Made, Pushes, close_all
 from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
-from flowcompute.schedule import Clock, ExecutionPlan, close_all
+from flowcompute.schedule import Clock, ExecutionPlan
 from flowcompute.schedule.memory import batches_of_each
 from flowcompute.schedule.placement import alignment
 

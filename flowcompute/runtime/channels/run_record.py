@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import trio
 
 from flowcompute.elements.policies import ErrorPolicy, SkipCounter, skipped_by_policy
+from flowcompute.engine import Executor
 from flowcompute.metrics import (
     Checkpoints,
     Metrics,
@@ -20,7 +21,7 @@ from flowcompute.metrics import (
 from flowcompute.runtime.channels.batch_pool import MemoryTracker
 from flowcompute.runtime.channels.pass_record import PassRecord
 from flowcompute.runtime.events import BATCHES, CheckpointRecord, Keep, StageHistory, StepsHistory, launch_track
-from flowcompute.schedule import Executor, LaunchLog
+from flowcompute.schedule import LaunchLog
 
 
 class RunRecord:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from flowcompute.elements.policies import skipped_by_policy
+from flowcompute.engine import Executor
 from flowcompute.metrics import BatchMetrics, Checkpoints, Metrics, NodeMetrics, Progress, Snapshot, Span, Track
 from flowcompute.observe import Observe, Observers
 from flowcompute.ring import Ring
 from flowcompute.runtime.events.history import BATCHES, Totals, batches_of, launch_track
 from flowcompute.runtime.events.report_facts import about
-from flowcompute.schedule import Executor, LaunchLog
+from flowcompute.schedule import LaunchLog
 from flowcompute.schedule.explain import Plan
 
 

@@ -12,9 +12,10 @@ from dataclasses import replace
 
 import trio
 
+from flowcompute.engine import Executor
 from flowcompute.metrics import NodeKind, NodeMetrics, Span, Track
 from flowcompute.runtime.events.history import StageHistory, StepsHistory
-from flowcompute.schedule import Executor, LaunchLog
+from flowcompute.schedule import LaunchLog
 
 
 class State(enum.Enum):

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import trio
 
+from flowcompute.engine import PlannedJob
 from flowcompute.errors import FlowError, RunError
 from flowcompute.observe import Observe, Observers
 from flowcompute.runtime.channels import Display, RunRecord
@@ -80,7 +81,7 @@ class Run(Watched):
 
     def __init__(
         self,
-        plan: Plan,
+        job: PlannedJob,
         *,
         throttle_s: float,
         on_batch: Callable[[Run], object] | None,
@@ -91,8 +92,8 @@ class Run(Watched):
         tuner: RunTuner | None = None,
         observe: Observe | None = None,
     ) -> None:
-        self.plan = plan
-        self._chosen = Chosen(plan, tuner)
+        self.plan = plan = job.plan
+        self._chosen = Chosen(job, tuner)
         lengths = [each.length for each in plan.passes]
         total = None if None in lengths else sum(length for length in lengths if length is not None)
         observe = observe or Observe()
@@ -316,7 +317,7 @@ class Run(Watched):
         # Pauses would be taken for what a batch costs.
         live = None if self._conduct.throttle_s else self._chosen.live
         conduct = replace(self._conduct, after_batch=after_batch, on_stuck_thread=self._give_up_waiting, live=live)
-        driver = Driver(self._chosen.plan, self._record, conduct, self._request)
+        driver = Driver(self._chosen.job, self._record, conduct, self._request)
         _working_for.set(weakref.ref(self))
         self._token = trio.lowlevel.current_trio_token()
         values: tuple[Any, ...] | None = None

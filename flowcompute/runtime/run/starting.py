@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from flowcompute.engine import PlannedJob
 from flowcompute.errors import PlanError
 from flowcompute.observe import Observe
 from flowcompute.runtime.checkpoints import Request
 from flowcompute.runtime.run.run import Run, refuse_in_trio_task
 from flowcompute.runtime.run.run_strategy import RunTuner
-from flowcompute.schedule.explain import Plan
 
 
 def start(
-    plan: Plan,
+    job: PlannedJob,
     *,
     progress: bool | None = None,
     throttle: float = 0.0,
@@ -29,7 +29,7 @@ def start(
     """Start running a plan in the background.
 
     Args:
-        plan: what to run.
+        job: what to run.
         progress: True shows a bar on a terminal and plain lines elsewhere, False nothing; by
             default there is a bar on a terminal.
         throttle: seconds to pause after each batch, to be polite to what is shared.
@@ -57,7 +57,7 @@ def start(
     if not isinstance(progress, bool | None):
         raise _bad_option("progress", "True, False or None", progress)
     run = Run(
-        plan,
+        job,
         throttle_s=throttle,
         on_batch=on_batch,
         stall_timeout_s=stall_timeout_s,

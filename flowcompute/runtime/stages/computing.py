@@ -8,7 +8,7 @@ from functools import partial
 import trio
 
 from flowcompute.batch import Batch
-from flowcompute.engine import DRAIN
+from flowcompute.engine import DRAIN, Executor
 from flowcompute.errors import RunError
 from flowcompute.runtime.channels import Channel, CheckpointBarrier, Lease, Parcel, PassRecord, Workers, attributed
 from flowcompute.runtime.checkpoints import CheckpointCoordinator
@@ -16,7 +16,7 @@ from flowcompute.runtime.events import State
 from flowcompute.runtime.stages.batch_boundaries import BatchBoundaries
 from flowcompute.runtime.stages.turn import BatchTurn, Emission, Output
 from flowcompute.runtime.stages.writing import SinkTask
-from flowcompute.schedule import Clock, Executor
+from flowcompute.schedule import Clock
 
 
 class ComputeTask:

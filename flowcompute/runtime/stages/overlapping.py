@@ -11,12 +11,11 @@ import numpy as np
 import trio
 
 from flowcompute.batch import Batch
-from flowcompute.engine import DRAIN
+from flowcompute.engine import DRAIN, Executor
 from flowcompute.runtime.channels import Parcel, PassRecord, attributed
 from flowcompute.runtime.events import State
 from flowcompute.runtime.stages.computing import ComputeTask
 from flowcompute.runtime.stages.turn import Emission
-from flowcompute.schedule import Executor
 
 
 class _Coming:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from flowcompute.errors import PlanError
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.transfer_plan import TransferPlan, device_edges
 from flowcompute.schedule.placement import HEADROOM, Residents, device_budget
@@ -63,7 +63,7 @@ class OtherDevices:
 
 
 def devices_beside(
-    graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec], config: Config, backend: Backend, depth: int
+    graph: Graph, one_pass: Pass, folds: dict[int, FoldSpec], config: Config, backend: BackendDescription, depth: int
 ) -> tuple[OtherDevices, ...]:
     """The other devices that have memory of their own, with so many batches in flight."""
     found = []

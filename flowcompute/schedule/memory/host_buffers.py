@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from flowcompute.elements import Kind
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec, is_copied
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.buffer_assignment import reused_on_host
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
@@ -23,7 +23,7 @@ def host_edges(
     one_pass: Pass,
     folds: Mapping[int, FoldSpec],
     config: Config,
-    backend: Backend,
+    backend: BackendDescription,
     *,
     mapped: bool,
     depth: int,
@@ -106,7 +106,7 @@ def _steps(
     return edges
 
 
-def _late(one_pass: Pass, config: Config, backend: Backend) -> set[int]:
+def _late(one_pass: Pass, config: Config, backend: BackendDescription) -> set[int]:
     """Results that stay on a device until the memory is known that they go to."""
     across = (number for number, placement in enumerate(backend.placements) if not placement.capabilities.host_memory)
     return {

@@ -12,7 +12,7 @@ from flowcompute.errors import PlanError
 from flowcompute.fuse import Reason
 from flowcompute.graph import Graph
 from flowcompute.ir import DeviceCapabilities, FoldSpec, HostFold
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.device_needs import OtherDevices, devices_beside
 from flowcompute.schedule.memory.fold_bytes import fold_state_bytes
@@ -67,7 +67,7 @@ def staging_bytes(budget_bytes: int) -> int:
     return min(MOST_STAGING_BYTES, budget_bytes // _STAGING_SHARE) // least * least
 
 
-def staging_shares(backend: Backend) -> int:
+def staging_shares(backend: BackendDescription) -> int:
     """Among how many the pinned memory for transfers is divided: each device across a bus, and who leads several."""
     counts = (
         placement.capabilities.devices for placement in backend.placements if not placement.capabilities.host_memory
@@ -82,7 +82,7 @@ def plan_memory(
     host_folds: dict[int, HostFold],
     config: Config,
     strategy: Strategy,
-    backend: Backend,
+    backend: BackendDescription,
     reasons: list[Reason],
 ) -> tuple[MemoryPlan, tuple[Pass, ...], int]:
     """Choose records per batch and batches in flight.
@@ -160,7 +160,7 @@ class _PassSizer:
         folds: dict[int, FoldSpec],
         config: Config,
         strategy: Strategy,
-        backend: Backend,
+        backend: BackendDescription,
         default_bytes: int,
     ) -> None:
         self.graph = graph

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from flowcompute.graph import Graph
 from flowcompute.ir import FoldSpec
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.memory.batch_buffers import BatchBuffers
 from flowcompute.schedule.memory.buffer_assignment import BufferAssignment, by_value, reused_on_device
 from flowcompute.schedule.memory.input_bytes import base_item_bytes, extra_items
@@ -80,7 +80,7 @@ def _needed(one_pass: Pass, placement: int) -> set[int]:
     return needed | {i for step in one_pass.before for i in stored_by(step)}
 
 
-def never_on_host(one_pass: Pass, config: Config, backend: Backend) -> frozenset[int]:
+def never_on_host(one_pass: Pass, config: Config, backend: BackendDescription) -> frozenset[int]:
     """What kernels make elsewhere than in host memory (on a device of its own, or in a worker) and nobody fetches."""
     found: set[int] = set()
     isolated = dict(isolated_placements(config, backend))

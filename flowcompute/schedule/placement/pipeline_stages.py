@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from flowcompute.elements import Kind
 from flowcompute.fuse import Reason
-from flowcompute.schedule.backend import Backend
+from flowcompute.schedule.backend_description import BackendDescription
 from flowcompute.schedule.placement.shared_passes import why_in_order
 from flowcompute.schedule.placement.weight_residency import read_as_they_are
 from flowcompute.schedule.plan import Clock, Pass
@@ -45,7 +45,7 @@ def pipeline_stages_of(steps: Sequence[Step]) -> tuple[PipelineStage, ...]:
     return tuple(found)
 
 
-def steps_ahead(one_pass: Pass, config: Config, backend: Backend) -> int:
+def steps_ahead(one_pass: Pass, config: Config, backend: BackendDescription) -> int:
     """How many steps of the root clock, from the first on, are computed ahead.
 
     These are the legs before the last one, up to the first step that has to go through the records in order. Where
@@ -61,7 +61,7 @@ def steps_ahead(one_pass: Pass, config: Config, backend: Backend) -> int:
     return ahead if placements_of(steps[:ahead]) - placements_of(steps[ahead:]) else 0
 
 
-def not_ahead(passes: Sequence[Pass], backend: Backend) -> Iterator[Reason]:
+def not_ahead(passes: Sequence[Pass], backend: BackendDescription) -> Iterator[Reason]:
     """Which passes go through their devices one batch at a time, though there are several, and why."""
     across = any(not placement.capabilities.host_memory for placement in backend.placements)
     for number, one in enumerate(passes, 1):

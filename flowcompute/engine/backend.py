@@ -1,16 +1,17 @@
-"""What the planner knows of a backend, and what the runtime asks of one. Implemented by `gpu/` and `reference/`."""
+"""The interface of backends and of their executors. Implemented by `gpu/` and `reference/`."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from flowcompute.elements.policies import SkipCounter
 from flowcompute.ir import DeviceCapabilities
+from flowcompute.schedule import BackendDescription
 from flowcompute.strategy import Limits
 
 if TYPE_CHECKING:
@@ -18,9 +19,8 @@ if TYPE_CHECKING:
 
     from flowcompute.batch import Batch
     from flowcompute.ir import Kernel
-    from flowcompute.schedule.launch_log import LaunchLog
-    from flowcompute.schedule.plan import ExecutionPlan
-    from flowcompute.schedule.steps import RegionStep
+    from flowcompute.schedule import ExecutionPlan, LaunchLog, RegionStep
+    from flowcompute.schedule.explain import Plan
 
 
 class KernelTuner(Protocol):
@@ -181,33 +181,30 @@ class Backend(ABC):
     """A way to compute: the NumPy reference, an OpenCL device, or several of these.
 
     Attributes:
-        capabilities: what can be said of it.
-        main: the seat whose memory plans are made for.
-        pins: by name, as `on()` was given it, the seat that is meant.
+        description: what plans know of it.
     """
 
-    capabilities: DeviceCapabilities
-    main: int = 0
-    pins: Mapping[str, int] = MappingProxyType({})
+    description: BackendDescription
+
+    @property
+    def capabilities(self) -> DeviceCapabilities:
+        """The capabilities of all devices together."""
+        return self.description.capabilities
 
     @property
     def placements(self) -> Sequence[Backend]:
         """What computes the regions of a plan, each the one that its step names."""
         return (self,)
 
-    @abstractmethod
-    def source_text(self, kernel: Any) -> str:
-        """The text of a lowered kernel for this device; touches no device."""
-
-    def prepare(self, plan: ExecutionPlan) -> None:  # noqa: B027 - most have nothing to compile
-        """Compile everything that the passes of a plan need, so that their executors open at once.
+    def prepare(self, plan: ExecutionPlan, placement: int = 0) -> None:  # noqa: B027 - most have nothing to compile
+        """Compile what the passes of a plan need of a placement, so that their executors open at once.
 
         Raises:
             KernelError: if a kernel does not compile.
         """
 
     def measure(self, room_bytes: int) -> Limits | None:  # noqa: ARG002 - most have no limits to measure
-        """What the device can do at most, measured now; None where there is no device, or no room on the host.
+        """Measure what the device can do at most; None where there is no device, or no room on the host.
 
         Raises:
             KernelError: if the device does not do what it is asked for.
@@ -216,8 +213,30 @@ class Backend(ABC):
 
     @abstractmethod
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
-        """An executor for one pass of the plan; nothing is touched before its `open`.
+        """Make an executor for one pass of the plan; nothing is touched before its `open`.
 
         Args:
             resident: whole values by id, of earlier passes and for later ones.
         """
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A plan, and the backend that computes it."""
+
+    plan: Plan
+    backend: Backend
+
+    @classmethod
+    def of(cls, plan: Plan, backend: Backend) -> PlannedJob:
+        """Pair a plan with the backend, or with the only placement that the plan needs of it."""
+        number = plan.backend.number
+        return cls(plan, backend if number is None else backend.placements[number])
+
+    def executor(self, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
+        """Make an executor for one pass; see `Backend.executor`."""
+        return self.backend.executor(self.plan, pass_index, resident)
+
+    def prepare(self) -> None:
+        """Compile all kernels; see `Backend.prepare`."""
+        self.backend.prepare(self.plan)
