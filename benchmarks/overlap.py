@@ -31,7 +31,7 @@ from tests.gpu.shapes import gpu_shaped, two_gpus
 
 UPLOAD_S, DOWNLOAD_S, KERNEL_S = 0.002, 0.0013, 0.002
 
-USERS = ("flowcompute.gpu.run.gpu_executor", "flowcompute.runtime.run.driver")
+USERS = ("flowcompute.gpu.run.opencl_runner", "flowcompute.runtime.run.driver")
 """Who asks how many batches are uploaded at a time."""
 
 

@@ -165,10 +165,17 @@ class Executor(ABC):
         """Release every buffer; harmless when called twice."""
 
 
-def close_all(executors: Iterable[Executor]) -> None:
-    """Close executors, also where one of them fails; then the first failure is told."""
+class Closable(Protocol):
+    """Something that holds memory."""
+
+    def close(self) -> None:
+        """Release it; harmless when called twice."""
+
+
+def close_all(several: Iterable[Closable]) -> None:
+    """Close several, also where one of them fails; then raise the first failure."""
     failures: list[Exception] = []
-    for one in executors:
+    for one in several:
         try:
             one.close()
         except Exception as failure:  # noqa: BLE001 - all are closed, then the first failure is told

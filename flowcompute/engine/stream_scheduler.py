@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from flowcompute.elements import Kind
-from flowcompute.engine.fallible_input import Attempt
-from flowcompute.engine.input_buffer import InputBuffer
-from flowcompute.engine.input_buffers import make_input_buffer
+from flowcompute.engine.batch_slice import Arrays
+from flowcompute.engine.pass_state import PassState
+from flowcompute.engine.streams import InputBuffer
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph
-from flowcompute.schedule import Clock, ExecutionPlan, Pass
+from flowcompute.schedule import Clock
 from flowcompute.schedule.memory import base_item_bytes, extra_items
 
 DRAIN = -1
 """In place of a root clock: what waits is enough for another batch of some clock, nothing need be read."""
 
-Arrays = dict[int, np.ndarray]
 Made = dict[int, tuple[int, int]]
 """By value id: the records that were computed, from and to."""
 
@@ -33,29 +32,27 @@ class StreamScheduler:
     """The clocks of one pass at work.
 
     Args:
-        plan: the plan.
-        one_pass: one of its passes.
+        state: of the pass; its streams are advanced here.
         run: computes a batch.
-        attempts: of host functions that may drop records, by node.
     """
 
-    def __init__(self, plan: ExecutionPlan, one_pass: Pass, run: RunBatch, attempts: Mapping[int, Attempt]) -> None:
+    def __init__(self, state: PassState, run: RunBatch) -> None:
+        plan, one_pass = state.plan, state.one_pass
+        self._state = state
         self._clocks = one_pass.clocks
         self._derived = [clock for clock in one_pass.clocks if clock.entries]
         self._run = run
         self._nodes = plan.graph.nodes
         self._by_hand = plan.config.by_hand
-        self.starts = [0] * len(self._clocks)
-        self._ended = [False] * len(self._clocks)
-        self._input_buffers: list[dict[int, InputBuffer]] = [
-            {entry.value: make_input_buffer(plan.graph, entry, attempts) for entry in clock.entries}
-            for clock in self._clocks
-        ]
         self._feeds = _feeds(self._clocks)
         ends = {sink.value for sink in one_pass.sinks} | set(plan.folds) | set(plan.host_folds)
         self._terminal = {clock.id for clock in self._clocks if clock.values & ends}
         free_bytes = max(0, plan.memory.budget_bytes - plan.memory.host_bytes)
         self._limit_bytes = free_bytes + _waiting_bytes(plan.graph, self._clocks)
+
+    @property
+    def _input_buffers(self) -> list[dict[int, InputBuffer]]:
+        return self._state.input_buffers
 
     # -- what next --------------------------------------------------------------------------
 
@@ -63,7 +60,7 @@ class StreamScheduler:
         """The root clock to read next, `DRAIN`, or None when all has been computed."""
         if any(self._ready(clock) for clock in self._derived):
             return DRAIN
-        open_roots = [clock for clock in self._clocks if clock.is_root and not self._ended[clock.id]]
+        open_roots = [clock for clock in self._clocks if clock.is_root and not self._state.ended[clock.id]]
         useful = [clock for clock in open_roots if self._is_of_use(clock.id)]
         wanted = [clock for clock in useful if not self._is_early(clock.id)]
         if useful and not wanted:
@@ -78,7 +75,7 @@ class StreamScheduler:
 
     def _is_of_use(self, clock: int) -> bool:
         """Whether anything still comes of this clock's records: a section may have all it wants."""
-        if self._ended[clock]:
+        if self._state.ended[clock]:
             return False
         feeds = self._feeds[clock]
         return clock in self._terminal or any(
@@ -139,12 +136,12 @@ class StreamScheduler:
         return made
 
     def _advance(self, clock: Clock, items: int, arrays: Arrays, outputs: Mapping[int, np.ndarray], made: Made) -> None:
-        start = self.starts[clock.id]
+        start = self._state.starts[clock.id]
         if clock.length is not None and start + items > clock.length:
             raise self._wrong_length(clock, f"{start + items} or more")
         mine = {value: array[:items] for value, array in outputs.items() if value in clock.values}
         for first, stop, values in self._run(clock, start, items, arrays, mine):
-            self.starts[clock.id] = stop
+            self._state.starts[clock.id] = stop
             for target, value, arm, inputs in self._feeds[clock.id]:
                 if not self._is_passed_over(target, value, arm):
                     self._input_buffers[target][value].feed(arm, [values[i] for i in inputs], first)
@@ -153,7 +150,7 @@ class StreamScheduler:
     def _follow(self, outputs: Mapping[int, np.ndarray], made: Made) -> None:
         """Let each clock that has entries advance once."""
         for clock in self._derived:
-            if self._ended[clock.id]:
+            if self._state.ended[clock.id]:
                 continue
             items = self._ready(clock)
             input_buffers = self._input_buffers[clock.id]
@@ -180,12 +177,12 @@ class StreamScheduler:
 
     def _finish(self, clock: int) -> None:
         length = self._clocks[clock].length
-        if length is not None and self.starts[clock] != length and not self._by_hand:
-            raise self._wrong_length(self._clocks[clock], str(self.starts[clock]))
-        self._ended[clock] = True
+        if length is not None and self._state.starts[clock] != length and not self._by_hand:
+            raise self._wrong_length(self._clocks[clock], str(self._state.starts[clock]))
+        self._state.ended[clock] = True
         for target, value, arm, _ in self._feeds[clock]:
             if not self._is_passed_over(target, value, arm):
-                self._input_buffers[target][value].end(arm, self.starts[clock])
+                self._input_buffers[target][value].end(arm, self._state.starts[clock])
 
     # -- errors -----------------------------------------------------------------------------
 
@@ -240,30 +237,6 @@ class StreamScheduler:
                 got=f"{total} bytes and more to come",
                 hint="raise memory=, or write one of the streams to a file first",
             )
-
-    # -- state ------------------------------------------------------------------------------
-
-    def snapshot(self) -> dict[str, object]:
-        """Where each clock is and what waits."""
-        return {
-            "starts": list(self.starts),
-            "ended": list(self._ended),
-            "inlets": [
-                {str(i): input_buffer.snapshot() for i, input_buffer in input_buffers.items()}
-                for input_buffers in self._input_buffers
-            ],
-        }
-
-    def restore(self, state: dict[str, object]) -> None:
-        """Continue from a snapshot."""
-        starts, ended, saved = state["starts"], state["ended"], state["inlets"]
-        assert isinstance(starts, list)
-        assert isinstance(ended, list)
-        assert isinstance(saved, list)
-        self.starts, self._ended = list(starts), list(ended)
-        for input_buffers, states in zip(self._input_buffers, saved, strict=True):
-            for i, input_buffer in input_buffers.items():
-                input_buffer.restore(states[str(i)])
 
 
 def _feeds(clocks: tuple[Clock, ...]) -> list[list[tuple[int, int, int, list[int]]]]:

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from flowcompute.engine import Executor, PlacedBackend
+from flowcompute.engine import Executor, PassExecutor, PassState, PlacedBackend, Runners
 from flowcompute.gpu.device import Device, host_bytes, measure_limits, select_devices
 from flowcompute.gpu.render import argument_types, program_of, render
-from flowcompute.gpu.run import OpenCLExecutor, SharedExecutor
+from flowcompute.gpu.run import OpenCLRunner, SharedBatches
 from flowcompute.gpu.worker import open_launcher
 from flowcompute.schedule import BackendDescription, ExecutionPlan, RegionStep
 from flowcompute.schedule.placement import why_alone
@@ -55,14 +55,13 @@ class OpenCLBackend(PlacedBackend):
         return measure_limits(self.device) if needed <= room_bytes else None
 
     def executor(self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray]) -> Executor:
-        """An executor for one pass, on all devices where its batches can be shared."""
-        alone = why_alone(plan.passes[pass_index], by_hand=plan.config.by_hand)
-        if len(self.devices) > 1 and alone is None:
-            return SharedExecutor(plan, pass_index, resident, self.devices)
-        return OpenCLExecutor(plan, pass_index, resident, self.device)
+        """Make an executor for one pass, on all devices where its batches can be shared."""
+        state = PassState(plan, pass_index, resident)
+        runner = self.runner(state)
+        shared = len(self.devices) > 1 and why_alone(state.one_pass, by_hand=plan.config.by_hand) is None
+        ahead = SharedBatches(state, runner, self.devices) if shared else None
+        return PassExecutor(state, Runners([runner]), ahead)
 
-    def part(
-        self, plan: ExecutionPlan, pass_index: int, resident: dict[int, np.ndarray], placement: int
-    ) -> OpenCLExecutor:
-        """See `PlacedBackend.part`."""
-        return OpenCLExecutor(plan, pass_index, resident, self.device, placement)
+    def runner(self, state: PassState, placement: int = 0) -> OpenCLRunner:
+        """Make what runs the regions of a placement on the first device."""
+        return OpenCLRunner(state, self.device, placement)

@@ -41,7 +41,7 @@ from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.memory import device_buffers as buffers
 from flowcompute.gpu.render.renderer import render
-from flowcompute.gpu.run import gpu_executor as executor
+from flowcompute.gpu.run import opencl_runner as executor
 from flowcompute.ir.nodes import Kernel
 from flowcompute.runtime.run.starting import start
 from flowcompute.schedule.explain.plan_view import Plan

@@ -13,7 +13,7 @@ import numpy as np
 import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.engine.backend import PlannedJob
-from flowcompute.engine.split_executor import SplitBackend
+from flowcompute.engine.split_backend import SplitBackend
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.device.discovery import select_device

@@ -17,7 +17,7 @@ import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.gpu.device._cl import cl
 from flowcompute.gpu.device.device import Device
-from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.runtime.run.starting import start
 from tests.gpu.faulty_driver import FULL, LOST, REFUSED, RESOURCES, FaultyDriver, FlakyDriver, driver_error
 from tests.gpu.shapes import gpu_shaped, job_on_gpu, plan_for_gpu, resolve_on_gpu
@@ -91,16 +91,16 @@ def test_no_room_to_note_where_a_scan_stands_changes_no_bit() -> None:
     """Before a batch that was uploaded, and after a selection was computed of the one before."""
     strategy = fc.Strategy(joined_batches=1, depth=4, batch_bytes=8000)
     expected = resolve_on_gpu(*some_of_everything(), memory=MEMORY, strategy=strategy)
-    real, begun = OpenCLExecutor.begin_scan, []
+    real, begun = OpenCLRunner.begin_scan, []
 
-    def begin_scan(self: OpenCLExecutor, *arguments: Any) -> Any:
+    def begin_scan(self: OpenCLRunner, *arguments: Any) -> Any:
         begun.append(self)
         with self._told(arguments[0]):
             if len(begun) == 4:
                 raise driver_error(FULL, "a copy")
         return real(self, *arguments)
 
-    with mock.patch.object(OpenCLExecutor, "begin_scan", begin_scan), pytest.warns(fc.DeviceWarning, match="no room"):
+    with mock.patch.object(OpenCLRunner, "begin_scan", begin_scan), pytest.warns(fc.DeviceWarning, match="no room"):
         again = resolve_on_gpu(*some_of_everything(), memory=MEMORY, strategy=strategy)
     assert [same(*pair) for pair in zip(again, expected, strict=True)] == [True] * len(expected)
 
@@ -189,16 +189,16 @@ def test_a_run_that_loses_its_device_gives_back_what_it_has_of_it(tmp_path: Path
     """Pinned memory and threads, though the device has other memory by then."""
     path = tmp_path / "x.npy"
     np.save(path, np.ones(1 << 22, np.float32))
-    device, real = gpu_shaped().device, OpenCLExecutor._compute
+    device, real = gpu_shaped().device, OpenCLRunner._compute
     pinned = device.pinned
 
-    def compute(self: OpenCLExecutor, step: Any, *rest: Any) -> None:
-        if self.start:
+    def compute(self: OpenCLRunner, step: Any, batch_slice: Any, outputs: Any) -> None:
+        if batch_slice.start:
             with self._told(step):
                 raise driver_error(LOST, "a launch")
-        real(self, step, *rest)
+        real(self, step, batch_slice, outputs)
 
-    with mock.patch.object(OpenCLExecutor, "_compute", compute), pytest.raises(fc.DeviceError) as caught:
+    with mock.patch.object(OpenCLRunner, "_compute", compute), pytest.raises(fc.DeviceError) as caught:
         resolve_on_gpu(fc.open(path) * 2, strategy=fc.Strategy(batch_bytes=4 << 20))
     path.unlink()
     assert "Key" not in "".join(getattr(caught.value, "__notes__", ()))

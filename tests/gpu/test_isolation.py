@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import flowcompute as fc
-from flowcompute.engine.split_executor import SplitBackend
+from flowcompute.engine.split_backend import SplitBackend
 from flowcompute.gpu.backend import OpenCLBackend
 from flowcompute.gpu.device.discovery import select_device
 from flowcompute.gpu.worker.isolated_launcher import IsolatedMemory

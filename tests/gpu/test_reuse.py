@@ -17,7 +17,7 @@ import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.gpu.memory import device_buffers as buffers
 from flowcompute.gpu.memory.device_memory import DeviceMemory
-from flowcompute.gpu.run.gpu_executor import OpenCLExecutor
+from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.gpu.worker.launcher import LocalLauncher
 from flowcompute.runtime.run.starting import start
 from flowcompute.schedule.memory import buffer_assignment as reuse
@@ -148,7 +148,7 @@ class Watched:
             forget(own)
 
         with (
-            mock.patch.object(OpenCLExecutor, "_compiled", lambda _, kernel: kernel.name),
+            mock.patch.object(OpenCLRunner, "_compiled", lambda _, kernel: kernel.name),
             mock.patch.object(LocalLauncher, "launch", self._launch),
             mock.patch.object(buffers, "size_class", lambda size: max(size, 1)),
             mock.patch.multiple(

@@ -47,7 +47,7 @@ def reused_on_device(
     """The buffers of a discrete device for what the kernels of a pass read and make.
 
     A value needs one from the first kernel of a clock that makes or reads it to the last that reads it. No kernel
-    writes where it reads: one may be launched again (`OpenCLExecutor._tune`), and reads when it likes. What the host
+    writes where it reads: one may be launched again (`OpenCLRunner._tune`), and reads when it likes. What the host
     takes is fetched by the step that makes it, and all that touches these buffers goes through one queue, in order:
     so whoever fills a buffer anew comes after everybody who reads what was there.
 

@@ -10,7 +10,7 @@ import numpy as np
 from flowcompute.elements import HostFunction
 from flowcompute.elements.policies import SkipCounter
 from flowcompute.engine.host_call import call_host, read_only
-from flowcompute.engine.input_buffer import InputBuffer
+from flowcompute.engine.streams.input_buffer import InputBuffer
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node
 from flowcompute.rewrite import Entry

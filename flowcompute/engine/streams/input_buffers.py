@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from flowcompute.engine.accumulators import make_fold
-from flowcompute.engine.fallible_input import Attempt, FallibleInput
-from flowcompute.engine.input_buffer import InputBuffer
+from flowcompute.engine.streams.fallible_input import Attempt, FallibleInput
+from flowcompute.engine.streams.input_buffer import InputBuffer
 from flowcompute.errors import RunError
 from flowcompute.graph import Graph, Node
 from flowcompute.ir import FoldSpec

@@ -1,0 +1,265 @@
+"""One graph on several devices, as a pipeline: each of them computes its stage of another batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from flowcompute.batch import Batch
+from flowcompute.engine.batch_slice import Arrays, BatchSlice
+from flowcompute.engine.batches_ahead import BatchesAhead
+from flowcompute.engine.pass_state import PassState
+from flowcompute.engine.region_runner import Runners
+from flowcompute.engine.step_runner import StepRunner
+from flowcompute.errors import DeviceFullError
+from flowcompute.schedule import Clock, RegionStep
+from flowcompute.schedule.memory import HostIntermediates, nowhere, reused_on_host
+from flowcompute.schedule.placement import PipelineStage, made_ahead, pipeline_stages_of, placements_of
+
+
+class PipelinedBatches(BatchesAhead):
+    """Batches that go through the stages of a pipeline, as many at a time as may be in flight.
+
+    `upload` computes the stages before the last one, each as soon as its device is free.
+
+    Args:
+        state: of the pass.
+        runners: of all placements.
+        in_flight: batches that may be on their way.
+    """
+
+    def __init__(self, state: PassState, runners: Runners, in_flight: int) -> None:
+        super().__init__(state, state.one_pass.ahead)
+        self.in_flight = self.lanes = in_flight
+        self._runners = runners
+        # Of what is made in record order one batch at a time has memory.
+        self._common = state.intermediates()
+        self._batches = [InFlightBatch(state, runners, self._common) for _ in range(in_flight)]
+        self._turn = self._batches[0]
+
+    def upload(self, batch: Batch) -> int:
+        """Bring to each device what its kernels read of the sources, and compute ahead.
+
+        Not where a batch begins or ends inside a block of a fold that would be computed ahead.
+        """
+        if self.state.is_sliced:
+            return 0
+        size = sum(one.upload(batch) for one in self._runners.moving)
+        if not self.state.is_sliced and not self.cuts_blocks(batch):
+            self._in_flight_of(batch).compute_ahead(batch)
+        return size
+
+    def _in_flight_of(self, batch: Batch) -> InFlightBatch:
+        return self._batches[batch.seq % self.in_flight]
+
+    def take_up(self, batch: Batch) -> tuple[str, DeviceFullError] | None:
+        """Give a batch its turn; see `BatchesAhead.take_up`."""
+        turn = self._turn = self._in_flight_of(batch)
+        if self.cuts_blocks(batch) and not self.state.is_sliced:
+            turn.compute_ahead(batch)
+        full, turn.full = turn.full, None
+        if full is None:
+            return None
+        where = self.state.plan.device_of(full.element)
+        return f"no room on {where} for batches ahead: one that finds none is computed alone", full
+
+    def compute(
+        self,
+        clock: Clock,
+        start: int,
+        items: int,
+        arrays: Arrays,
+        outputs: Mapping[int, np.ndarray],
+        offset: int,
+    ) -> BatchSlice:
+        """Compute the last stage of a batch, or all of a slice; see `BatchesAhead.compute`."""
+        turn = self._turn
+        done = turn.go_on(items, outputs)
+        if done is None:
+            done = turn.compute_alone(clock, start, items, arrays, outputs, offset)
+        launches, turn.lost_launches = turn.lost_launches, 0
+        done.launches += launches
+        return done
+
+    def download(self, batch: Batch) -> int:
+        """Fetch from each device what destinations take."""
+        return sum(one.download(batch, drop=self.state.is_sliced) for one in self._runners.moving)
+
+    def seconds(self) -> Iterator[Mapping[str, float]]:
+        """Give the seconds of all batches in flight."""
+        for one in self._batches:
+            yield one.steps.seconds
+
+    def close(self) -> None:
+        """Drop the memory of all batches."""
+        self._common.forget()
+        for one in self._batches:
+            one.close()
+
+
+class InFlightBatch:
+    """The steps of a batch of the root clock: some ahead, in any order of batches, the rest in record order.
+
+    It touches no state: what folds are to be given is in its slice.
+
+    Args:
+        state: of the pass.
+        runners: of all placements.
+        common: memory for what is made in record order, and so of one batch at a time.
+
+    Attributes:
+        full: why there was no room to compute ahead, until somebody has said so.
+        steps: runs its steps.
+        lost_launches: kernels launched for what does not count, until somebody has counted them.
+    """
+
+    def __init__(self, state: PassState, runners: Runners, common: HostIntermediates) -> None:
+        self.full: DeviceFullError | None = None
+        self.steps = StepRunner(state, runners, self._room)
+        self.lost_launches = 0
+        self._state = state
+        self._runners = runners
+        self._common = common
+        self._own = state.intermediates()
+        self._batch: Batch | None = None
+        self._taken: BatchSlice | None = None
+        one = state.one_pass
+        root = next(clock for clock in one.clocks if clock.is_root)
+        self._first = replace(root, steps=root.steps[: one.ahead])
+        self._rest = root.steps[one.ahead :]
+        self._pipeline_stages = pipeline_stages_of(self._first.steps)
+        makers = made_ahead(one)
+        self._late = {i: runners[placement] for i, placement in makers.items() if i in runners[placement].late}
+        self._mine = set(makers)
+        for each in reused_on_host(state.plan.graph, one, self._own.elsewhere):
+            if not self._mine.isdisjoint(each.values):
+                self._mine.update(each.values)
+
+    def compute_ahead(self, batch: Batch) -> None:
+        """Compute the stages before the last one, each as soon as its device is free.
+
+        Where there is no room nothing has been done.
+        """
+        # Only sizes are of use: late results are fetched when the destinations' memory is known.
+        outputs = {i: nowhere(batch.items, self._state.nodes[i].spec) for i in self._late}
+        self._taken = self.steps.begin(self._first, batch.start, batch.items, dict(batch.arrays), {})
+        self._batch = batch
+        try:
+            for pipeline_stage in self._pipeline_stages:
+                self._run_pipeline_stage(pipeline_stage, batch, outputs)
+        except DeviceFullError as error:
+            self.full = error
+            self._abandon()
+
+    def _run_pipeline_stage(
+        self, pipeline_stage: PipelineStage, batch: Batch, outputs: Mapping[int, np.ndarray]
+    ) -> None:
+        taken = self._taken
+        assert taken is not None
+        if pipeline_stage.placement is None:
+            self.steps.go_through(pipeline_stage.steps, taken, outputs)
+            return
+        runner = self._runners[pipeline_stage.placement]
+        with self._runners.held({pipeline_stage.placement}):
+            try:
+                if not runner.take_up(batch, drop=self._state.is_sliced):
+                    raise DeviceFullError(
+                        "no room for what a batch reads", element=pipeline_stage.steps[0].name, got="none left"
+                    )
+                runner.keep_blocks()
+                self.steps.go_through(pipeline_stage.steps, taken, outputs)
+            except DeviceFullError:
+                runner.make_room(in_hand=True)
+                raise
+            finally:
+                runner.let_go()
+                runner.forget_streams()
+        runner.hand_over(batch)
+        regions = [step.region for step in pipeline_stage.steps if isinstance(step, RegionStep)]
+        made = {i: taken.values[i] for region in regions for i in region.outputs}
+        for other in self._runners.moving:
+            other.receive(batch, made)
+
+    def go_on(self, items: int, outputs: Mapping[int, np.ndarray]) -> BatchSlice | None:
+        """Compute the rest of a batch, in record order.
+
+        Args:
+            items: records that there is room for; a smaller slice is no batch that was computed ahead.
+            outputs: memory for what destinations take.
+
+        Returns:
+            None where the batch was not computed ahead, or there was no room after all.
+
+        Raises:
+            DeviceFullError: if there was no room for the rest; the batch counts as not computed ahead from then on.
+        """
+        batch, taken = self._batch, self._taken
+        if batch is None or taken is None or batch.items != items:
+            self._abandon()
+            return None
+        placements = placements_of(self._rest)
+        with self._runners.held(placements):
+            try:
+                for placement in placements:
+                    if not self._runners[placement].take_up(batch, drop=self._state.is_sliced):
+                        self._abandon()
+                        return None
+                for value, array in outputs.items():
+                    if value in self._late:
+                        self._late[value].leave(batch, value, array)
+                    elif value in taken.values:
+                        np.copyto(array, taken.values[value])
+                self.steps.go_through(self._rest, taken, outputs)
+            except DeviceFullError:
+                self._abandon()
+                raise
+            finally:
+                for placement in placements:
+                    self._runners[placement].let_go()
+                self._runners.forget_streams(placements)
+        self._batch = self._taken = None
+        return taken
+
+    def compute_alone(
+        self,
+        clock: Clock,
+        start: int,
+        items: int,
+        arrays: Arrays,
+        outputs: Mapping[int, np.ndarray],
+        offset: int,
+    ) -> BatchSlice:
+        """Compute all steps of a slice, while no device does anything else."""
+        placements = placements_of(clock.steps)
+        with self._runners.held(placements):
+            for placement in placements:
+                # Of batches that were computed ahead folds have not been given what kernels made for them.
+                self._runners[placement].keep_blocks()
+            taken = self.steps.begin(clock, start, items, arrays, outputs, offset)
+            try:
+                self.steps.go_through(clock.steps, taken, outputs)
+            except DeviceFullError:
+                self.lost_launches += taken.launches
+                raise
+            finally:
+                self._runners.forget_streams(placements)
+        return taken
+
+    def close(self) -> None:
+        """Drop its memory."""
+        self._batch = self._taken = None
+        self._own.forget()
+
+    def _room(self, value: int, offset: int, items: int) -> np.ndarray:
+        between = self._own if value in self._mine else self._common
+        return between.array(value, offset, items)
+
+    def _abandon(self) -> None:
+        """Drop what was computed ahead of the batch."""
+        batch, self._batch, taken, self._taken = self._batch, None, self._taken, None
+        if batch is not None:
+            self.lost_launches += 0 if taken is None else taken.launches
+            for one in self._runners.moving:
+                one.abandon(batch)
