@@ -1,4 +1,4 @@
-"""What computes a job: the device that its user names, several that share its batches, or several seats."""
+"""The choice of what computes a job: a device, several that share its batches, or several placements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flowcompute.strategy import Devices
 
 
 def choose_backend(device: Devices | None, graph: Graph, *, isolate: bool) -> Backend:
-    """The backend for `device=` and for what `on()` pins.
+    """Choose the backend for `device=` and for what `on()` pins.
 
     Args:
         device: as given: one device, or several. Several of one kind share the batches, unless something is pinned;
@@ -81,7 +81,7 @@ def _check_alone(names: Sequence[str], *, isolate: bool) -> None:
 
 
 def device_names(device: Devices | None) -> tuple[str, ...]:
-    """The devices as given, best first; "auto" for None. Kinds are in small letters.
+    """Return the devices as given, best first; "auto" for None. Kinds are in small letters.
 
     Raises:
         PlanError: if that is not text or a list of texts, or NumPy is not the last of them.
@@ -109,7 +109,7 @@ def device_names(device: Devices | None) -> tuple[str, ...]:
 
 
 def _pinned(element: str, pin: Pin) -> PlacedBackend:
-    """The device that something is pinned to.
+    """Return the device that something is pinned to.
 
     Raises:
         PlanError: naming the element, if there is no such device.

@@ -27,7 +27,7 @@ class KernelTuner(Protocol):
     """Looks for better knobs while kernels work; asked in the executor's thread after each launch for a batch."""
 
     def launched(self, step: RegionStep, launch: Callable[[Kernel], float]) -> Kernel | None:
-        """A kernel has been launched, and its arguments are still there.
+        """Learn from a kernel that has been launched, and whose arguments are still there.
 
         Args:
             step: whose kernel it was.
@@ -82,7 +82,7 @@ class Executor(ABC):
         """
 
     def room(self, size_bytes: int) -> np.ndarray | None:
-        """Host memory for batches that is moved fastest, as bytes, until `close`; None where any is as good.
+        """Return host memory for batches that is moved fastest, as bytes, until `close`; None where any is as good.
 
         Raises:
             RunError: if there is no more of it.
@@ -99,16 +99,16 @@ class Executor(ABC):
         raise NotImplementedError
 
     def uploads_at_once(self, batch: Batch) -> bool:  # noqa: ARG002 - for those that can
-        """Whether `upload` of a batch only asks for it, which takes less than handing it to a thread."""
+        """Check whether `upload` of a batch only asks for it, which takes less than handing it to a thread."""
         return False
 
     def downloads_at_once(self, batch: Batch) -> bool:  # noqa: ARG002 - as above
-        """Whether `download` of a batch that was processed has nothing to wait for."""
+        """Check whether `download` of a batch that was processed has nothing to wait for."""
         return False
 
     @abstractmethod
     def wants(self) -> int | None:
-        """The root clock whose next batch (or end) is to be given, `DRAIN`, or None when all is computed."""
+        """Return the root clock whose next batch (or end) is to be given, `DRAIN`, or None when all is computed."""
 
     @abstractmethod
     def process(self, batch: Batch, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:
@@ -130,7 +130,7 @@ class Executor(ABC):
 
     @abstractmethod
     def end(self, clock: int, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:
-        """A root clock has no more batches; as `process`."""
+        """End a root clock, which has no more batches; as `process`."""
 
     @abstractmethod
     def drain(self, outputs: Mapping[int, np.ndarray]) -> Mapping[int, tuple[int, int]]:
@@ -146,7 +146,7 @@ class Executor(ABC):
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
-        """State of the folds as plain data and arrays, as of the last processed batch."""
+        """Return the state of the folds as plain data and arrays, as of the last processed batch."""
 
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:
@@ -154,10 +154,10 @@ class Executor(ABC):
 
     @abstractmethod
     def step_seconds(self) -> dict[str, tuple[int, float]]:
-        """By step name: batches done and seconds busy, for metrics."""
+        """Return batches done and seconds busy by step name, for metrics."""
 
     def step_traffic(self) -> Mapping[str, tuple[int, int, int]]:
-        """By step name: records, bytes of streams read and bytes of streams made, as far as known for each step."""
+        """Return records, bytes of streams read and bytes of streams made by step name, as far as known."""
         return {}
 
     @abstractmethod

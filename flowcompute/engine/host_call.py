@@ -14,7 +14,7 @@ from flowcompute.graph import Node
 
 
 def call_host(node: Node, arguments: Sequence[np.ndarray], records: tuple[int, int] | None) -> np.ndarray:
-    """The result of a host function, C-contiguous.
+    """Call a host function; gives its result, C-contiguous.
 
     Args:
         node: of the function.
@@ -52,7 +52,7 @@ def call_host(node: Node, arguments: Sequence[np.ndarray], records: tuple[int, i
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written to."""
+    """Return a view that cannot be written to."""
     view = array.view()
     view.setflags(write=False)
     return view

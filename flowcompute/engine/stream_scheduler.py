@@ -57,7 +57,7 @@ class StreamScheduler:
     # -- what next --------------------------------------------------------------------------
 
     def wants(self) -> int | None:
-        """The root clock to read next, `DRAIN`, or None when all has been computed."""
+        """Return the root clock to read next, `DRAIN`, or None when all has been computed."""
         if any(self._ready(clock) for clock in self._derived):
             return DRAIN
         open_roots = [clock for clock in self._clocks if clock.is_root and not self._state.ended[clock.id]]
@@ -74,7 +74,7 @@ class StreamScheduler:
         return min(wanted, key=lambda clock: self._pressure(clock.id)).id
 
     def _is_of_use(self, clock: int) -> bool:
-        """Whether anything still comes of this clock's records: a section may have all it wants."""
+        """Check whether anything still comes of this clock's records: a section may have all it wants."""
         if self._state.ended[clock]:
             return False
         feeds = self._feeds[clock]
@@ -83,7 +83,7 @@ class StreamScheduler:
         )
 
     def _is_early(self, clock: int) -> bool:
-        """Whether it is not yet the turn of this clock's records where streams are joined end to end."""
+        """Check whether it is not yet the turn of this clock's records where streams are joined end to end."""
         return any(
             (not self._input_buffers[target][value].wants(arm) and not self._input_buffers[target][value].ended)
             or self._is_early(target)
@@ -92,11 +92,11 @@ class StreamScheduler:
         )
 
     def _is_passed_over(self, target: int, value: int, arm: int) -> bool:
-        """Whether it is not the turn of these records, and will never be, since nobody wants what comes of them."""
+        """Check whether it is not the turn of these records, and never will be: nobody wants what comes of them."""
         return not self._input_buffers[target][value].wants(arm) and not self._is_of_use(target)
 
     def _pressure(self, clock: int) -> int:
-        """Bytes of this clock's values that wait for partners: whoever has least is read next."""
+        """Return the bytes of this clock's values that wait for partners: whoever has least is read next."""
         held = [0]
         for target, value, _, _ in self._feeds[clock]:
             if len(self._input_buffers[target]) > 1:
@@ -105,7 +105,7 @@ class StreamScheduler:
         return max(held)
 
     def _ready(self, clock: Clock) -> int:
-        """Records with which a clock can advance now."""
+        """Return the records with which a clock can advance now."""
         input_buffers = self._input_buffers[clock.id].values()
         most = min(input_buffer.available for input_buffer in input_buffers)
         items = min(most, clock.batch_items)
@@ -123,7 +123,7 @@ class StreamScheduler:
         return made
 
     def end(self, root: int, outputs: Mapping[int, np.ndarray]) -> Made:
-        """The sources of a root clock have ended."""
+        """End the sources of a root clock."""
         made: Made = {}
         self._finish(root)
         self._follow(outputs, made)
@@ -199,7 +199,7 @@ class StreamScheduler:
         )
 
     def _wrong_length(self, clock: Clock, got: str) -> RunError:
-        """A stream whose length was unknown meets one of a known length, and is not as long."""
+        """Make the error of a stream of unknown length that meets one of a known length and is not as long."""
         here = clock.values.union(self._input_buffers[clock.id])
         streams = [self._nodes[i] for i in sorted(here) if self._nodes[i].spec.is_stream]
         known = next(node for node in streams if node.spec.length is not None)
@@ -240,7 +240,7 @@ class StreamScheduler:
 
 
 def _feeds(clocks: tuple[Clock, ...]) -> list[list[tuple[int, int, int, list[int]]]]:
-    """For each clock where its values go: (clock, entry, arm, the values that go there together)."""
+    """Return for each clock where its values go: (clock, entry, arm, the values that go there together)."""
     feeds: list[list[tuple[int, int, int, list[int]]]] = [[] for _ in clocks]
     for clock in clocks:
         for entry in clock.entries:
@@ -253,7 +253,7 @@ def _feeds(clocks: tuple[Clock, ...]) -> list[list[tuple[int, int, int, list[int
 
 
 def _waiting_bytes(graph: Graph, clocks: tuple[Clock, ...]) -> int:
-    """Bytes that the plan has counted for what waits."""
+    """Return the bytes that the plan has counted for what waits."""
     return sum(
         2 * base_item_bytes(graph, entry) * (clock.batch_items + extra_items(entry) + clock.granule)
         for clock in clocks

@@ -37,7 +37,7 @@ class OpenCLBackend(PlacedBackend):
 
     @classmethod
     def select(cls, spec: str | Sequence[str], needs_float64: bool) -> OpenCLBackend:
-        """The backend for `device=`; see `select_devices`."""
+        """Choose the backend for `device=`; see `select_devices`."""
         return cls(*select_devices(spec, needs_float64))
 
     def prepare(self, plan: ExecutionPlan, placement: int = 0) -> None:
@@ -50,7 +50,7 @@ class OpenCLBackend(PlacedBackend):
                     launcher.build(*program_of(kernel), argument_types(kernel))
 
     def measure(self, room_bytes: int) -> Limits | None:
-        """What the device can do at most; see `Backend.measure`."""
+        """Measure what the device can do at most; see `Backend.measure`."""
         needed = host_bytes(self.device)
         return measure_limits(self.device) if needed <= room_bytes else None
 

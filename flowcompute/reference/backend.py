@@ -109,7 +109,7 @@ def _evaluate(node: Node, operands: list[Node], arrays: list[np.ndarray], stream
 
 
 def _lined_up(node: Node, operands: list[Node], arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Streams of fewer item axes with axes of size 1 after the stream, as a mask beside the items it belongs to."""
+    """Give streams of fewer item axes axes of size 1 after the stream, as a mask beside its items."""
     rank = len(node.spec.shape)
     return [
         array.reshape(array.shape[0], *(1,) * (rank - len(operand.spec.shape)), *array.shape[1:])

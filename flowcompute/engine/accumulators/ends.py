@@ -36,7 +36,7 @@ class End(Accumulator):
         self._keep(other._kept)
 
     def result(self) -> np.ndarray:
-        """The record.
+        """Return the record.
 
         Raises:
             ValueError: without any.
@@ -46,7 +46,7 @@ class End(Accumulator):
         return np.array(self._kept[0])
 
     def snapshot(self) -> dict[str, Any]:
-        """The record as an array."""
+        """Return the record as an array."""
         kept = None if self._kept is None else np.array(self._kept)
         return {"start": self.start, "records": self.records, "kept": kept}
 

@@ -8,7 +8,7 @@ from flowcompute.errors import RunError
 
 
 def checked_keys(keys: np.ndarray, count: int, start: int) -> np.ndarray:
-    """The keys as indices.
+    """Return the keys as indices.
 
     Args:
         keys: integers or bools, one for a record.

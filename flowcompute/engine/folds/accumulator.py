@@ -70,7 +70,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def result(self) -> np.ndarray:
-        """The value of the fold over all records so far. The state goes on.
+        """Return the value of the fold over all records so far. The state goes on.
 
         Raises:
             ValueError: if there is no such value.
@@ -78,7 +78,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
-        """The state as plain data and arrays."""
+        """Return the state as plain data and arrays."""
 
     @abstractmethod
     def restore(self, state: dict[str, Any]) -> None:

@@ -89,7 +89,7 @@ class OpenCLRunner(RegionRunner):
         self._streamed_weights: StreamedWeights | None = None
 
     def _regions(self) -> Iterator[RegionStep]:
-        """The regions computed here."""
+        """Return the regions computed here."""
         one = self.one_pass
         for step in (*one.before, *one.steps, *one.after):
             if isinstance(step, RegionStep) and step.placement == self.placement:
@@ -133,7 +133,7 @@ class OpenCLRunner(RegionRunner):
         return self._slots
 
     def room(self, size_bytes: int) -> np.ndarray | None:
-        """Pinned memory, where batches are uploaded."""
+        """Return pinned memory, where batches are uploaded."""
         return self.memory.room(size_bytes)
 
     def upload(self, batch: Batch) -> int:
@@ -198,14 +198,14 @@ class OpenCLRunner(RegionRunner):
             return super().begin_scan(step, scan)
 
     def _told(self, step: RegionStep) -> AbstractContextManager[None]:
-        """Errors name the step and its line; where it holds one kernel of the user's, that one."""
+        """Let errors name the step and its line; where it holds one kernel of the user's, that one."""
         assert self._launcher is not None
         if step.name not in self._named:
             self._named[step.name] = answerable(step, self.nodes)
         return self._launcher.told(*self._named[step.name])
 
     def _told_of(self, value: int) -> AbstractContextManager[None]:
-        """Errors name the element of a value that crosses the bus."""
+        """Let errors name the element of a value that crosses the bus."""
         assert self._launcher is not None
         return self._launcher.told(self.nodes[value].name, self.nodes[value].element.site)
 
@@ -384,7 +384,7 @@ class OpenCLRunner(RegionRunner):
         return self._scalars[value]
 
     def _cyclic(self, value: int) -> np.ndarray:
-        """A resident operand with one vector of itself behind it."""
+        """Return a resident operand with one vector of itself behind it."""
         if value not in self._padded:
             flat = self.state.resident[value].reshape(-1)
             self._padded[value] = np.concatenate([flat, np.resize(flat, VECTOR_NUMBERS)])

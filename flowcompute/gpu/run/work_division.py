@@ -14,7 +14,7 @@ SCAN_GROUPS_PER_UNIT = 4
 def division(
     plan: ExecutionPlan, capabilities: DeviceCapabilities, kernel: Kernel, items: int, blocks: int
 ) -> tuple[int, int, int]:
-    """How many numbers or rows there are, how many a work-item takes (0: what is its turn), and the work-groups.
+    """Return how many numbers or rows there are, how many a work-item takes (0: what is its turn), and the work-groups.
 
     Args:
         plan: of which the kernel is part.
@@ -54,7 +54,7 @@ def _tiles(plan: ExecutionPlan, kernel: Kernel) -> int:
 
 
 def _chunk(plan: ExecutionPlan, capabilities: DeviceCapabilities, kernel: Kernel, count: int) -> int:
-    """Numbers or rows for one work-item: of products a fair share, else as the kernel's knobs say."""
+    """Return numbers or rows for one work-item: of products a fair share, else as the kernel's knobs say."""
     if kernel.work == "matmul":
         share, together = -(-count // (2 * capabilities.units)), kernel.tile[0]
         return min(ROWS_PER_ITEM // together, -(-share // together)) * together
