@@ -72,7 +72,7 @@ def _check_alone(names: Sequence[str], *, isolate: bool) -> None:
     """
     if isolate and len(names) > 1:
         raise PlanError(
-            "kernels cannot be isolated where devices share the batches of a job",
+            "cannot isolate kernels where devices share the batches of a job",
             element="isolate",
             expected="one device, or parts of the graph pinned to several with on()",
             got=f"device={list(names)!r}",
@@ -90,8 +90,9 @@ def device_names(device: Devices | None) -> tuple[str, ...]:
     if not isinstance(given, Sequence) or not given or not all(isinstance(name, str) for name in given):
         several = " (a set has no order)" if isinstance(device, Set) else ""
         raise PlanError(
-            "device= is text, or a list of devices' names",
+            "cannot choose a device",
             element="device",
+            expected="text, or a list of devices' names",
             got=repr(device),
             hint=f'name one, device="cpu", or several, device=["gpu", "cpu"]{several}; without device= it is "auto"',
         )
@@ -99,7 +100,7 @@ def device_names(device: Devices | None) -> tuple[str, ...]:
     if "numpy" in names[:-1]:
         last = [*dict.fromkeys(name for name in names if name != "numpy"), "numpy"]
         raise PlanError(
-            '"numpy" computes everything, so that what is named after it computes nothing',
+            'cannot use devices that are named after "numpy", which computes everything',
             element="device",
             expected='"numpy" last',
             got=repr(list(given)),

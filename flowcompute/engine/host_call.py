@@ -34,7 +34,7 @@ def call_host(node: Node, arguments: Sequence[np.ndarray], records: tuple[int, i
     expected = node.spec.shape if records is None else (records[1] - records[0], *node.spec.shape)
     if result.shape != expected:
         raise RunError(
-            "the function returned another shape than was declared",
+            "cannot use what the function returned: another shape was declared",
             **where,
             expected=str(expected),
             got=str(result.shape),
@@ -42,7 +42,7 @@ def call_host(node: Node, arguments: Sequence[np.ndarray], records: tuple[int, i
         )
     if result.dtype != node.spec.dtype:
         raise RunError(
-            "the function returned another dtype than was declared",
+            "cannot use what the function returned: another dtype was declared",
             **where,
             expected=node.spec.dtype.name,
             got=result.dtype.name,

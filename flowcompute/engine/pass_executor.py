@@ -256,7 +256,7 @@ class PassExecutor(Executor):
         if again or clock.granule < items == most:
             if items <= clock.granule:
                 raise DeviceFullError(
-                    f"device {name} has no room for the smallest batch",
+                    f"cannot compute the smallest batch: device {name} has no room for it",
                     element=error.element,
                     site=error.site,
                     records=records,

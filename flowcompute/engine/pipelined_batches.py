@@ -166,7 +166,9 @@ class InFlightBatch:
             try:
                 if not runner.take_up(batch, drop=self._state.is_sliced):
                     raise DeviceFullError(
-                        "no room for what a batch reads", element=pipeline_stage.steps[0].name, got="none left"
+                        "cannot upload what a batch reads: there is no room",
+                        element=pipeline_stage.steps[0].name,
+                        got="none left",
                     )
                 runner.keep_blocks()
                 self.steps.go_through(pipeline_stage.steps, taken, outputs)

@@ -186,7 +186,7 @@ def check_along(state: PassState, node: Node, records: int, *, ended: bool) -> N
     rows = len(state.resident[node.inputs[0]])
     if records > rows or (ended and records != rows):
         raise RunError(
-            "a resident value is cut along a stream of another length",
+            "cannot cut a resident value along a stream of another length",
             element=node.name,
             site=node.element.site,
             expected=f"{rows} records, as the resident value has rows",

@@ -65,7 +65,7 @@ class StreamScheduler:
         wanted = [clock for clock in useful if not self._is_early(clock.id)]
         if useful and not wanted:
             raise RunError(
-                "streams that are joined end to end wait for each other",
+                "cannot read streams that are joined end to end and wait for each other",
                 element=next(iter(self._nodes[i].name for i in sorted(useful[0].values)), None),
                 hint="please report this; resolving the results one after the other avoids it",
             )
@@ -190,7 +190,7 @@ class StreamScheduler:
         more = f"{'' if long.ended else 'at least '}{long.taken + long.available}"
         meeting = next((self._nodes[i] for i in sorted(clock.values) if i not in self._input_buffers[clock.id]), None)
         return RunError(
-            f"the streams {short.name!r} and {long.name!r} have different lengths",
+            f"cannot combine the streams {short.name!r} and {long.name!r}, which have different lengths",
             element=short.name if meeting is None else meeting.name,
             site=None if meeting is None else meeting.element.site,
             expected=f"as many records from {short.name!r} as from {long.name!r}: {more}",
@@ -206,14 +206,14 @@ class StreamScheduler:
         other = next((node for node in streams if node.spec.length is None), known)
         if known.kind is Kind.ALONG:
             return RunError(
-                "a resident value is cut along a stream of another length",
+                "cannot cut a resident value along a stream of another length",
                 element=known.name,
                 site=known.element.site,
                 expected=f"{clock.length} records, as the resident value has rows",
                 got=f"{got} records",
             )
         return RunError(
-            f"the streams {known.name!r} and {other.name!r} have different lengths",
+            f"cannot combine the streams {known.name!r} and {other.name!r}, which have different lengths",
             element=other.name,
             site=other.element.site,
             expected=f"as many records as {known.name!r} has: {clock.length}",
@@ -231,7 +231,7 @@ class StreamScheduler:
         if total > self._limit_bytes:
             _, input_buffer = max(held, key=lambda pair: pair[0])
             raise RunError(
-                "records wait for partners that come much later, more of them than the memory budget holds",
+                "cannot hold more: records wait for partners that come much later, beyond the memory budget",
                 element=input_buffer.name,
                 expected=f"at most {self._limit_bytes} bytes that wait",
                 got=f"{total} bytes and more to come",

@@ -167,7 +167,7 @@ def test_a_run_in_an_endless_launch_can_be_stopped() -> None:
 
 KILLED = f"""
 import numpy as np, flowcompute as fc
-from flowcompute.gpu.worker import Worker
+from flowcompute.gpu.worker.worker_process import Worker
 ask = Worker.ask
 def told(worker, message, *rest):
     if message["do"] == "launch":

@@ -42,7 +42,7 @@ class End(Accumulator):
             ValueError: without any.
         """
         if self._kept is None:
-            raise ValueError(f"an empty stream has no {self.spec.op} record")
+            raise ValueError(f"cannot take the {self.spec.op} record of an empty stream")
         return np.array(self._kept[0])
 
     def snapshot(self) -> dict[str, Any]:

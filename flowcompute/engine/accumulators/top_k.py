@@ -60,7 +60,9 @@ class TopK(Accumulator):
             ValueError: if there were fewer records than asked for.
         """
         if len(self._values) < self.k:
-            raise ValueError(f"{self.k} records were asked for, and the stream has {self.records}")
+            raise ValueError(
+                f"cannot find that many: {self.k} records were asked for, and the stream has {self.records}"
+            )
         if self.spec.op == "top_k_indices":
             return self._indices.copy()
         return canonical_nan(self._values.copy()) if is_float(self._values.dtype) else self._values.copy()

@@ -46,11 +46,11 @@ class Accumulator(ABC):
             ValueError: if `other` does another thing or does not begin where this one ends.
         """
         if type(other) is not type(self) or other.description != self.description:
-            raise ValueError("only states of one fold can be merged")
+            raise ValueError("cannot merge states of different folds")
         if other.start != self.stop:
             raise ValueError(
-                f"records {other.start} to {other.stop} do not follow records {self.start} to {self.stop}: "
-                "states are merged in record order, without gaps"
+                f"cannot merge: records {other.start} to {other.stop} do not follow "
+                f"records {self.start} to {self.stop}; merge states in record order, without gaps"
             )
         self._join(other)
         self.records += other.records

@@ -77,7 +77,9 @@ class Fold(BlockedAccumulator):
 
     def _push_parts(self, parts: Sequence[np.ndarray], phase: int, records: int, merged: Sequence[Merged] = ()) -> None:
         if phase != self.stop % self.block:
-            raise ValueError(f"a block goes on after {self.stop % self.block} records, not after {phase}")
+            raise ValueError(
+                f"cannot add blocks: a block goes on after {self.stop % self.block} records, not after {phase}"
+            )
         flat = self.arrays(parts)
         whole = (phase + records) // self.block
         done = 0
@@ -115,8 +117,8 @@ class Fold(BlockedAccumulator):
     def _join(self, other: Self) -> None:
         if self._open is not None:
             raise ValueError(
-                f"record {self.stop} lies inside a block of {self.block} records whose first part a kernel reduced: "
-                "such states are merged at whole blocks only"
+                f"cannot merge: record {self.stop} lies inside a block of {self.block} records whose first part "
+                "a kernel reduced; such states are merged at whole blocks only"
             )
         super()._join(other)
         self._open = other._open
@@ -283,7 +285,7 @@ class Fold(BlockedAccumulator):
         if spec.op in ("mean", "var"):
             return np.full(spec.numbers, np.nan)
         if spec.op in ("min", "max", "argmin", "argmax"):
-            raise ValueError("an empty stream has no such value")
+            raise ValueError(f"cannot take the {spec.op} of an empty stream")
         value = 0 if spec.op in ("sum", "vecdot") and is_float(spec.dtype) else identity(spec.op, spec.dtype)
         return np.full(spec.numbers, value, spec.dtype)
 

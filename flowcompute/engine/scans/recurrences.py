@@ -190,7 +190,7 @@ class FunctionScan(Scan):
                 raise RunError(f"the step failed: {type(error).__name__}: {error}", **where) from error
             if carry.shape != spec.shape or not np.can_cast(carry.dtype, spec.dtype, "same_kind"):
                 raise RunError(
-                    "the step returned something else than the carry it was given",
+                    "cannot go on with what the step returned: it is not like the carry that it was given",
                     **where,
                     expected=f"{spec.dtype.name} of shape {spec.shape}, as init=",
                     got=f"{carry.dtype.name} of shape {carry.shape}",

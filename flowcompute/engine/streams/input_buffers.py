@@ -84,7 +84,7 @@ class CutInput(InputBuffer):
         tail = node.attrs["tail"]
         if rest and tail == "error":
             raise RunError(
-                "the stream does not end with a whole run",
+                "cannot cut a stream that does not end with a whole run",
                 element=node.name,
                 site=node.element.site,
                 expected=f"a multiple of {self._size} records",
