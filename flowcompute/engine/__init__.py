@@ -3,6 +3,7 @@
 from flowcompute.engine.backend import Backend, Executor, KernelTuner, PlannedJob, close_all
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
 from flowcompute.engine.batches_ahead import BatchesAhead
+from flowcompute.engine.in_flight_batch import InFlightBatch
 from flowcompute.engine.numpy_ops import cast, elementwise
 from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.engine.pass_state import PassState
@@ -20,6 +21,7 @@ __all__ = [
     "BatchSlice",
     "BatchesAhead",
     "Executor",
+    "InFlightBatch",
     "KernelTuner",
     "Made",
     "PassExecutor",

@@ -156,12 +156,17 @@ class RegionRunner(ABC):
 class Runners:
     """The runners of all placements. Each works on one batch at a time: whoever has it run something holds it.
 
+    Args:
+        runners: by placement.
+        several_ask: whether several threads have them run something, where there is only one runner.
+
     Attributes:
         moving: those that batches are moved to and from: those across a bus, where there are several.
     """
 
-    def __init__(self, runners: Sequence[RegionRunner]) -> None:
+    def __init__(self, runners: Sequence[RegionRunner], *, several_ask: bool = False) -> None:
         self._runners = tuple(runners)
+        self._several_ask = several_ask or len(self._runners) > 1
         self._locks = tuple(threading.Lock() for _ in runners)
         self.moving = [one for one in self._runners if one.in_flight > 1 or len(self._runners) == 1]
 
@@ -182,8 +187,8 @@ class Runners:
             one.attach()
 
     def held(self, placements: Collection[int]) -> AbstractContextManager[None]:
-        """Hold some runners. Where there is only one, nobody else asks for it."""
-        return nullcontext() if len(self) == 1 else self._held(placements)
+        """Hold some runners, which costs nothing where nobody else asks for them."""
+        return self._held(placements) if self._several_ask else nullcontext()
 
     @contextmanager
     def _held(self, placements: Collection[int]) -> Iterator[None]:

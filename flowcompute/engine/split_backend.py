@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from flowcompute.engine.backend import Backend, Executor
+from flowcompute.engine.batches_ahead import PipelinedBatches
 from flowcompute.engine.pass_executor import PassExecutor
 from flowcompute.engine.pass_state import PassState
-from flowcompute.engine.pipelined_batches import PipelinedBatches
 from flowcompute.engine.region_runner import RegionRunner, Runners
 from flowcompute.schedule import BackendDescription, ExecutionPlan
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import flowcompute as fc
 from flowcompute.elements.element import Element
 from flowcompute.engine.backend import PlannedJob
-from flowcompute.engine.pipelined_batches import InFlightBatch
+from flowcompute.engine.in_flight_batch import InFlightBatch
 from flowcompute.errors import DeviceError, DeviceFullError
 from flowcompute.gpu.device.device import Device
 from flowcompute.gpu.memory.batch_slots import Slots

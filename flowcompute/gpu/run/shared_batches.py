@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,28 +14,21 @@ from flowcompute.engine import (
     Arrays,
     BatchesAhead,
     BatchSlice,
+    InFlightBatch,
     KernelTuner,
     PassState,
     Runners,
-    StepRunner,
     close_all,
 )
 from flowcompute.errors import DeviceFullError
 from flowcompute.gpu.device import Device
 from flowcompute.gpu.run.opencl_runner import OpenCLRunner
 from flowcompute.schedule import Clock, LaunchLog
-
-
-@dataclass(frozen=True)
-class _Computed:
-    """A batch that a device has computed; its results are there, or in `taken`."""
-
-    batch: Batch
-    taken: BatchSlice
+from flowcompute.schedule.placement import PipelineStage
 
 
 class _Share:
-    """One of the devices: computes batches of the root clock, and touches no state.
+    """One of the devices, with the batches that are on their way through it.
 
     Args:
         state: of the pass.
@@ -44,74 +37,47 @@ class _Share:
 
     Attributes:
         runner: runs its regions.
-        steps: runs its steps.
-        full: why there was no room for a batch.
+        batches: by slot.
     """
 
     def __init__(self, state: PassState, device: Device, beside: OpenCLRunner) -> None:
         self.runner = OpenCLRunner(state, device, beside=beside)
-        self._runners = Runners([self.runner])
-        self._between = state.intermediates()
-        self.steps = StepRunner(state, self._runners, self._between.array)
-        self.full: DeviceFullError | None = None
-        self._state = state
-        self._uploading, self._computing, self._downloading = threading.Lock(), threading.Lock(), threading.Lock()
+        runners = self._runners = Runners([self.runner], several_ask=True)
+        root = next(clock for clock in state.one_pass.clocks if clock.is_root)
+        stages = [PipelineStage(self.runner.placement, root.steps)]
+        self.batches = [InFlightBatch(state, runners, stages) for _ in range(self.runner.in_flight)]
+        self._before = state.one_pass.before
+        self._uploading, self._downloading = threading.Lock(), threading.Lock()
 
     def open(self) -> None:
         """Get the device ready, and compute whole values there, too."""
         self._runners.attach(None, None)
-        self.steps.run_resident(self._state.one_pass.before)
+        self.batches[0].steps.run_resident(self._before)
 
-    def take(self, batch: Batch, slot: int) -> tuple[int, _Computed | None]:
-        """Upload and compute a batch in a slot; gives the bytes uploaded, and None where there was no room.
-
-        Several threads may ask. Batches come and go in any order, so each is numbered by its slot.
-        """
-        mine = replace(batch, seq=slot)
+    def take(self, batch: Batch, slot: int) -> int:
+        """Upload and compute a batch in a slot; gives the bytes uploaded. Several threads may ask."""
         with self._uploading:
-            size = self.runner.upload(mine)
-        with self._computing:
-            return size, self._compute_ahead(mine)
+            size = self.runner.upload(_in_slot(batch, slot))
+        self.batches[slot].compute_ahead(_in_slot(batch, slot))
+        return size
 
-    def _compute_ahead(self, batch: Batch) -> _Computed | None:
-        runner, clock = self.runner, self._state.one_pass.clocks[batch.clock]
-        if not runner.take_up(batch, drop=False):
-            return None
-        specs = {i: self._state.nodes[i].spec for i in runner.late}
-        # Only their sizes are of use: results are fetched when the destinations' memory is known.
-        outputs = {i: np.empty((batch.items, *spec.shape), spec.dtype) for i, spec in specs.items()}
-        # What folds will be given must outlast the next batch.
-        self._between.forget()
-        runner.keep_blocks()
-        try:
-            taken = self.steps.begin(clock, batch.start, batch.items, dict(batch.arrays), outputs)
-            self.steps.go_through(clock.steps, taken, outputs)
-            runner.forget_streams()
-        except DeviceFullError as error:
-            runner.make_room(in_hand=True)
-            runner.abandon(batch)
-            self.full = error
-            return None
-        finally:
-            runner.let_go()
-        return _Computed(batch, taken)
-
-    def leave_result(self, one: _Computed, value: int, array: np.ndarray) -> None:
-        """Bring a result of a batch into an array, whose memory may change until it is downloaded, or at once."""
-        if value in self.runner.late:
-            self.runner.leave(one.batch, value, array)
-        else:
-            np.copyto(array, one.taken.values[value])
-
-    def bring(self, one: _Computed) -> int:
-        """Download what was left; gives the bytes. Several threads may ask."""
+    def bring(self, batch: Batch, slot: int) -> int:
+        """Download what was left of a batch; gives the bytes. Several threads may ask."""
         with self._downloading:
-            return self.runner.download(one.batch, drop=False)
+            size = self.runner.download(_in_slot(batch, slot), drop=False)
+        self.batches[slot].forget()
+        return size
 
     def close(self) -> None:
         """Release the device's buffers."""
-        self._between.forget()
+        for one in self.batches:
+            one.forget()
         self.runner.close()
+
+
+def _in_slot(batch: Batch, slot: int) -> Batch:
+    """Number a batch by its slot: batches come to a device and go in any order."""
+    return replace(batch, seq=slot)
 
 
 class SharedBatches(BatchesAhead):
@@ -137,8 +103,8 @@ class SharedBatches(BatchesAhead):
         for slot in range(self._shares[0].runner.in_flight):
             for share in self._shares:
                 self._free.put((share, slot))
-        self._taken: dict[int, tuple[_Share, int, _Computed | None]] = {}
-        self._turn: tuple[_Share, _Computed] | None = None
+        self._taken: dict[int, tuple[_Share, int]] = {}
+        self._turn: InFlightBatch | None = None
 
     def open(self, log: LaunchLog | None, tuner: KernelTuner | None) -> None:
         """Get all devices ready; the first one's kernels are tuned."""
@@ -152,8 +118,8 @@ class SharedBatches(BatchesAhead):
         if self._is_left(batch):
             return 0
         share, slot = self._free.get()
-        size, computed = share.take(batch, slot)
-        self._taken[batch.seq] = (share, slot, computed)
+        size = share.take(batch, slot)
+        self._taken[batch.seq] = (share, slot)
         return size
 
     def _is_left(self, batch: Batch) -> bool:
@@ -170,12 +136,16 @@ class SharedBatches(BatchesAhead):
 
     def take_up(self, batch: Batch) -> tuple[str, DeviceFullError] | None:
         """Give a batch its turn; see `BatchesAhead.take_up`."""
-        share, _, computed = self._taken.get(batch.seq, (None, 0, None))
-        self._turn = None if share is None or computed is None else (share, computed)
-        if share is None or share.full is None:
+        self._turn = None
+        if batch.seq not in self._taken:
+            return None
+        share, slot = self._taken[batch.seq]
+        turn = self._turn = share.batches[slot]
+        full, turn.full = turn.full, None
+        if full is None:
             return None
         devices = self.state.plan.backend.capabilities.name
-        return f"one of {devices} had no room for a batch: the first computes what finds none", share.full
+        return f"one of {devices} had no room for a batch: the first computes what finds none", full
 
     def compute(
         self,
@@ -187,12 +157,7 @@ class SharedBatches(BatchesAhead):
         offset: int,  # noqa: ARG002
     ) -> BatchSlice | None:
         """Take over what a device has computed; see `BatchesAhead.compute`."""
-        if self._turn is None or items != self._turn[1].batch.items:
-            return None
-        share, computed = self._turn
-        for value, array in outputs.items():
-            share.leave_result(computed, value, array)
-        return computed.taken
+        return None if self._turn is None else self._turn.go_on(items, outputs)
 
     def let_go(self) -> None:
         """End the turn of a batch."""
@@ -202,15 +167,16 @@ class SharedBatches(BatchesAhead):
         """Fetch what is still on the device that has computed a batch."""
         if batch.seq not in self._taken:
             return 0
-        share, slot, computed = self._taken.pop(batch.seq)
-        size = 0 if computed is None else share.bring(computed)
+        share, slot = self._taken.pop(batch.seq)
+        size = share.bring(batch, slot)
         self._free.put((share, slot))
         return size
 
     def seconds(self) -> Iterator[Mapping[str, float]]:
         """Give the seconds of all devices."""
         for share in self._shares:
-            yield share.steps.seconds
+            for one in share.batches:
+                yield one.steps.seconds
 
     def close(self) -> None:
         """Close all devices, also where one fails."""

@@ -1,102 +1,21 @@
-"""One graph on several devices, as a pipeline: each of them computes its stage of another batch."""
+"""A batch on its way through one or several devices, of which other batches are at another place meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from flowcompute.batch import Batch
 from flowcompute.engine.batch_slice import Arrays, BatchSlice
-from flowcompute.engine.batches_ahead import BatchesAhead
 from flowcompute.engine.pass_state import PassState
 from flowcompute.engine.region_runner import Runners
 from flowcompute.engine.step_runner import StepRunner
 from flowcompute.errors import DeviceFullError
 from flowcompute.schedule import Clock, RegionStep
 from flowcompute.schedule.memory import HostIntermediates, nowhere, reused_on_host
-from flowcompute.schedule.placement import PipelineStage, made_ahead, pipeline_stages_of, placements_of
-
-
-class PipelinedBatches(BatchesAhead):
-    """Batches that go through the stages of a pipeline, as many at a time as may be in flight.
-
-    `upload` computes the stages before the last one, each as soon as its device is free.
-
-    Args:
-        state: of the pass.
-        runners: of all placements.
-        in_flight: batches that may be on their way.
-    """
-
-    def __init__(self, state: PassState, runners: Runners, in_flight: int) -> None:
-        super().__init__(state, state.one_pass.ahead)
-        self.in_flight = self.lanes = in_flight
-        self._runners = runners
-        # Of what is made in record order one batch at a time has memory.
-        self._common = state.intermediates()
-        self._batches = [InFlightBatch(state, runners, self._common) for _ in range(in_flight)]
-        self._turn = self._batches[0]
-
-    def upload(self, batch: Batch) -> int:
-        """Bring to each device what its kernels read of the sources, and compute ahead.
-
-        Not where a batch begins or ends inside a block of a fold that would be computed ahead.
-        """
-        if self.state.is_sliced:
-            return 0
-        size = sum(one.upload(batch) for one in self._runners.moving)
-        if not self.state.is_sliced and not self.cuts_blocks(batch):
-            self._in_flight_of(batch).compute_ahead(batch)
-        return size
-
-    def _in_flight_of(self, batch: Batch) -> InFlightBatch:
-        return self._batches[batch.seq % self.in_flight]
-
-    def take_up(self, batch: Batch) -> tuple[str, DeviceFullError] | None:
-        """Give a batch its turn; see `BatchesAhead.take_up`."""
-        turn = self._turn = self._in_flight_of(batch)
-        if self.cuts_blocks(batch) and not self.state.is_sliced:
-            turn.compute_ahead(batch)
-        full, turn.full = turn.full, None
-        if full is None:
-            return None
-        where = self.state.plan.device_of(full.element)
-        return f"no room on {where} for batches ahead: one that finds none is computed alone", full
-
-    def compute(
-        self,
-        clock: Clock,
-        start: int,
-        items: int,
-        arrays: Arrays,
-        outputs: Mapping[int, np.ndarray],
-        offset: int,
-    ) -> BatchSlice:
-        """Compute the last stage of a batch, or all of a slice; see `BatchesAhead.compute`."""
-        turn = self._turn
-        done = turn.go_on(items, outputs)
-        if done is None:
-            done = turn.compute_alone(clock, start, items, arrays, outputs, offset)
-        launches, turn.lost_launches = turn.lost_launches, 0
-        done.launches += launches
-        return done
-
-    def download(self, batch: Batch) -> int:
-        """Fetch from each device what destinations take."""
-        return sum(one.download(batch, drop=self.state.is_sliced) for one in self._runners.moving)
-
-    def seconds(self) -> Iterator[Mapping[str, float]]:
-        """Give the seconds of all batches in flight."""
-        for one in self._batches:
-            yield one.steps.seconds
-
-    def close(self) -> None:
-        """Drop the memory of all batches."""
-        self._common.forget()
-        for one in self._batches:
-            one.close()
+from flowcompute.schedule.placement import PipelineStage, placements_of
 
 
 class InFlightBatch:
@@ -107,7 +26,8 @@ class InFlightBatch:
     Args:
         state: of the pass.
         runners: of all placements.
-        common: memory for what is made in record order, and so of one batch at a time.
+        pipeline_stages: of the steps that are computed ahead, the first ones of the clock.
+        common: memory for what is made in record order, and so of one batch at a time; None where nothing is.
 
     Attributes:
         full: why there was no room to compute ahead, until somebody has said so.
@@ -115,7 +35,13 @@ class InFlightBatch:
         lost_launches: kernels launched for what does not count, until somebody has counted them.
     """
 
-    def __init__(self, state: PassState, runners: Runners, common: HostIntermediates) -> None:
+    def __init__(
+        self,
+        state: PassState,
+        runners: Runners,
+        pipeline_stages: Sequence[PipelineStage],
+        common: HostIntermediates | None = None,
+    ) -> None:
         self.full: DeviceFullError | None = None
         self.steps = StepRunner(state, runners, self._room)
         self.lost_launches = 0
@@ -125,15 +51,16 @@ class InFlightBatch:
         self._own = state.intermediates()
         self._batch: Batch | None = None
         self._taken: BatchSlice | None = None
-        one = state.one_pass
-        root = next(clock for clock in one.clocks if clock.is_root)
-        self._first = replace(root, steps=root.steps[: one.ahead])
-        self._rest = root.steps[one.ahead :]
-        self._pipeline_stages = pipeline_stages_of(self._first.steps)
-        makers = made_ahead(one)
-        self._late = {i: runners[placement] for i, placement in makers.items() if i in runners[placement].late}
+        root = next(clock for clock in state.one_pass.clocks if clock.is_root)
+        ahead = [step for pipeline_stage in pipeline_stages for step in pipeline_stage.steps]
+        self._first = replace(root, steps=tuple(ahead))
+        self._rest = root.steps[len(ahead) :]
+        self._pipeline_stages = tuple(pipeline_stages)
+        regions = [step for step in ahead if isinstance(step, RegionStep)]
+        makers = {i: runners[step.placement] for step in regions for i in step.region.outputs}
+        self._late = {i: runner for i, runner in makers.items() if i in runner.late}
         self._mine = set(makers)
-        for each in reused_on_host(state.plan.graph, one, self._own.elsewhere):
+        for each in reused_on_host(state.plan.graph, state.one_pass, self._own.elsewhere):
             if not self._mine.isdisjoint(each.values):
                 self._mine.update(each.values)
 
@@ -164,7 +91,7 @@ class InFlightBatch:
         runner = self._runners[pipeline_stage.placement]
         with self._runners.held({pipeline_stage.placement}):
             try:
-                if not runner.take_up(batch, drop=self._state.is_sliced):
+                if not runner.take_up(batch, drop=False):
                     raise DeviceFullError(
                         "cannot upload what a batch reads: there is no room",
                         element=pipeline_stage.steps[0].name,
@@ -249,13 +176,13 @@ class InFlightBatch:
                 self._runners.forget_streams(placements)
         return taken
 
-    def close(self) -> None:
-        """Drop its memory."""
+    def forget(self) -> None:
+        """Drop its memory: the batch is over, or nobody wants it."""
         self._batch = self._taken = None
         self._own.forget()
 
     def _room(self, value: int, offset: int, items: int) -> np.ndarray:
-        between = self._own if value in self._mine else self._common
+        between = self._own if self._common is None or value in self._mine else self._common
         return between.array(value, offset, items)
 
     def _abandon(self) -> None:
