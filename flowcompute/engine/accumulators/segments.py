@@ -30,7 +30,7 @@ class _Segments(Accumulator):
         return self.spec
 
     def _slices(self, values: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Keys, numbers, and the place of each number in the state: number after number, record after record."""
+        """Return keys, numbers, and the place of each number in the state: number after number, record after record."""
         numbers = self.spec.numbers
         for part in slices(values[0], numbers):
             keys = checked_keys(values[1][part], self._segments, self.stop + part.start)

@@ -76,16 +76,15 @@ class _Share:
 
 
 def _in_slot(batch: Batch, slot: int) -> Batch:
-    """Number a batch by its slot: batches come to a device and go in any order."""
+    """Give a batch the number of its slot: batches come to a device and go in any order."""
     return replace(batch, seq=slot)
 
 
 class SharedBatches(BatchesAhead):
     """Batches that know nothing of each other, computed by several devices of one kind.
 
-    Whichever device is free takes the next batch. What kernels make of folds' blocks is added up in record order,
-    and derived clocks, host folds and resident values are computed on the first device, so that results have the
-    bits of one device.
+    Whichever device is free takes the next batch. What kernels make of folds' blocks is added up in record order.
+    Derived clocks, host folds and resident values are computed on the first device. So results have the bits of one.
 
     Args:
         state: of the pass.
